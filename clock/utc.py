@@ -1,0 +1,45 @@
+"""Seconds since 1970, UTC, as the running event loop sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from clock.virtual_loop import VirtualLoop
+
+
+def utc_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """The function that tells the time on `loop`, for callers that ask often."""
+    return loop.time if isinstance(loop, VirtualLoop) else time.time
+
+
+def now() -> float:
+    """The time on the running loop, in seconds since 1970, UTC.
+
+    Raises:
+        RuntimeError: outside an event loop, where there is no clock to agree on.
+    """
+    return utc_clock(asyncio.get_running_loop())()
+
+
+def rfc3339(seconds: float, *, digits: int = 3) -> str:
+    """`1567637086.0` → `2019-09-04T22:44:46.000Z`, with `digits` (3 or 6) digits of fraction, cut and not rounded."""
+    # Through whole microseconds: a float such as 0.123 must not print as .122.
+    micros = round(seconds * 1_000_000)
+    moment = datetime.fromtimestamp(micros // 1_000_000, UTC)
+    fraction = f"{micros % 1_000_000:06d}"[:digits]
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction}Z"
+
+
+def from_rfc3339(text: str) -> float:
+    """Seconds since 1970 of an RFC 3339 time stamp.
+
+    Raises:
+        ValueError: `text` is no time stamp, or names no time zone.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} names no time zone; write it as 2026-02-01T03:10:56Z")
+    return moment.timestamp()

@@ -1,0 +1,185 @@
+"""An event loop on which time jumps to the next timer instead of passing."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import selectors
+from asyncio.events import TimerHandle
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextvars import Context
+from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+POLL_SECONDS = 0.05
+"""How long one real wait lasts at most while the clock stands still; a completion wakes it sooner."""
+
+
+class Deadlock(RuntimeError):
+    """Nothing is ready, nothing is scheduled and nothing outside is under way, yet something still waits."""
+
+
+class _Timer(TimerHandle):
+    """Timers due at one instant fire in the order they were set, which asyncio's heap alone does not promise."""
+
+    __slots__ = ("_order",)
+
+    def __init__(
+        self,
+        order: int,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self._order = order
+
+    def __lt__(self, other: Any) -> bool:
+        mine, theirs = self._when, other._when  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportAttributeAccessIssue]
+        return mine < theirs or (mine == theirs and self._order < other._order)  # pyright: ignore[reportUnknownVariableType]
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+class _Timers(Protocol):
+    """The two private fields of asyncio's loop that a virtual clock needs (seen in 3.11, 3.12 and 3.13)."""
+
+    _scheduled: list[TimerHandle]
+    _timer_cancelled_count: int
+
+
+class _Selector(selectors.BaseSelector):
+    """Asks the loop what to do whenever it would wait."""
+
+    def __init__(self, idle: Callable[[], float]) -> None:
+        self._idle = idle
+        self._real = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is not None and timeout <= 0:
+            return self._real.select(0)
+        return self._real.select(self._idle())
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._real.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._real.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._real.get_map()
+
+    def close(self) -> None:
+        self._real.close()
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop whose `time()` is virtual: seconds since 1970, UTC, from `start` on.
+
+    When nothing is ready, the clock jumps to the next timer. Work outside the loop (`hold`; threads of
+    `run_in_executor`) stops the clock: its results come back one at a time, each only when the loop has nothing
+    else to do at this instant, and in the order in which the work was begun. So what a run does depends on what
+    the outside answers, never on how fast.
+
+    With `speed`, a jump takes real time as well: 1 is real time, 60 a minute a second.
+
+    Raises `Deadlock` out of `run_until_complete` when all that is left waits for nothing.
+    """
+
+    def __init__(self, start: float = 0.0, *, speed: float | None = None) -> None:
+        self._now = start
+        self._speed = speed
+        self._order = itertools.count()
+        self._held: deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]] = deque()
+        super().__init__(_Selector(self._idle))
+
+    def time(self) -> float:
+        return self._now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        timer = _Timer(next(self._order), when, callback, args, self, context)
+        heapq.heappush(cast(_Timers, self)._scheduled, timer)  # noqa: SLF001
+        timer._scheduled = True  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue]
+        return timer
+
+    def hold(self, work: asyncio.Future[T]) -> asyncio.Future[T]:
+        """Stop the clock until `work`, which is done outside this loop, is finished.
+
+        Gives a future for its result that is due in turn. Cancelling that future cancels the work.
+        """
+        due: asyncio.Future[T] = self.create_future()
+        self._held.append((work, due))
+        due.add_done_callback(lambda _: work.cancel() if due.cancelled() else None)
+        work.add_done_callback(lambda _: None)  # a completion wakes the selector
+        return due
+
+    def run_in_executor(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        return self.hold(super().run_in_executor(executor, func, *args))
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        # asyncio joins the threads in a thread that run_in_executor does not see: stop the clock for it, too.
+        joined: asyncio.Future[None] = self.create_future()
+        due = self.hold(joined)
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            joined.set_result(None)
+            due.cancel()
+
+    def _idle(self) -> float:
+        """Nothing is ready now: pass on a result from outside, or jump. Gives the seconds to wait for real."""
+        while self._held:
+            work, due = self._held[0]
+            if due.cancelled():
+                self._held.popleft()
+                continue
+            if not work.done():
+                return POLL_SECONDS
+            self._held.popleft()
+            _copy(work, due)
+            return 0.0
+        timers = cast(_Timers, self)._scheduled  # noqa: SLF001
+        if not timers:
+            raise Deadlock("virtual loop: nothing left to run, yet something still waits")
+        when = timers[0].when()
+        if self._speed is not None and when > self._now:
+            return self._pass_time(when)
+        self._now = max(self._now, when)
+        return 0.0
+
+    def _pass_time(self, when: float) -> float:
+        assert self._speed is not None  # noqa: S101
+        step = min(when - self._now, POLL_SECONDS * self._speed)
+        # The wait itself happens in select(); signals and sockets cut it short and lose at most one step.
+        self._now = when if when - self._now <= step else self._now + step
+        return step / self._speed
+
+
+def _copy(work: asyncio.Future[T], due: asyncio.Future[T]) -> None:
+    if work.cancelled():
+        due.cancel()
+        return
+    error = work.exception()
+    if error is None:
+        due.set_result(work.result())
+    else:
+        due.set_exception(error)

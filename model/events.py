@@ -1,0 +1,72 @@
+"""What a source of messages says, live or recorded, in the order in which it was received."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.messages import Attachment, Message, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The session has begun; this is the bot's own user."""
+
+    at: float
+    bot_id: int
+    bot_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSeen:
+    """A channel or thread exists, or has changed."""
+
+    at: float
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceGone:
+    at: float
+    place_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """A message. `at` is when it was received, or for one fetched by catch-up when it was written."""
+
+    at: float
+    message: Message
+    quoted: Message | None = None
+    """The message it replies to, where Discord sent it along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    at: float
+    channel_id: int
+    message_id: int
+    text: str | None
+    """None: the text is not part of the change."""
+    attachments: tuple[Attachment, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    at: float
+    channel_id: int
+    message_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    at: float
+    channel_id: int
+    message_id: int
+    user_id: int
+    emoji: str
+    added: bool
+    is_bot: bool = False
+    role_ids: tuple[int, ...] | None = None
+
+
+Event = Ready | PlaceSeen | PlaceGone | Posted | Edited | Deleted | Reaction

@@ -1,0 +1,112 @@
+"""One message, who wrote it, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+DISCORD_EPOCH_MS = 1_420_070_400_000
+"""Snowflakes count milliseconds from 2015-01-01 UTC (Discord API reference, "Snowflakes")."""
+
+
+def snowflake_time(snowflake: int) -> float:
+    """When an id was made, in seconds since 1970, UTC."""
+    return ((snowflake >> 22) + DISCORD_EPOCH_MS) / 1000
+
+
+class AuthorType(StrEnum):
+    COMMUNITY_USER = "community_user"
+    TEAM_MEMBER = "team_member"
+    BOT = "bot"
+
+
+class PlaceKind(StrEnum):
+    CHANNEL = "channel"
+    THREAD = "thread"
+    FORUM_POST = "forum post"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A channel, a thread or a forum post."""
+
+    id: int
+    kind: PlaceKind
+    name: str = ""
+    guild_id: int | None = None
+    parent_id: int | None = None
+    """Of a thread or post: its channel or forum."""
+    owner_id: int | None = None
+    """Of a thread or post: who opened it."""
+    public: bool = True
+    """Whether `@everyone` can view it. Recordings carry no permissions: there every place counts as public."""
+    locked: bool = False
+    archived: bool = False
+
+    @property
+    def is_thread(self) -> bool:
+        return self.kind is not PlaceKind.CHANNEL
+
+    @property
+    def channel_id(self) -> int:
+        """The parent channel of a thread, else the channel itself."""
+        return self.parent_id if self.parent_id is not None else self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    id: int
+    name: str
+    is_bot: bool = False
+    """A bot or a webhook."""
+    role_ids: tuple[int, ...] | None = None
+    """None where it is not known: history carries no roles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    id: int
+    filename: str
+    size: int
+    """In bytes."""
+    url: str
+    content_type: str | None = None
+
+    @property
+    def is_image(self) -> bool:
+        return (self.content_type or "").startswith("image/") or self.filename.lower().endswith(
+            (".png", ".jpg", ".jpeg", ".gif", ".webp")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a reply points at."""
+
+    message_id: int
+    channel_id: int
+    gone: bool = False
+    """Discord said, together with the reply, that the message no longer exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: int
+    channel_id: int
+    """Where it was written: a channel or a thread."""
+    author: Author
+    text: str
+    """As Discord sent it, mentions unrendered."""
+    at: float
+    """When it was written (the snowflake's time), seconds since 1970, UTC."""
+    guild_id: int | None = None
+    is_system: bool = False
+    """Joins, pins, boosts, thread-created: whatever is neither a plain message nor a reply."""
+    reply_to: Reference | None = None
+    mentions: tuple[tuple[int, str], ...] = ()
+    """The people mentioned: id and name."""
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.attachments and not self.text.strip()
