@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextvars import Context
-from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -42,18 +42,14 @@ class _Timer(TimerHandle):
         self._order = order
 
     def __lt__(self, other: Any) -> bool:
-        mine, theirs = self._when, other._when  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportAttributeAccessIssue]
-        return mine < theirs or (mine == theirs and self._order < other._order)  # pyright: ignore[reportUnknownVariableType]
+        mine, theirs = self.when(), other.when()
+        return mine < theirs or (mine == theirs and self._order < other._order)
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
-
-class _Timers(Protocol):
-    """The two private fields of asyncio's loop that a virtual clock needs (seen in 3.11, 3.12 and 3.13)."""
-
-    _scheduled: list[TimerHandle]
-    _timer_cancelled_count: int
+    def __hash__(self) -> int:
+        return id(self)
 
 
 class _Selector(selectors.BaseSelector):
@@ -97,6 +93,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     Raises `Deadlock` out of `run_until_complete` when all that is left waits for nothing.
     """
 
+    # asyncio's own heap of timers, which it replaces now and then: private, and alike in 3.11, 3.12 and 3.13.
+    _scheduled: list[TimerHandle]
+
     def __init__(self, start: float = 0.0, *, speed: float | None = None) -> None:
         self._now = start
         self._speed = speed
@@ -115,7 +114,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> TimerHandle:
         timer = _Timer(next(self._order), when, callback, args, self, context)
-        heapq.heappush(cast(_Timers, self)._scheduled, timer)  # noqa: SLF001
+        heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue]
         return timer
 
@@ -135,18 +134,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Future[T]:
         return self.hold(super().run_in_executor(executor, func, *args))
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (asyncio's own)
         # asyncio joins the threads in a thread that run_in_executor does not see: stop the clock for it, too.
         joined: asyncio.Future[None] = self.create_future()
         due = self.hold(joined)
         try:
+            # 3.12 made the time-out an argument; our threads are few and short: wait for them.
+            _ = timeout
             await super().shutdown_default_executor()
         finally:
             joined.set_result(None)
             due.cancel()
 
     def _idle(self) -> float:
-        """Nothing is ready now: pass on a result from outside, or jump. Gives the seconds to wait for real."""
+        """Nothing is ready now: pass on a result from outside, or jump. Gives the real seconds to wait."""
         while self._held:
             work, due = self._held[0]
             if due.cancelled():
@@ -157,7 +158,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._held.popleft()
             _copy(work, due)
             return 0.0
-        timers = cast(_Timers, self)._scheduled  # noqa: SLF001
+        timers = self._scheduled
         if not timers:
             raise Deadlock("virtual loop: nothing left to run, yet something still waits")
         when = timers[0].when()

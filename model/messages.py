@@ -39,7 +39,7 @@ class Place:
     owner_id: int | None = None
     """Of a thread or post: who opened it."""
     public: bool = True
-    """Whether `@everyone` can view it. Recordings carry no permissions: there every place counts as public."""
+    """Whether `@everyone` can view it. Recordings carry no permissions: there every place is public."""
     locked: bool = False
     archived: bool = False
 

@@ -1,0 +1,82 @@
+"""The thinking steps of the answer chain, with a model behind them or without one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from model.conversations import Conversation
+from services.library import IndexEntry, Source
+
+
+class GatingResult(BaseModel):
+    is_question: bool
+    is_answerable: bool
+    rewrite_query: str | None
+    reason: str
+
+
+class SelectionResult(BaseModel):
+    selected_source_ids: list[str]
+
+
+class AnswerResult(BaseModel):
+    answer: str | None
+    citations: list[str]
+
+
+class VerificationResult(BaseModel):
+    is_good_enough: bool
+    issues: list[str]
+    suggested_fix: str | None
+
+
+@dataclass(slots=True)
+class Usage:
+    """Counts the calls to a model, and their tokens, of one part; and of its parent, the whole run."""
+
+    parent: Usage | None = None
+    calls: Counter[str] = field(default_factory=Counter[str])
+    """By step."""
+    tokens: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """By step and kind (`prompt`, `completion`)."""
+
+    def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
+        self.calls[step] += 1
+        self.tokens[step, "prompt"] += prompt_tokens
+        self.tokens[step, "completion"] += completion_tokens
+        if self.parent is not None:
+            self.parent.add(step, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+
+
+class Assistant(Protocol):
+    """Each step raises an `LLMError` (services.llm.errors) when it has no usable result."""
+
+    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult: ...
+
+    async def select(
+        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage
+    ) -> SelectionResult:
+        """`index` fits into a prompt: whoever calls has narrowed it."""
+        ...
+
+    async def generate(
+        self,
+        conversation: Conversation,
+        query: str,
+        sources: Sequence[Source],
+        usage: Usage,
+        *,
+        max_chars: int,
+        shorten: bool = False,
+    ) -> AnswerResult:
+        """`shorten`: an earlier draft was longer than `max_chars`; say so, so that the prompt changes."""
+        ...
+
+    async def verify(
+        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
+    ) -> VerificationResult: ...
