@@ -58,9 +58,7 @@ class Assistant(Protocol):
 
     async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult: ...
 
-    async def select(
-        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage
-    ) -> SelectionResult:
+    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
         """`index` fits into a prompt: whoever calls has narrowed it."""
         ...
 
