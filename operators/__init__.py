@@ -1,0 +1,25 @@
+"""What is done to a stream: each operator takes an Observable and gives an Observable.
+
+Generic ones are named here; those of the domain (route, gate, select, …) live in modules of their own.
+"""
+
+from operators.cancel_token import CancelToken
+from operators.fork import fork, supervised
+from operators.in_turn import in_turn
+from operators.map_async import CancelledWithin, Overflow, map_async
+from operators.quiet_window import Amend, quiet_window
+from operators.spread import only, spread
+
+__all__ = [
+    "Amend",
+    "CancelToken",
+    "CancelledWithin",
+    "Overflow",
+    "fork",
+    "in_turn",
+    "map_async",
+    "only",
+    "quiet_window",
+    "spread",
+    "supervised",
+]

@@ -1,0 +1,47 @@
+"""Branches that outlive their own bugs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from reactivex import Observable, compose
+from reactivex import operators as ops
+
+T = TypeVar("T")
+
+RESTARTS = 100
+"""After so many deaths the error goes through and ends the graph: let the process be restarted."""
+
+log = logging.getLogger(__name__)
+
+
+def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
+    """Log what killed the branch, then subscribe it anew to the live source.
+
+        --1--x             --1--2--|
+        [ supervised ]  => --1-----2--|
+
+    Only for bugs: the branch loses its open windows and its work in hand. Failures of single items are data, and
+    `map_async` makes them so. Always supervise above a `share()` too (see `fork`): a share that failed stays
+    failed, and retrying below it would spin.
+    """
+
+    def say(error: Exception) -> None:
+        log.critical("%s died of a bug and was restarted", name, exc_info=error)
+
+    def operator(source: Observable[T]) -> Observable[T]:
+        return source.pipe(ops.do_action(on_error=say), ops.retry(RESTARTS))
+
+    return operator
+
+
+def fork(name: str) -> Callable[[Observable[T]], Observable[T]]:
+    """Run what comes before once, however many branches follow.
+
+    --1--2--|
+    [ fork  ]   each of its subscribers gets
+    --1--2--|
+    """
+    return compose(supervised(name), ops.share())

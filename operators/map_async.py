@@ -1,0 +1,155 @@
+"""Lift an async function into a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
+from typing import Any, TypeVar, cast
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable
+
+from operators.cancel_token import CancelToken
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = TypeVar("P")
+
+
+class Overflow(Exception):
+    """More items wait than may; the oldest of them was given up."""
+
+
+class CancelledWithin(Exception):
+    """The function cancelled itself, which nobody had asked for."""
+
+
+class _Nothing:
+    """The type of no item at all."""
+
+
+def map_async(
+    fn: Callable[[T], Coroutine[Any, Any, R]],
+    *,
+    on_failure: Callable[[T, Exception], R],
+    max_concurrent: int,
+    max_waiting: int | None = None,
+    ordered: bool = False,
+    token: Callable[[T], CancelToken | None] | None = None,
+    passing: type[P] = _Nothing,
+    gauge: Callable[[int], object] | None = None,
+) -> Callable[[Observable[T | P]], Observable[R | P]]:
+    """Await `fn` for each item, at most `max_concurrent` at a time.
+
+        --1--2--3------------|
+        [ map_async(fn)      ]      fn(2) raises
+        -----1--x--3---------|      x = on_failure(2, error)
+
+        --3-1----------------|
+        [ ordered=True       ]      fn(n) takes n seconds
+        -----(3 1)-----------|      in order of arrival; the others leave as they finish
+
+        --1-p-2--------------|
+        [ passing=P          ]      p is a P: somebody else's result
+        ----p-1-2------------|      goes by untouched, at once
+
+    Failure is data: whatever `fn` raises, and `Overflow` for the oldest of more than `max_waiting` waiting items
+    (None: all may wait), comes out as `on_failure(item, error)`. So does the error of an item's cancel `token`:
+    an item called off while waiting is not begun, one at work is cancelled. Completion waits for the work in hand;
+    dispose cancels it. Each call runs in the context of the item that caused it. `gauge` is told how many are at
+    work whenever that has changed.
+    """
+
+    def operator(source: Observable[T | P]) -> Observable[R | P]:
+        def subscribe(
+            observer: abc.ObserverBase[R | P], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            loop = asyncio.get_running_loop()
+            waiting: deque[tuple[T, Context]] = deque()
+            running: dict[asyncio.Task[R], T] = {}  # in order of arrival
+            source_done = False
+
+            def on_next(item: T | P) -> None:
+                if isinstance(item, passing):
+                    observer.on_next(item)
+                    return
+                waiting.append((cast("T", item), copy_context()))
+                start_waiting()
+                if max_waiting is not None and len(waiting) > max_waiting:
+                    oldest, _ = waiting.popleft()
+                    observer.on_next(on_failure(oldest, Overflow(f"more than {max_waiting} were waiting")))
+
+            def start_waiting() -> None:
+                while waiting and len(running) < max_concurrent:
+                    item, context = waiting.popleft()
+                    fate = None if token is None else token(item)
+                    if fate is not None and fate.error is not None:
+                        observer.on_next(on_failure(item, fate.error))
+                        continue
+                    task = loop.create_task(fn(item), context=context)
+                    running[task] = item
+                    if fate is not None:
+                        fate.attach(task.cancel)
+                    task.add_done_callback(finish, context=context)
+                    report()
+
+            def finish(task: asyncio.Task[R]) -> None:
+                if task not in running:  # disposed meanwhile, or already emitted in turn
+                    return
+                try:
+                    if not ordered:
+                        emit(task)
+                    while ordered and running and (first := next(iter(running))).done():
+                        emit(first)
+                finally:  # a raising subscriber must not cost us the slot
+                    start_waiting()
+                    report()
+                    complete_when_idle()
+
+            def emit(task: asyncio.Task[R]) -> None:
+                item = running.pop(task)
+                fate = None if token is None else token(item)
+                if fate is not None:
+                    fate.detach()
+                if task.cancelled():
+                    called_off = None if fate is None else fate.error
+                    observer.on_next(on_failure(item, called_off or CancelledWithin("cancelled from within")))
+                    return
+                error = task.exception()
+                if error is None:
+                    observer.on_next(task.result())
+                elif isinstance(error, Exception):
+                    observer.on_next(on_failure(item, error))
+                else:  # KeyboardInterrupt, SystemExit: not an item's failure
+                    raise error
+
+            def report() -> None:
+                if gauge is not None:
+                    gauge(len(running))
+
+            def on_completed() -> None:
+                nonlocal source_done
+                source_done = True
+                complete_when_idle()
+
+            def complete_when_idle() -> None:
+                if source_done and not running and not waiting:
+                    observer.on_completed()
+
+            def cancel() -> None:
+                waiting.clear()
+                tasks = list(running)
+                running.clear()
+                for task in tasks:
+                    task.cancel()
+
+            return CompositeDisposable(
+                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
+                Disposable(cancel),
+            )
+
+        return Observable(subscribe)
+
+    return operator

@@ -1,0 +1,166 @@
+"""Batch each key's items until that key falls quiet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable
+
+from operators.deadlines import Deadlines
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Amend(Generic[K, T]):
+    """A change to what waits under `key`: each item becomes `change(item)`, or is dropped where that is None."""
+
+    key: K
+    change: Callable[[T], T | None]
+
+
+@dataclass(slots=True)
+class _Window(Generic[T]):
+    deadline: float
+    opened: float
+    items: list[T]
+
+
+def quiet_window(
+    seconds: float,
+    key: Callable[[T], K],
+    *,
+    max_seconds: float = float("inf"),
+    at: Callable[[T], float] | None = None,
+    clock: Callable[[asyncio.AbstractEventLoop], Clock] = lambda loop: loop.time,
+    gauge: Callable[[int], object] | None = None,
+) -> Callable[[Observable[T | Amend[K, T]]], Observable[list[T]]]:
+    """Emit a key's items as one list once the key has been quiet for `seconds`.
+
+        --a1-a2-b1---------|
+        [ quiet_window(4) ]
+        ---------A---B-----|      A = [a1, a2], B = [b1]
+
+        --a1-a2-a3-a4------|
+        [ quiet_window(4, max_seconds=6) ]
+        --------A-----B----|      A = [a1, a2, a3]: a window is open for `max_seconds` at the most
+
+        --a1-b1-(a1→a9)-(b1→)--|
+        [ quiet_window(9)      ]
+        -----------A-----------|  A = [a9]: an `Amend` changes or drops what waits; an empty window vanishes
+
+    A window is half open: an item that lands exactly on the deadline starts a new one. Completion flushes open
+    windows, earliest deadline first; dispose drops them. `at` tells when an item happened (default: now), on the
+    clock that `clock` makes of the running loop; windows of items from the past close by those times, as soon as
+    the loop comes round. `gauge` is told the number of open windows whenever it may have changed.
+
+    One timer serves all keys: it is set to the earliest deadline, and looks again when it fires.
+    """
+
+    def operator(source: Observable[T | Amend[K, T]]) -> Observable[list[T]]:
+        def subscribe(
+            observer: abc.ObserverBase[list[T]], scheduler: abc.SchedulerBase | None = None
+        ) -> abc.DisposableBase:
+            loop = asyncio.get_running_loop()
+            now = clock(loop)
+            windows: Deadlines[K, _Window[T]] = Deadlines()
+            timer: asyncio.TimerHandle | None = None
+            timer_due = 0.0
+
+            def arm() -> None:
+                nonlocal timer, timer_due
+                upcoming = windows.first()
+                if upcoming is None:
+                    return
+                deadline = upcoming[1].deadline
+                if timer is not None:
+                    if timer_due <= deadline:
+                        return
+                    timer.cancel()
+                timer_due = deadline
+                timer = loop.call_at(loop.time() + (deadline - now()), fire)
+
+            def fire() -> None:
+                nonlocal timer
+                timer = None
+                moment = now()
+                try:
+                    while (upcoming := windows.first()) is not None and upcoming[1].deadline <= moment:
+                        close(*upcoming)
+                finally:  # a raising subscriber must not keep the other windows from closing
+                    arm()
+
+            def close(name: K, window: _Window[T]) -> None:
+                windows.pop(name)
+                report()
+                observer.on_next(window.items)
+
+            def on_next(item: T | Amend[K, T]) -> None:
+                if isinstance(item, Amend):
+                    amend(cast("Amend[K, T]", item))
+                    return
+                try:
+                    name = key(item)
+                    moment = now() if at is None else at(item)
+                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                    observer.on_error(error)
+                    return
+                window = windows.get(name)
+                if window is not None and window.deadline <= moment:
+                    close(name, window)
+                    window = None
+                if window is None:
+                    window = _Window(0.0, moment, [item])
+                    windows.put(name, window, moment + min(seconds, max_seconds))
+                    report()
+                else:
+                    window.items.append(item)
+                    windows.put(name, window, max(window.deadline, min(moment + seconds, window.opened + max_seconds)))
+                arm()
+
+            def amend(change: Amend[K, T]) -> None:
+                window = windows.get(change.key)
+                if window is None:
+                    return
+                try:
+                    changed = [change.change(item) for item in window.items]
+                except Exception as error:  # noqa: BLE001 (as above)
+                    observer.on_error(error)
+                    return
+                window.items = [item for item in changed if item is not None]
+                if not window.items:
+                    windows.pop(change.key)
+                    report()
+
+            def report() -> None:
+                if gauge is not None:
+                    gauge(len(windows))
+
+            def on_completed() -> None:
+                stop_timer()
+                while (upcoming := windows.first()) is not None:
+                    close(*upcoming)
+                observer.on_completed()
+
+            def stop_timer() -> None:
+                nonlocal timer
+                if timer is not None:
+                    timer.cancel()
+                    timer = None
+
+            return CompositeDisposable(
+                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
+                Disposable(stop_timer),
+                Disposable(windows.clear),
+            )
+
+        return Observable(subscribe)
+
+    return operator

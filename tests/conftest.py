@@ -1,0 +1,18 @@
+"""Async tests run on the virtual loop, where waiting takes no time; those marked `real_time` on an ordinary one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from clock import VirtualLoop
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    if item.get_closest_marker("real_time"):
+        return {"real": asyncio.new_event_loop}
+    return {"virtual": VirtualLoop}
