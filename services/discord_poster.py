@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import discord
 from discord.http import HTTPClient, handle_message_parameters
-from discord.types.message import MessageReference
 from tenacity.wait import wait_base
 
 from services.discord import PostFailed
@@ -60,11 +59,16 @@ class DiscordPoster:
         """
         if len(nonce) > MAX_NONCE:
             raise ValueError(f"nonce {nonce!r} is longer than {MAX_NONCE} characters")
+        reference = discord.utils.MISSING
+        if reply_to is not None:
+            # The question may be deleted by now; the answer is posted all the same.
+            target = discord.MessageReference(message_id=reply_to, channel_id=place_id, fail_if_not_exists=False)
+            reference = target.to_message_reference_dict()
         with handle_message_parameters(
             text,
             nonce=nonce,  # discord.py adds enforce_nonce
             allowed_mentions=discord.AllowedMentions.none(),
-            message_reference=discord.utils.MISSING if reply_to is None else _reference(place_id, reply_to),
+            message_reference=reference,
         ) as params:
             sent = await self._post(
                 lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
@@ -88,7 +92,3 @@ class DiscordPoster:
             return await patiently(request, wait=self._wait)
         except FAILURES as error:
             raise PostFailed(f"{what}: {reason(error)}") from error
-
-
-def _reference(place_id: int, message_id: int) -> MessageReference:
-    return {"channel_id": place_id, "message_id": message_id, "fail_if_not_exists": False}
