@@ -36,7 +36,17 @@ class DataFolder:
     @property
     def usage(self) -> Path:
         """What the budgets have counted."""
-        return self.root / "state" / "usage.jsonl"
+        return self.root / "state" / "usage.json"
+
+    @property
+    def posts(self) -> Path:
+        """What the bot has posted, one JSON object a line."""
+        return self.root / "state" / "posts.jsonl"
+
+    @property
+    def feedback_key(self) -> Path:
+        """The key that turns voters into pseudonyms."""
+        return self.root / "state" / "feedback.key"
 
     @property
     def feedback(self) -> Path:
