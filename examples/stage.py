@@ -14,6 +14,8 @@ from enum import Enum, IntEnum
 DAY = datetime(2026, 3, 11, tzinfo=UTC)
 DISCORD_EPOCH_MS = 1_420_070_400_000
 GUILD_BEGAN = "2023-11-20"
+PERMISSIONS = str(1 << 6 | 1 << 10 | 1 << 11 | 1 << 14 | 1 << 15 | 1 << 16 | 1 << 35 | 1 << 38)
+"""React, view, send, embed, attach, read history, create public threads, write in threads."""
 
 Json = dict[str, object]
 
@@ -256,12 +258,19 @@ class Stage:
             "owner_id": guild.people[0].id,
             "member_count": len(guild.people) + 1,
             "roles": [
-                {"id": id_, "name": name, "position": place, "color": 0, "hoist": False}
+                {"id": id_, "name": name, "position": place, "permissions": PERMISSIONS, "color": 0, "hoist": False}
                 for place, (id_, name) in enumerate(guild.roles)
             ],
             "members": [person.member() | {"user": person.user()} for person in (guild.bot, *guild.people)],
             "channels": [
-                {"id": channel.id, "type": channel.type, "name": channel.name, "position": place, "parent_id": None}
+                {
+                    "id": channel.id,
+                    "type": channel.type,
+                    "name": channel.name,
+                    "position": place,
+                    "parent_id": None,
+                    "permission_overwrites": [],
+                }
                 for place, channel in enumerate(guild.channels)
             ],
             "threads": [],
