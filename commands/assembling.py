@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from model.messages import Message
-from model.outcomes import End, Outcome, Result
+from model.outcomes import End, Outcome
 from operators.in_hand import InHand
 from operators.inquiry import Lesson
-from operators.route import RouteRules, Router
+from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services import state
@@ -24,6 +24,7 @@ from services.library import Library
 from services.llm.images import ImageSource
 from services.people import People
 from services.posts import Posts
+from services.redaction import Redactor
 from services.seen import Seen
 from services.team_activity import TeamActivity
 from settings import Settings
@@ -45,13 +46,20 @@ class Parts:
 def library_of(settings: Settings) -> DiskLibrary:
     kb = settings.kb
     return DiskLibrary(
-        kb_index=kb.index_path,
-        sources=kb.sources_dir,
-        web_cache=kb.web_fetch_cache_dir,
-        team_index=kb.team_index_path,
-        topics=kb.team_topics_dir,
+        index_path=kb.index_path,
+        sources_dir=kb.sources_dir,
+        web_cache_dir=kb.web_fetch_cache_dir,
+        team_index_path=kb.team_index_path,
+        team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,
     )
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Knows the configured secrets by value, and others by shape."""
+    llms = (settings.ai_response.llm, settings.kb.llm)
+    keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
+    return Redactor([settings.discord.token.get_secret_value(), *keys])
 
 
 def assemble(
@@ -96,7 +104,9 @@ def assemble(
     context = Context(
         history,
         people,
-        ContextRules(discord.reply_chain_max_depth, discord.message_grouping_window_seconds, withheld),
+        ContextRules(
+            discord.reply_chain_max_depth, discord.message_grouping_window_seconds, withheld, redactor_of(settings).text
+        ),
     )
     routing = RouteRules(
         reply_mode=discord.reply_mode,

@@ -36,7 +36,11 @@ class Running:
         try:
             if await self._wait(grace_seconds):
                 return True
-            log.warning("shutdown: %d messages still in hand after %g s are left for catch-up", len(self._in_hand), grace_seconds)
+            log.warning(
+                "shutdown: %d messages still in hand after %g s are left for catch-up",
+                len(self._in_hand),
+                grace_seconds,
+            )
             self._in_hand.stop()
             await self._wait(LAST_WORDS_SECONDS)
             return False

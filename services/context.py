@@ -22,6 +22,8 @@ class ContextRules:
     grouping_seconds: float = 300.0
     withheld: Callable[[Message], bool] = lambda _: False
     """Messages of people who opted out: no LLM sees them."""
+    redact: Callable[[str], str] = str
+    """Takes secrets out of what people wrote."""
 
 
 class Context:
@@ -78,7 +80,7 @@ class Context:
         for message in messages:
             kind = await self.author_type(message)
             is_bot_itself = self._people.is_bot_itself(message.author)
-            text = render(message)
+            text = self._rules.redact(render(message, self._name_of))
             if not text or (kind is AuthorType.BOT and not is_bot_itself):
                 continue
             turns.append(

@@ -16,7 +16,19 @@ awkward = st.lists(
     st.one_of(
         st.text(st.characters(), max_size=5),
         st.sampled_from(
-            ["\n", "\r\n", "\r", "\u2028", "\x85", "  ", "", "--- QA ---", "id: qa_99991231_000000", "User: ", "Team: x"]
+            [
+                "\n",
+                "\r\n",
+                "\r",
+                "\u2028",
+                "\x85",
+                "  ",
+                "",
+                "--- QA ---",
+                "id: qa_99991231_000000",
+                "User: ",
+                "Team: x",
+            ]
         ),
     ),
     max_size=8,
@@ -32,7 +44,9 @@ def pairs(draw: st.DrawFn) -> Pair:
     timestamp = f"2026-02-0{draw(st.integers(1, 9))}T03:10:56{digits}Z"
     conversation = f"{draw(st.sampled_from(['thread', 'reply']))}_{draw(st.integers(0, 2**63))}"
     pair_id = qa_ids.qa_id(timestamp)
-    return Pair(pair_id, timestamp, "2026-02-01T03:09:41Z", conversation, tuple(draw(ids)), tuple(draw(ids)), tuple(said))
+    return Pair(
+        pair_id, timestamp, "2026-02-01T03:09:41Z", conversation, tuple(draw(ids)), tuple(draw(ids)), tuple(said)
+    )
 
 
 def a_pair(*texts: str, second: int = 57) -> Pair:
