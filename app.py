@@ -1,0 +1,63 @@
+"""Millrace: the command line, and the life cycle of a run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DONE, FAILED, UNUSABLE = 0, 1, 2
+"""Exit codes: done; finished with failures or cut off; unusable configuration or input, and nothing was done."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code. Whatever a user can cause is one line on stderr."""
+    options = parser().parse_args(arguments)
+    # Only now, so that --help answers at once.
+    from commands.dispatch import run  # noqa: PLC0415
+
+    return run(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    cli = argparse.ArgumentParser(
+        prog="app.py",
+        description="Millrace answers questions in Discord from a knowledge base, or stays silent. "
+        "Without one of the commands below it runs the bot.",
+    )
+    cli.add_argument(
+        "--config", type=Path, default=Path("config.yaml"), metavar="FILE", help="the configuration (config.yaml)"
+    )
+    commands = cli.add_argument_group("commands").add_mutually_exclusive_group()
+    commands.add_argument("--check", action="store_true", help="look whether everything is in place, then exit")
+    commands.add_argument(
+        "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"
+    )
+    commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
+    commands.add_argument("--forget", type=int, metavar="USER_ID", help="remove what is kept of a person")
+    replay = cli.add_argument_group("with --replay")
+    replay.add_argument("--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one)")
+    replay.add_argument(
+        "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as it goes)"
+    )
+    replay.add_argument("--json", action="store_true", help="print one JSON object a line")
+    live = cli.add_argument_group("while running")
+    live.add_argument("--record", type=Path, metavar="FILE", help="record the live stream")
+    live.add_argument("--dry-run", action="store_true", help="never post: log what would be posted")
+    llm = cli.add_argument_group("the language model")
+    llm.add_argument("--llm-record", type=Path, metavar="FILE", help="append each exchange with the model to FILE")
+    llm.add_argument("--llm-replay", type=Path, metavar="FILE", help="answer from recorded exchanges, without network")
+    return cli
+
+
+def positive(text: str) -> float:
+    """A number above zero, for argparse."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("a number above 0, such as 1 or 60")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -136,28 +136,36 @@ def assemble(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
     sinks = Sinks(reply=replies.post, archive=archive, feedback=feedback.keep, ends=ends)
-    return Parts(services, sinks, rules_of(settings, screening), folder)
+    rules = Rules(
+        screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
+    )
+    return Parts(services, sinks, rules, folder)
 
 
-def rules_of(settings: Settings, screening: ScreenRules) -> Rules:
-    discord, answering = settings.discord, settings.ai_response
-    return Rules(
-        screen=screening,
-        answers=AnswerRules(
-            chain_seconds=answering.graph_timeout_seconds,
-            max_concurrent=answering.max_concurrent_answers,
-            max_waiting=answering.max_waiting_answers,
-            max_sources=answering.max_sources,
-            max_index_chars=answering.max_index_chars,
-            max_answer_chars=answering.max_answer_chars,
-            require_citations=answering.require_citations,
-            enable_verification=answering.enable_verification,
-            thread_reuse_seconds=discord.thread_reuse_minutes * 60,
-        ),
-        quiet_seconds=discord.message_batch_wait_seconds,
-        max_window_seconds=discord.message_batch_max_seconds,
+def answer_rules(settings: Settings) -> AnswerRules:
+    answering = settings.ai_response
+    return AnswerRules(
+        chain_seconds=answering.graph_timeout_seconds,
+        max_concurrent=answering.max_concurrent_answers,
+        max_waiting=answering.max_waiting_answers,
+        max_sources=answering.max_sources,
+        max_index_chars=answering.max_index_chars,
+        max_answer_chars=answering.max_answer_chars,
+        require_citations=answering.require_citations,
+        enable_verification=answering.enable_verification,
+        thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
     )
 
 
 async def archive(lesson: Lesson) -> Outcome:
     raise NotImplementedError
+
+
+def save(parts: Parts) -> None:
+    """Write what outlives the process.
+
+    Raises:
+        OSError: the data folder cannot be written.
+    """
+    state.write_marks(parts.folder.seen, parts.services.seen.marks())
+    state.write_spent(parts.folder.usage, parts.services.budget.spent)

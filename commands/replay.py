@@ -10,15 +10,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from reactivex import operators as ops
 from reactivex.subject import Subject
+from rich.console import Console
 from streams.recording import dispatches, first_time
 
 from clock import VirtualLoop
-from commands.assembling import assemble, library_of
+from commands.assembling import assemble, library_of, save
 from commands.running import Running
 from commands.thinking import assistant_for
 from model.outcomes import End
 from operators.decode import decode
+from services import files
 from services.dispatches import Dispatch
 from services.llm.image_sources import RecordedImages
 from services.rehearsal import Rehearsal
@@ -58,9 +61,17 @@ def replay(settings: Settings, options: ReplayOptions) -> int:
         return runner.run(_replay(settings.rehearsed_in(data), options))
 
 
+PATIENCE_SECONDS = 30 * 86_400.0
+"""Virtual: whatever still runs when the recording ends is waited for; its own limits bound it."""
+
+
 async def _replay(settings: Settings, options: ReplayOptions) -> int:
     library = library_of(settings)
-    images = RecordedImages(attachments_beside(options.file)) if settings.ai_response.llm_enable_image else None
+    images = (
+        RecordedImages(options.file.with_name(f"{options.file.name}.attachments"))
+        if settings.ai_response.llm_enable_image
+        else None
+    )
     tally = Tally()
     async with assistant_for(
         settings.ai_response, library, record=options.llm_record, replay=options.llm_replay
@@ -79,18 +90,19 @@ async def _replay(settings: Settings, options: ReplayOptions) -> int:
             images=images,
             durable=False,
         )
-        writer = JsonLines(sys.stdout) if options.as_json else Terminal(console(), parts.services.history.name_of)
+        writer = JsonLines(sys.stdout) if options.as_json else Terminal(Console(), parts.services.history.name_of)
         in_order = InOrder(writer.write)
         source: Subject[Dispatch] = Subject()
-        events = source.pipe(decode(), counted(tally))
+        events = source.pipe(decode(), ops.do_action(tally.hear))
         running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_hand)
         async for dispatch in dispatches(options.file):
             source.on_next(dispatch)
         source.on_completed()
-        # On a virtual clock patience costs nothing: whatever still runs is waited for, and bounded by its own limits.
         finished = await running.drain(PATIENCE_SECONDS)
         in_order.flush()
         writer.finish(tally)
         if options.data is not None:
-            await save(parts)
-    return 0 if finished and not tally.failed else 1
+            await files.in_thread(save, parts)
+    if not tally.adds_up:
+        log.error("the accounting does not add up: %d messages heard, but %s", tally.messages, tally.summary())
+    return 0 if finished and tally.adds_up and not tally.failed else 1

@@ -71,6 +71,10 @@ class History:
         """A channel or thread; one never heard of counts as a channel."""
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL)
 
+    def name_of(self, place_id: int) -> str:
+        """A place's name, or its id where the name is not known."""
+        return self.place(place_id).name or str(place_id)
+
     def knows(self, place_id: int) -> bool:
         return place_id in self._places
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from model.events import Event, Posted
 from model.outcomes import End, Ignored, Outcome, Removed, Result
 
 
 @dataclass(slots=True)
 class Tally:
-    """Adds up ends. `messages = removed + messages_in_parts + Σ ignored` by construction of what it is told."""
+    """Adds up ends; `messages = removed + messages_in_parts + Σ ignored` when none was lost."""
 
     messages: int = 0
-    """Told by the source, so that the sum above can fail."""
+    """Heard from the source, so that the sum can be checked."""
     removed: int = 0
     ignored: Counter[str] = field(default_factory=Counter[str])
     parts: Counter[Result] = field(default_factory=Counter[Result])
     reasons: dict[Result, Counter[str]] = field(default_factory=dict[Result, Counter[str]])
     messages_in_parts: int = 0
+
+    def hear(self, event: Event) -> None:
+        """Count a message that the source has brought."""
+        if isinstance(event, Posted):
+            self.messages += 1
 
     def add(self, end: End) -> None:
         match end:

@@ -15,8 +15,11 @@ from operators.generate import generate
 from operators.inquiry import Inquiry, skipped
 from operators.load import load
 from operators.select import select
-from operators.step import Step, step
+from operators.step import Gauge, Step, ignore, step
 from operators.verify import verify
+from services.assistant import Assistant
+from services.budget import Budget
+from services.library import Library
 from streams.wiring import AnswerRules, Services
 
 
@@ -35,11 +38,12 @@ def answers(
     gathering = step(
         "gather", gather(s.context, s.history, s.posts, s.images, rules.thread_reuse_seconds), at_once, s.gauge
     )
+    thinking = chain(s.assistant, s.library, s.budget, rules, s.gauge)
     replying = step("reply", reply, at_once, s.gauge)
     return inquiries.pipe(
         in_turn(
             lambda inquiry: inquiry.part.key,
-            lambda taken: taken.pipe(gathering, chain(services, rules), replying, only(Outcome)),
+            lambda taken: taken.pipe(gathering, thinking, replying, only(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,
             max_active=at_once,
             max_waiting=rules.max_waiting,
@@ -48,7 +52,7 @@ def answers(
     )
 
 
-def chain(services: Services, rules: AnswerRules) -> Step:
+def chain(assistant: Assistant, library: Library, budget: Budget, rules: AnswerRules, gauge: Gauge = ignore) -> Step:
     """From a conversation to a draft: each step lets pass, or ends the inquiry with a reason.
 
     gathered  --q1--q2--q3---------|
@@ -58,13 +62,13 @@ def chain(services: Services, rules: AnswerRules) -> Step:
     generate  ------q1------o------|      the sources did not hold q3's answer
     verify    -------q1------------|
     """
-    s, at_once = services, rules.max_concurrent
+    at_once = rules.max_concurrent
     drafted = compose(
-        step("gate", gate(s.assistant, s.budget, rules.chain_seconds), at_once, s.gauge),
-        step("select", select(s.assistant, s.library, rules.max_sources, rules.max_index_chars), at_once, s.gauge),
-        step("load", load(s.library), at_once, s.gauge),
-        step("generate", generate(s.assistant, rules.max_answer_chars, rules.require_citations), at_once, s.gauge),
+        step("gate", gate(assistant, budget, rules.chain_seconds), at_once, gauge),
+        step("select", select(assistant, library, rules.max_sources, rules.max_index_chars), at_once, gauge),
+        step("load", load(library), at_once, gauge),
+        step("generate", generate(assistant, rules.max_answer_chars, rules.require_citations), at_once, gauge),
     )
     if not rules.enable_verification:
         return drafted
-    return compose(drafted, step("verify", verify(s.assistant), at_once, s.gauge))
+    return compose(drafted, step("verify", verify(assistant), at_once, gauge))
