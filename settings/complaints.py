@@ -50,12 +50,15 @@ def unknown(path: Sequence[str], where: str, *, as_variable: bool = False) -> Pr
 
 
 def _meant(above: Sequence[str], word: str) -> tuple[str, ...] | None:
-    """The likeliest key: a neighbour with a similar name, else one of this name elsewhere."""
+    """The likeliest key: one of this name elsewhere, else a neighbour with a similar name."""
     name = word.lower().replace("-", "_")
-    close = get_close_matches(name, names_below(above), n=1)
-    if close:
-        return (*above, close[0])
-    return next((key.path for key in all_keys() if key.path[-1] == name), None)
+    siblings = names_below(above)
+    if name not in siblings:
+        elsewhere = next((key.path for key in all_keys() if key.path[-1] == name), None)
+        if elsewhere:
+            return elsewhere
+    close = get_close_matches(name, siblings, n=1)
+    return (*above, close[0]) if close else None
 
 
 def _complaint(kind: str, path: tuple[str, ...], draft: Draft) -> Problem:

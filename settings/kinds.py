@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +12,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 SNOWFLAKES = 2**64
 """Discord ids are unsigned numbers of 64 bits."""
+
+DIGITS = re.compile("[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,10 @@ class Section(BaseModel):
 
 
 def _snowflake(given: Any) -> int:
-    if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
-        # Longer texts are no ids, and int() refuses the longest with an error of its own.
-        given = int(given.strip()[:21])
+    if isinstance(given, str):
+        digits = given.strip()
+        # fullmatch, because int() takes signs, underlines and the digits of other scripts as well.
+        given = int(digits) if DIGITS.fullmatch(digits) else None
     if not isinstance(given, int) or isinstance(given, bool) or not 0 < given < SNOWFLAKES:
         raise ValueError("not a Discord id")
     return given
@@ -85,6 +89,13 @@ def _url(given: Any) -> str:
 
 def _store(given: Any) -> str:
     return given if given == "embedded" else _url(given)
+
+
+def _no_bytes(given: Any) -> Any:
+    # YAML's !!binary, which Pydantic would decode.
+    if isinstance(given, bytes):
+        raise ValueError("not text")  # noqa: TRY004 (as above)
+    return given
 
 
 def _off(given: Any) -> Any:
@@ -122,18 +133,19 @@ Count = Annotated[int, Field(ge=1, strict=True), Says("a whole number of 1 or mo
 CountOrNone = Annotated[int, Field(ge=0, strict=True), Says("a whole number of 0 or more")]
 Port = Annotated[int, Field(ge=0, le=65535, strict=True), Says("a port from 1 to 65535, or 0 for off")]
 
-Text = Annotated[str, Says("text, which may be empty", as_text=True)]
-Word = Annotated[str, Field(min_length=1), Says("text that is not empty", as_text=True)]
+Text = Annotated[str, BeforeValidator(_no_bytes), Says("text, which may be empty", as_text=True)]
+Word = Annotated[str, Field(min_length=1), BeforeValidator(_no_bytes), Says("text that is not empty", as_text=True)]
 Words = Annotated[
-    tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower)], ...],
+    tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_no_bytes)], ...],
     Says('a list of texts, such as ["one", "two"]'),
 ]
 
-Secret = Annotated[SecretStr, Says("text in quotes", as_text=True)]
+Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), Says("text in quotes", as_text=True)]
 ApiKey = Annotated[
     SecretStr,
     Field(min_length=1),
     AfterValidator(_header_word),
+    BeforeValidator(_no_bytes),
     Says("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
 ]
 

@@ -33,7 +33,7 @@ HEADER = """\
 # Relative paths begin at the folder of this file. A variable such as APP__DISCORD__TOKEN, in .env beside this file or
 # in the environment, overrides discord.token; lists, numbers and true or false are written there as in JSON.
 #
-# Made by `python -m settings.reference --write`, which forgets changes: keep your own in another file (--config FILE).
+# Edit it as you like; `python -m settings.reference --write` makes it anew from the code.
 """
 
 PLAIN = re.compile(r"[A-Za-z][\w./-]*", re.ASCII)

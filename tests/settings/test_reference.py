@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from settings import Settings, load, prompts
+from settings.keys import ANY, all_keys
+from settings.reference import BEGIN, END, main, reference_table, render_config, stale
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_key_has_a_type_and_a_one_line_explanation() -> None:
+    for key in all_keys():
+        assert key.kind, key.dotted
+        assert key.description.endswith("."), key.dotted
+        assert "\n" not in key.description, key.dotted
+
+
+def test_every_key_is_in_the_table() -> None:
+    table = reference_table()
+    for key in all_keys():
+        if key.section is None or key.nullable:
+            assert f"| `{key.dotted}` |" in table
+    assert "| `ai_response.llm.base_url` | a URL" in table
+    assert table.count("| (required) |") == 13
+
+
+def test_every_default_is_valid() -> None:
+    assert Settings.model_validate(Settings().model_dump()) == Settings()
+    assert Settings.model_validate(yaml.safe_load(render_config())) == Settings()
+
+
+def test_the_config_in_the_repository_equals_the_defaults() -> None:
+    assert load(ROOT / "config.yaml", {}) == Settings().placed(ROOT)
+
+
+def test_every_key_is_in_the_config_below_a_comment() -> None:
+    lines = render_config().splitlines()
+    for key in all_keys():
+        if ANY not in key.path:
+            at = next(number for number, line in enumerate(lines) if line.strip("# ").startswith(f"{key.path[-1]}:"))
+            assert lines[at - 1].lstrip().startswith("#"), key.dotted
+
+
+def test_examples_in_the_config_can_be_uncommented(tmp_path: Path) -> None:
+    text = render_config()
+    start = text.index("  llm: null\n  # llm:")
+    end = text.index("  # Show images to the LLM.")
+    example = re.sub(r"^  # ", "  ", text[start:end].replace("  llm: null\n", ""), flags=re.MULTILINE)
+    for name, value in (("base_url", "http://127.0.0.1/v1"), ("api_key", "x"), ("model", "m")):
+        example = example.replace(f"{name}:  #", f"{name}: {value}  #")
+    (tmp_path / "config.yaml").write_text(text[:start] + example + text[end:], "utf-8")
+    assert load(tmp_path / "config.yaml", {}).ai_response.llm is not None
+
+
+def test_the_files_in_the_repository_are_fresh() -> None:
+    assert stale(ROOT) == []
+
+
+def test_writing_replaces_the_table_and_leaves_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    assert main(["--check"], tmp_path) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "config.yaml: stale; run python -m settings.reference --write",
+        "README.md: stale; run python -m settings.reference --write",
+    ]
+    assert main(["--write"], tmp_path) == 0
+    text = (tmp_path / "README.md").read_text("utf-8")
+    assert text == f"before\n{BEGIN}\n{reference_table()}{END}\nafter\n"
+    assert main(["--check"], tmp_path) == 0
+
+
+def test_a_missing_readme_is_left_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--write"], tmp_path) == 0
+    assert "there is none" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+    assert main(["--check"], tmp_path) == 0
+
+
+@pytest.mark.parametrize("text", ["no marks", f"{BEGIN} only"])
+def test_a_readme_without_marks_is_an_error_that_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "README.md").write_text(text)
+    assert main(["--check"], tmp_path) == 1
+    assert BEGIN in capsys.readouterr().err
+
+
+def test_prompts_hold_a_task_and_nothing_about_the_form_of_the_output() -> None:
+    texts = [value for name, value in vars(prompts).items() if name.isupper()]
+    assert len(texts) == 9
+    for text in texts:
+        assert text == text.strip()
+        assert "json" not in text.lower()
+        assert len(text) < 2000
