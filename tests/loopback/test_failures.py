@@ -92,3 +92,16 @@ async def test_a_refusal_may_be_ordered_with_its_body(discord_server: DiscordSer
         with pytest.raises(discord.HTTPException) as refused:
             await client.text_channel(channel.id).get_partial_message(question.id).create_thread(name="x")
     assert refused.value.code == 160006
+
+
+async def test_what_the_server_does_not_understand_fails_the_test() -> None:
+    async def misuse() -> None:
+        async with DiscordServer() as server, aiohttp.ClientSession() as session:
+            channel = server.add_channel("help")
+            headers = {"Authorization": f"Bot {server.token}"}
+            form = {"content": "hi", "allowed_mentions": ["odd"]}
+            await session.post(f"{server.origin}/api/v10/channels/{channel.id}/messages", json=form, headers=headers)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        await misuse()
+    assert failed.group_contains(AttributeError)
