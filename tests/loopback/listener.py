@@ -111,6 +111,8 @@ class Listener:
     async def _follow(self, request: web.Request) -> web.StreamResponse:
         try:
             return await self._gateway.serve(request)
+        except ConnectionError:
+            raise  # the client has gone, as clients do
         except Exception as error:
             self.errors.append(error)
             raise
