@@ -77,6 +77,8 @@ class DiscordServer:
     ) -> None:
         await self.gateway.close()
         await self._listener.stop()
+        if self._listener.errors and error is None:
+            raise ExceptionGroup("the loopback Discord failed", self._listener.errors)
 
     @contextlib.contextmanager
     def routes(self) -> Generator[None]:
@@ -200,9 +202,9 @@ class DiscordServer:
         self.state.type_in(place, user)
         await self.gateway.flush()
 
-    async def open_thread(self, message: Message, owner: User, name: str = "a thread") -> Thread:
+    async def open_thread(self, message: Message, owner: User, name: str = "a thread", *, ago: float = 0.0) -> Thread:
         """A thread on a message, with the message's id."""
-        thread = self.state.open_thread(message, owner, name)
+        thread = self.state.open_thread(message, owner, name, at=self.clock() - ago)
         await self.gateway.flush()
         return thread
 

@@ -17,10 +17,15 @@ SHORT_SECONDS = 0.005
 
 @pytest.fixture
 async def discord_server() -> AsyncIterator[DiscordServer]:
-    """A running server that every discord.py client of the test talks to."""
+    """A running server that every discord.py client of the test talks to; nothing may still run at its end."""
+    before = asyncio.all_tasks()
     async with DiscordServer() as server:
         with server.routes():
             yield server
+    # What was cancelled or closed last gets its turn to end.
+    await asyncio.sleep(0)
+    left = [task.get_name() for task in asyncio.all_tasks() - before - {asyncio.current_task()}]
+    assert not left
 
 
 class _Hurried:

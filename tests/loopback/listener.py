@@ -52,6 +52,8 @@ class Listener:
         self.downloads: list[Request] = []
         self.unknown: list[Request] = []
         """Requests for routes that do not exist here."""
+        self.errors: list[Exception] = []
+        """What this server itself got wrong, or was sent and does not understand."""
 
     async def start(self) -> int:
         """Listen on a free port of 127.0.0.1 and give it."""
@@ -95,13 +97,25 @@ class Listener:
 
     async def _respond(self, request: web.Request, call: Call, record: Request) -> web.StreamResponse:
         if call.path == "/":
-            return await self._gateway.serve(request)
+            return await self._follow(request)
         if call.path.startswith("/attachments/"):
             return self._download(call)
         try:
             return _json(200, self._answer(request, call, record))
         except Refused as refused:
             return _json(refused.status, refused.body)
+        except Exception as error:  # noqa: BLE001 (kept for the end of the test; discord.py would just try again)
+            self.errors.append(error)
+            return _json(500, {"message": "500: Internal Server Error", "code": 0})
+
+    async def _follow(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self._gateway.serve(request)
+        except ConnectionError:
+            raise  # the client has gone, as clients do
+        except Exception as error:
+            self.errors.append(error)
+            raise
 
     def _answer(self, request: web.Request, call: Call, record: Request) -> Answer:
         if request.headers.get("Authorization") != f"Bot {self._token}":

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tests.loopback.model import Message, Place
 from tests.loopback.payloads import Payload
 from tests.loopback.permissions import Permission
-from tests.loopback.refusals import Refused, invalid_form, missing_access, missing_permissions, unknown
+from tests.loopback.refusals import invalid_form, missing_access, missing_permissions, unknown
 from tests.loopback.state import State
 
 
@@ -115,6 +115,3 @@ def message_of(state: State, call: Call, place: Place) -> Message:
     if message is None:
         raise unknown("Message")
     return message
-
-
-__all__ = ["Answer", "Call", "Handler", "Refused", "Routes", "Upload", "message_of", "place_of", "require"]

@@ -41,7 +41,8 @@ def open_on_message(state: State, call: Call) -> Answer:
         raise not_on_system_messages()
     form = call.form
     minutes = int(form.get("auto_archive_duration") or 1440)
-    return payloads.thread(state.open_thread(message, state.bot, _name(form), minutes), state.guild, state.bot)
+    thread = state.open_thread(message, state.bot, _name(form), auto_archive_minutes=minutes)
+    return payloads.thread(thread, state.guild, state.bot)
 
 
 @routes.on("POST", "/channels/{channel}/threads")

@@ -268,14 +268,22 @@ class State:
 
     # Threads
 
-    def open_thread(self, message: Message, owner: User, name: str, auto_archive_minutes: int = 1440) -> Thread:
+    def open_thread(
+        self,
+        message: Message,
+        owner: User,
+        name: str,
+        *,
+        at: float | None = None,
+        auto_archive_minutes: int = 1440,
+    ) -> Thread:
         """A thread on a message: it has the message's id, and starts with a system message that points there."""
         parent = message.place.home
-        thread = self._new_thread(message.id, parent, owner, name, auto_archive_minutes=auto_archive_minutes)
+        thread = self._new_thread(message.id, parent, owner, name, at=at, auto_archive_minutes=auto_archive_minutes)
         message.thread = thread
         self.tell("MESSAGE_UPDATE", self.event(message), message.place)
         link = Link(message.id, message.place.id)
-        self.write(thread, owner, "", kind=MessageKind.THREAD_STARTER, link=link)
+        self.write(thread, owner, "", at=at, kind=MessageKind.THREAD_STARTER, link=link)
         return thread
 
     def start_thread(
@@ -290,7 +298,7 @@ class State:
 
     def forum_post(self, forum: Channel, owner: User, name: str, at: float | None = None) -> Thread:
         """An empty post; its first message has to follow with the same id."""
-        return self._new_thread(self.snowflake(at), forum, owner, name)
+        return self._new_thread(self.snowflake(at), forum, owner, name, at=at)
 
     def _new_thread(
         self,
@@ -299,9 +307,11 @@ class State:
         owner: User,
         name: str,
         kind: ChannelKind = ChannelKind.PUBLIC_THREAD,
+        *,
+        at: float | None = None,
         auto_archive_minutes: int = 1440,
     ) -> Thread:
-        now = self.clock()
+        now = self.clock() if at is None else at
         thread = Thread(thread_id, name, parent, owner, now, kind, archive_changed_at=now)
         thread.auto_archive_minutes = auto_archive_minutes
         thread.members[owner.id] = now
