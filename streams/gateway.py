@@ -88,8 +88,10 @@ class Gateway:
                 session.result()
         finally:
             session.cancel()
-            await asyncio.gather(session, return_exceptions=True)
-            await self._client.hang_up()
+            try:
+                await asyncio.gather(session, return_exceptions=True)
+            finally:  # a subscriber that raised has cancelled us while we were on our way out
+                await self._client.hang_up()
 
     def _receive(self, frame: str) -> None:
         at = now()
