@@ -63,12 +63,13 @@ class Gateway:
     async def _listen(self, connection: Connection) -> None:
         async for frame in connection.socket:
             if frame.type is not WSMsgType.TEXT:
-                await connection.socket.close(code=CloseCode.DECODE_ERROR)
+                await connection.close(code=CloseCode.DECODE_ERROR)
                 return
             message: Payload = json.loads(frame.data)
             await self._hear(connection, message.get("op"), message.get("d"))
         session = connection.session
-        if connection.socket.close_code in {1000, 1001} and session is not None:
+        leaves = connection.socket.close_code in {1000, 1001} and not connection.closed_here
+        if leaves and session is not None:
             # A client that closes this way says that it will not come back.
             self.sessions.pop(session.id, None)
 
@@ -82,18 +83,18 @@ class Gateway:
         elif op == Op.RESUME:
             await self._resume(connection, data)
         elif connection.session is None:
-            await connection.socket.close(code=CloseCode.NOT_AUTHENTICATED)
+            await connection.close(code=CloseCode.NOT_AUTHENTICATED)
         elif op == Op.REQUEST_GUILD_MEMBERS:
             self._send_members(connection.session, data)
 
     async def _identify(self, connection: Connection, data: Payload) -> None:
         self.identified += 1
         if data["token"] != self._token:
-            await connection.socket.close(code=CloseCode.AUTHENTICATION_FAILED)
+            await connection.close(code=CloseCode.AUTHENTICATION_FAILED)
             return
         intents = Intent(data["intents"])
         if intents & PRIVILEGED & ~self.approved:
-            await connection.socket.close(code=CloseCode.DISALLOWED_INTENTS)
+            await connection.close(code=CloseCode.DISALLOWED_INTENTS)
             return
         state = self._state()
         session = Session(f"session{next(self._numbers)}", intents, state.bot)
@@ -116,7 +117,7 @@ class Gateway:
 
     async def _resume(self, connection: Connection, data: Payload) -> None:
         if data["token"] != self._token:
-            await connection.socket.close(code=CloseCode.AUTHENTICATION_FAILED)
+            await connection.close(code=CloseCode.AUTHENTICATION_FAILED)
             return
         session = self.sessions.get(data["session_id"] or "")
         if session is None:
@@ -124,7 +125,7 @@ class Gateway:
             return
         last_seen: int = data["seq"] or 0
         if last_seen > len(session.log):
-            await connection.socket.close(code=CloseCode.INVALID_SEQUENCE)
+            await connection.close(code=CloseCode.INVALID_SEQUENCE)
             return
         self.resumed += 1
         session.tell("RESUMED", {}, always=True)
@@ -165,7 +166,7 @@ class Gateway:
             if code is None:
                 connection.abort()
             else:
-                await connection.socket.close(code=code)
+                await connection.close(code=code)
 
     async def request_reconnect(self) -> None:
         """Op 7: clients leave, and resume."""

@@ -96,6 +96,8 @@ class Connection:
         self._transport = transport
         self._written = 0
         self.ended = asyncio.Event()
+        self.closed_here = False
+        """The server has closed it, not the client."""
         self._caught_up = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
 
@@ -132,6 +134,10 @@ class Connection:
         while self.session is not None and self._written < len(self.session.log) and not self.ended.is_set():
             self._caught_up.clear()
             await self._caught_up.wait()
+
+    async def close(self, code: int) -> None:
+        self.closed_here = True
+        await self.socket.close(code=code)
 
     def abort(self) -> None:
         """Cut the line without a close frame."""
