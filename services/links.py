@@ -1,0 +1,127 @@
+"""Removes the links from an answer that nobody trustworthy wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# An address runs until white space, a bracket or quote that cannot be part of it, or the next address.
+_URL = re.compile(
+    r"""(?:https?://|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
+        (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_MAYBE = re.compile(r"://|www\.|discord|\]\s*[(\[:]", re.IGNORECASE)
+_PARTS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)?(?P<host>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+
+_TARGET = r"<?(?P<target>(?:[^()\s<>]|\((?:[^()\s<>]|\([^()\s<>]*\))*\))*)>?"
+_TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
+_INLINE = re.compile(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*{_TARGET}{_TITLE}\s*\)")
+_DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*{_TARGET}{_TITLE}[ \t]*(?:\n|$)", re.MULTILINE)
+_USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
+_HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|//|mailto:|javascript:|data:", re.IGNORECASE)
+
+_GONE = "\ue000"
+"""Stands for a removed address until what surrounds it is tidied. From the private use area: text has no use for it."""
+
+_DEBRIS = [
+    (re.compile(rf"\[([^\[\]\n]*)\]\(\s*{_GONE}\s*\)?"), rf"\1{_GONE}"),
+    (re.compile(rf"\(\s*{_GONE}\s*\)|<\s*{_GONE}\s*>|\[\s*{_GONE}\s*\]"), _GONE),
+    (re.compile(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_GONE}(?P=mark)"""), _GONE),
+    (re.compile(rf"{_GONE}(?:[ \t]*{_GONE})+"), _GONE),
+]
+_ALONE = rf"[ \t]*(?:(?:[-*+>•]|\d+[.)])[ \t]+)*{_GONE}[ \t]*[.,;:!?]?[ \t]*"
+# Between two empty lines one of them goes with it.
+_LONE_LINE = re.compile(rf"(?<=\n\n){_ALONE}\n(?:\n|\Z)|^{_ALONE}(?:\n|\Z)", re.MULTILINE)
+_TIDY = [
+    (re.compile(rf"^([ \t]*){_GONE}[ \t]*", re.MULTILINE), r"\1"),
+    (re.compile(rf"[ \t]*{_GONE}[ \t]*(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
+    (re.compile(rf"[ \t]+{_GONE}[ \t]*|{_GONE}[ \t]+"), " "),
+    (re.compile(_GONE), ""),
+]
+
+
+def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
+    """`text` without the addresses that occur in none of `allowed_texts`, also inside code.
+
+    Of a Markdown link with such an address its text stays, of a reference definition nothing. Addresses are the same
+    when they differ only in the case of scheme and host, in a slash at the end, or in punctuation after them.
+    """
+    text = text.replace(_GONE, "")
+    if not _MAYBE.search(text):
+        return text
+    texts = list(allowed_texts)
+    allowed = {_key(address) for allowed_text in texts for address in addresses(allowed_text)}
+    # What closes around a removed address can form a new one: again, until nothing is foreign.
+    left = text
+    while (tidied := _pass(left, allowed, texts)) != left:
+        left = tidied
+    return left if left == text else left.strip("\n").rstrip()
+
+
+def addresses(text: str) -> list[str]:
+    """Every address in `text`, as written, without the punctuation that follows it."""
+    return [_trimmed(match[0]) for match in _URL.finditer(text)]
+
+
+def _pass(text: str, allowed: set[str], texts: list[str]) -> str:
+    def is_foreign(target: str) -> bool:
+        if _URL.match(target):
+            return _key(_trimmed(target)) not in allowed
+        return bool(_HOST_LIKE.match(target)) and not any(target in allowed_text for allowed_text in texts)
+
+    dropped: set[str] = set()
+
+    def define(match: re.Match[str]) -> str:
+        if not is_foreign(match["target"]):
+            return match[0]
+        dropped.add(match["name"].lower())
+        return ""
+
+    def use(match: re.Match[str]) -> str:
+        return match["label"] if (match["name"] or match["label"]).lower() in dropped else match[0]
+
+    def inline(match: re.Match[str]) -> str:
+        return (match["label"].strip() or _GONE) if is_foreign(match["target"]) else match[0]
+
+    def bare(match: re.Match[str]) -> str:
+        address = _trimmed(match[0])
+        return match[0] if _key(address) in allowed else _GONE + match[0][len(address) :]
+
+    text = _DEFINITION.sub(define, text)
+    if dropped:
+        text = _USE.sub(use, text)
+    while (unlinked := _INLINE.sub(inline, text)) != text:  # an image within a link comes off first
+        text = unlinked
+    return _tidied(_URL.sub(bare, text))
+
+
+def _tidied(text: str) -> str:
+    if _GONE not in text:
+        return text
+    for pattern, left in _DEBRIS:
+        text = pattern.sub(left, text)
+    text = _LONE_LINE.sub("", text)
+    for pattern, left in _TIDY:
+        text = pattern.sub(left, text)
+    return text
+
+
+def _trimmed(address: str) -> str:
+    """Without punctuation that belongs to the sentence; a closing bracket belongs to it unless opened within."""
+    while address:
+        last = address[-1]
+        unopened = last in ")]" and address.count(last) > address.count({")": "(", "]": "["}[last])
+        if not unopened and last not in ".,;:!?'*_~":
+            break
+        address = address[:-1]
+    return address
+
+
+def _key(address: str) -> str:
+    """Equal for addresses that lead to the same place. `www.` without a scheme is read as https."""
+    parts = _PARTS.fullmatch(address)
+    if parts is None:  # pragma: no cover - the pattern matches every text
+        return address
+    scheme = (parts["scheme"] or "https://").lower()
+    return f"{scheme}{parts['host'].lower()}{parts['rest'].rstrip('/')}"

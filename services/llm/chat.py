@@ -1,0 +1,159 @@
+"""The OpenAI SDK below ChatCrynux, and its errors in our words.
+
+The one module that imports them (1.1 s, 91 MB): import it only when a call is to be made.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+
+import openai
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
+from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType] (one of its types is half known)
+from pydantic import SecretStr
+
+import clock
+from services.llm.endpoint import EndpointSettings, Part, Reply, Request
+from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+
+log = logging.getLogger(__name__)
+
+_RETRY_STATUSES = frozenset({408, 409, 429})
+
+_HINTS = {
+    400: "finds the request invalid; check model and structured_output_method",
+    401: "does not accept the key; check api_key",
+    402: "has no credits left; top up the account",
+    403: "does not allow this key to use the model; check api_key and model",
+    404: "does not know this address or model; check base_url and model",
+    413: "finds the request too large; lower max_index_chars or send fewer images",
+    422: "finds the request invalid; check model and structured_output_method",
+}
+
+
+class Chat:
+    """One client of one endpoint. Its connections belong to the loop that makes the first call."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        # LangChain refuses every call when one of these old switches is set.
+        for switch in ("LANGCHAIN_TRACING", "LANGCHAIN_HANDLER"):
+            os.environ.pop(switch, None)
+        self._settings = settings
+        # Its default client is shared by the whole process: closing one would close all.
+        self._http = openai.DefaultAsyncHttpxClient(timeout=settings.timeout_seconds)
+        self._model = ChatCrynux(
+            model=settings.model,
+            base_url=settings.base_url,
+            # The SDK insists on a key; servers on one's own machine want none.
+            api_key=SecretStr(settings.api_key or "none"),
+            vram_limit=settings.vram_limit,
+            timeout=settings.timeout_seconds,
+            max_retries=0,
+            max_completion_tokens=settings.max_tokens,
+            use_responses_api=False,
+            http_async_client=self._http,
+            cache=False,
+        )
+
+    async def ask(self, request: Request) -> Reply:
+        """One attempt.
+
+        Raises:
+            LLMError: every failure, in our words.
+        """
+        messages = [SystemMessage(request.system), HumanMessage(_content(request.user))]
+        try:
+            # Variables of LangSmith in the environment would send prompts to a third party.
+            with tracing_context(enabled=False):
+                message = await self._model.ainvoke(messages, extra_body=self._extra_body(request))
+            return _reply(message)
+        except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError) as error:
+            log.debug("%s, step %s: %s", self._settings.name, request.step, self._redacted(error))
+            # Without its cause: the original holds the request's headers and echoes of the prompt.
+            raise self._in_our_words(error, request.step) from None
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    def _extra_body(self, request: Request) -> dict[str, object]:
+        # In here and not as arguments of their own: there the SDK would parse the reply itself, and a bad one is lost.
+        # It replaces the model's own extra_body, so the VRAM limit comes along.
+        limits: dict[str, object] = {"vram_limit": self._settings.vram_limit, "max_tokens": self._settings.max_tokens}
+        if request.method == "json_schema":
+            schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
+            return {**limits, "response_format": {"type": "json_schema", "json_schema": schema}}
+        function = {
+            "name": request.schema_name,
+            "description": f"Gives the {request.schema_name}.",
+            "parameters": request.schema,
+        }
+        choice = {"type": "function", "function": {"name": request.schema_name}}
+        return {**limits, "tools": [{"type": "function", "function": function}], "tool_choice": choice}
+
+    def _redacted(self, error: Exception) -> str:
+        key = self._settings.api_key
+        text = f"{type(error).__name__}: {error}"
+        return text.replace(key, "***") if key else text
+
+    def _in_our_words(self, error: Exception, step: str) -> LLMError:
+        who = f"{self._settings.name}, step {step}:"
+        if isinstance(error, openai.APITimeoutError):
+            return TimedOut(f"{who} no answer within {self._settings.timeout_seconds:g} s; raise timeout_seconds")
+        if isinstance(error, openai.APIConnectionError):
+            return Unavailable(f"{who} cannot be reached; check base_url and that the server runs")
+        if isinstance(error, openai.APIStatusError):
+            return _of_status(error, who)
+        return BadOutput(f"{who} answered with something that is no chat completion; check base_url")
+
+
+def _of_status(error: openai.APIStatusError, who: str) -> LLMError:
+    status = error.status_code
+    code = f", {error.code}" if re.fullmatch(r"[a-z_]{1,40}", error.code or "") else ""
+    said = f"(HTTP {status}{code})"
+    if status == 504:  # noqa: PLR2004 (Gateway Timeout; its name in http.HTTPStatus says no more)
+        return TimedOut(f"{who} gave up waiting for the model {said}; try later, or a smaller model")
+    if status in _RETRY_STATUSES or status >= 500:  # noqa: PLR2004 (the class of server errors)
+        retry_after = _seconds(error.response.headers.get("Retry-After"))
+        return Unavailable(f"{who} is overloaded or broken {said}; try later", retry_after=retry_after)
+    return Rejected(f"{who} {_HINTS.get(status, 'refuses the request; check base_url and model')} {said}")
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """`Retry-After`, a number of seconds or an HTTP date (RFC 9110, 10.2.3), as seconds from now."""
+    if retry_after is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", retry_after.strip()):
+        return float(retry_after)
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - clock.now())
+    except ValueError:
+        return None
+
+
+def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
+    """Plain text where there is nothing else, for servers that know no lists; no empty piece, which Crynux refuses."""
+    texts = [part["text"] for part in parts if part.get("type") == "text"]
+    if len(texts) == len(parts):
+        return "\n\n".join(str(text) for text in texts if text)
+    return [dict(part) for part in parts if part.get("text") != ""]
+
+
+def _reply(message: AIMessage) -> Reply:
+    pieces = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls]
+    # Arguments that are no JSON, because they are cut or have prose around them.
+    pieces += [call["args"] or "" for call in message.invalid_tool_calls]
+    pieces.append(str(message.text))
+    usage = message.usage_metadata
+    reason = cast("object", message.response_metadata.get("finish_reason"))
+    return Reply(
+        text="\n".join(piece for piece in pieces if piece),
+        prompt_tokens=usage["input_tokens"] if usage else 0,
+        completion_tokens=usage["output_tokens"] if usage else 0,
+        finish_reason=reason if isinstance(reason, str) else None,
+    )

@@ -1,0 +1,54 @@
+"""One attempt at an OpenAI-compatible endpoint, through ChatCrynux."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from services.llm.endpoint import EndpointSettings, Reply, Request
+from services.llm.errors import TimedOut, Unavailable
+
+if TYPE_CHECKING:
+    from services.llm.chat import Chat
+
+
+class CrynuxEndpoint:
+    """Makes its client at the first call. All calls, and `aclose`, belong on one ordinary loop."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self._settings = settings
+        self._opening = asyncio.Lock()
+        self._chat: Chat | None = None
+        self._closed = False
+
+    async def complete(self, request: Request) -> Reply:
+        chat = await self._opened()
+        who = f"{self._settings.name}, step {request.step}"
+        try:
+            # The client's own limit is per read: a server that drips bytes would hold a call for ever.
+            async with asyncio.timeout(self._settings.timeout_seconds):
+                return await chat.ask(request)
+        except TimeoutError:
+            limit = self._settings.timeout_seconds
+            raise TimedOut(f"{who}: no answer within {limit:g} s; raise timeout_seconds, or look at its load") from None
+
+    async def aclose(self) -> None:
+        async with self._opening:
+            self._closed = True
+            if self._chat is not None:
+                await self._chat.aclose()
+
+    async def _opened(self) -> Chat:
+        async with self._opening:
+            if self._closed:
+                raise Unavailable(f"{self._settings.name}: already closed; nothing is asked during shutdown")
+            if self._chat is None:
+                # In a thread: the import alone would stall the gateway's heartbeat for a second.
+                self._chat = await asyncio.to_thread(_open, self._settings)
+            return self._chat
+
+
+def _open(settings: EndpointSettings) -> Chat:
+    from services.llm.chat import Chat  # noqa: PLC0415 (1.1 s and 91 MB, wanted only when a call is made)
+
+    return Chat(settings)

@@ -1,0 +1,73 @@
+"""What a model is asked and what it replies, whoever carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+from urllib.parse import urlsplit
+
+Method = Literal["function_calling", "json_schema"]
+"""How the wanted shape is stated: as the one tool that must be called, or as the format of the response."""
+
+Part = Mapping[str, object]
+"""A piece of a user message as OpenAI's chat completions take it: `{"type": "text", …}` or an adapter's image."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    base_url: str
+    """Required: without it the client would silently call api.openai.com."""
+    model: str
+    api_key: str = field(default="", repr=False)
+    vram_limit: int = 24
+    """In GB; Crynux chooses machines by it, others ignore it."""
+    method: Method = "function_calling"
+    timeout_seconds: float = 60
+    """Bounds one attempt."""
+    max_retries: int = 2
+    retry_timeouts: bool = False
+    """Also retry a 504 or a client time-out; a job may then be billed twice."""
+    max_tokens: int = 4096
+    """Length of a reply at most."""
+
+    @property
+    def name(self) -> str:
+        """How messages call this endpoint: the host and model, never a password that the address may carry."""
+        return f"LLM {self.model} at {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    step: str
+    """Who asks (`gate`, `select`, …); does not go over the wire."""
+    system: str
+    user: tuple[Part, ...]
+    schema_name: str
+    """The class name of the wanted model."""
+    schema: Mapping[str, object]
+    method: Method
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    text: str
+    """The arguments of the tool call, or the content, or both, as the model wrote them."""
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: str | None
+    """`stop`, `tool_calls`, `length` (cut at the limit), …; None when the server does not say."""
+
+
+class Endpoint(Protocol):
+    async def complete(self, request: Request) -> Reply:
+        """Ask the model once.
+
+        Raises:
+            LLMError: one of its kinds (services.llm.errors).
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of connections or files. Calling it again does nothing."""
+        ...

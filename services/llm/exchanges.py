@@ -1,0 +1,143 @@
+"""The form in which exchanges with a model are kept: JSON Lines, one call a line.
+
+    {"step", "hash", "request": {"system", "user", "schema_name", "schema"},
+     "response": {"text", "finish_reason"}, "usage": {"prompt_tokens", "completion_tokens"}}
+
+A call that failed has, in place of response and usage, `"error": {"kind", "message"}`: so a replay goes wrong where the
+recorded run went wrong. A call that was cancelled leaves no line. Pictures stand as their SHA-256.
+
+The hash is over the step and the request as kept. The method is no part of it: whichever way the shape was asked for,
+the reply reads the same, and a replay may run without the recorded configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError, model_validator
+
+from services.llm.endpoint import Reply, Request
+from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
+
+log = logging.getLogger(__name__)
+
+_KINDS: dict[str, type[LLMError]] = {
+    kind.__name__: kind for kind in (Unavailable, TimedOut, Rejected, BadOutput, UnknownRequest)
+}
+
+
+class UnreadableExchanges(Exception):
+    """The file is missing or holds no exchange; the message names it."""
+
+
+class Response(BaseModel):
+    text: str
+    finish_reason: str | None = None
+
+
+class Tokens(BaseModel):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Failure(BaseModel):
+    kind: str
+    message: str
+
+
+class Exchange(BaseModel):
+    step: str
+    hash: str
+    request: dict[str, Any] = {}
+    """Read only to show differences; what counts is the hash, so that text may be removed later."""
+    response: Response | None = None
+    usage: Tokens = Tokens()
+    error: Failure | None = None
+
+    @model_validator(mode="after")
+    def _ended_one_way(self) -> Exchange:
+        if (self.response is None) == (self.error is None):
+            raise ValueError("wants a response or an error, and not both")
+        return self
+
+    def outcome(self) -> Reply:
+        """The reply.
+
+        Raises:
+            LLMError: of the recorded kind, when the call had failed.
+        """
+        if self.response is not None:
+            return Reply(**dict(self.response), **dict(self.usage))
+        failure = self.error or Failure(kind="", message="")
+        raise _KINDS.get(failure.kind, LLMError)(failure.message)
+
+
+def kept(request: Request) -> dict[str, object]:
+    """`request` as it is written down."""
+    return {
+        "system": request.system,
+        "user": [_without_data(part) for part in request.user],
+        "schema_name": request.schema_name,
+        "schema": request.schema,
+    }
+
+
+def request_hash(request: Request) -> str:
+    canonical = json.dumps({"step": request.step, **kept(request)}, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def render(request: Request, outcome: Reply | LLMError) -> str:
+    """One line, with its line end."""
+    line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "request": kept(request)}
+    if isinstance(outcome, LLMError):
+        line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
+    else:
+        fields = asdict(outcome)
+        line["response"] = {key: fields[key] for key in Response.model_fields}
+        line["usage"] = {key: fields[key] for key in Tokens.model_fields}
+    # Escaped, so that no character of a message can end the line or fail to be written.
+    return json.dumps(line) + "\n"
+
+
+def read(path: Path) -> list[Exchange]:
+    """All exchanges of a file, in their order. A line that is none is reported and left out.
+
+    Raises:
+        UnreadableExchanges: the file cannot be read, or none of its lines is an exchange.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UnreadableExchanges(f"{path} cannot be read ({error.strerror}); record it with --llm-record") from None
+    exchanges: list[Exchange] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            exchanges.append(Exchange.model_validate_json(line))
+        except ValidationError as error:
+            what = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            where = ".".join(map(str, what["loc"])) or "line"
+            log.warning("%s line %d is no exchange and is left out (%s: %s)", path, number, where, what["msg"])
+    if not exchanges:
+        raise UnreadableExchanges(f"{path} holds no exchange with an LLM; record it with --llm-record")
+    return exchanges
+
+
+def _without_data(value: object) -> object:
+    """Inline data would make lines of megabytes, and say no more than its hash does."""
+    if isinstance(value, str) and value.startswith("data:"):
+        head, _, data = value.partition(",")
+        return f"{head},sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+    if isinstance(value, Mapping):
+        return {key: _without_data(each) for key, each in cast("Mapping[str, object]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_without_data(each) for each in cast("Sequence[object]", value)]
+    return value

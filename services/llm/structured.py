@@ -1,0 +1,113 @@
+"""A question and a model class in, an instance of that class out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from model.conversations import Image
+from services.assistant import Usage
+from services.llm.endpoint import Endpoint, Method, Part, Reply, Request
+from services.llm.errors import BadOutput
+from services.llm.finding import NotFound, first_that_fits
+from services.llm.images import ImageAdapter, OpenAIImageAdapter
+from services.llm.schemas import wire_schema
+
+M = TypeVar("M", bound=BaseModel)
+
+log = logging.getLogger(__name__)
+
+
+def _unobserved(step: str, seconds: float) -> None:
+    """Nobody measures."""
+
+
+class StructuredLLM:
+    """`observe` is told the step and the real seconds of each call, also of one that fails."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        method: Method,
+        *,
+        image_adapter: ImageAdapter | None = None,
+        observe: Callable[[str, float], None] = _unobserved,
+    ) -> None:
+        self._endpoint = endpoint
+        self._method: Method = method
+        self._image_adapter = image_adapter or OpenAIImageAdapter()
+        self._observe = observe
+
+    async def ask(
+        self, step: str, system: str, user: str, model: type[M], usage: Usage, *, images: Sequence[Image] = ()
+    ) -> M:
+        """One call; and a second, with a changed prompt, when the reply to the first is not usable.
+
+        Endpoints that decode greedily would answer the same prompt in the same way. `usage` counts every call that
+        was answered, well or badly.
+
+        Raises:
+            LLMError: no call got through; `BadOutput` when the second reply is not usable either.
+        """
+        text: tuple[Part, ...] = ({"type": "text", "text": user},) if user else ()
+        request = Request(
+            step=step,
+            system=system,
+            user=(*text, *(self._image_adapter.part(image) for image in images)),
+            schema_name=model.__name__,
+            schema=wire_schema(model),
+            method=self._method,
+        )
+        try:
+            return _read(await self._call(request, usage), model)
+        except NotFound as wrong:
+            log.info("LLM, step %s: the reply is not usable: %s; asked again", step, wrong)
+            request = replace(request, user=(*request.user, _repair(wrong, model)))
+        try:
+            return _read(await self._call(request, usage), model)
+        except NotFound as wrong:
+            advice = "try another structured_output_method or model"
+            raise BadOutput(f"LLM, step {step}: no usable {model.__name__} in two replies: {wrong}; {advice}") from None
+
+    async def _call(self, request: Request, usage: Usage) -> Reply:
+        # Real time, also on a virtual loop: this is what an operator waits and pays for, and no result depends on it.
+        begun = time.perf_counter()
+        try:
+            reply = await self._endpoint.complete(request)
+        finally:
+            seconds = time.perf_counter() - begun
+            self._observe(request.step, seconds)
+        usage.add(request.step, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
+        log.debug(
+            "LLM, step %s: %.3f s, %d tokens in, %d out, finish %s: %s",
+            request.step,
+            seconds,
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            reply.finish_reason,
+            reply.text,
+        )
+        return reply
+
+
+def _read(reply: Reply, model: type[M]) -> M:
+    try:
+        return first_that_fits(reply.text, model)
+    except NotFound:
+        if reply.finish_reason == "length":
+            raise NotFound("it was cut off at the length limit; it has to be much shorter") from None
+        raise
+
+
+def _repair(wrong: NotFound, model: type[BaseModel]) -> Part:
+    keys = ", ".join(model.model_fields)
+    text = (
+        f"Your previous reply was not usable because {wrong}. "
+        f"Reply with only the arguments of {model.__name__}: one JSON object with the keys {keys}, and nothing else."
+    )
+    return {"type": "text", "text": text}
