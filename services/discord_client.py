@@ -35,6 +35,8 @@ class Client(discord.Client):
     """
 
     def __init__(self, *, feedback: bool = False) -> None:
+        # Voice is not used: the operator need not hear that its libraries are missing.
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
         super().__init__(
             intents=intents(feedback=feedback),
             max_messages=None,

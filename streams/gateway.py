@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import discord
@@ -54,13 +54,20 @@ class Gateway:
         self._pause = pause
         self._queue: asyncio.Queue[Dispatch | None] = asyncio.Queue()
         self._stopped = False
+        self._arriving: asyncio.Task[list[Dispatch]] | None = None
         self._warned: dict[int, str | None] = {}
         self.health = Health(now())
 
     def stop(self) -> None:
-        """Take no more. What has been received is still emitted; then the stream completes."""
+        """Take no more. What has been received is still emitted; then the stream completes.
+
+        During a catch-up it completes at once, with what has been received since left out as well: were that to have
+        its outcome, the marks would move past what was missed. The next start fetches both.
+        """
         self._stopped = True
         self._queue.put_nowait(None)
+        if self._arriving is not None:
+            self._arriving.cancel()
 
     async def dispatches(self) -> AsyncGenerator[Dispatch, None]:
         """Every dispatch in the order in which it was received; `at` is then, or for a message that catch-up fetched,
@@ -81,15 +88,34 @@ class Gateway:
                 if dispatch.t == "READY":
                     marks = dict(self._marks())
                 yield dispatch
-                if dispatch.t == "GUILD_CREATE" and not self._stopped:
-                    for missed in await self._arrived(dispatch, marks):
-                        yield missed
+                if dispatch.t == "GUILD_CREATE":
+                    if (missed := await self._unless_stopped(self._arrived(dispatch, marks))) is None:
+                        return
+                    for each in missed:
+                        yield each
             if session.done():
                 session.result()
         finally:
             session.cancel()
-            await asyncio.gather(session, return_exceptions=True)
-            await self._client.hang_up()
+            try:
+                await asyncio.gather(session, return_exceptions=True)
+            finally:  # a subscriber that raised has cancelled us while we were on our way out
+                await self._client.hang_up()
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, list[Dispatch]]) -> list[Dispatch] | None:
+        """The result of `work`, or None when the stream was stopped first. A failure is logged and gives nothing."""
+        self._arriving = asyncio.create_task(work)
+        if self._stopped:
+            self._arriving.cancel()
+        try:
+            await asyncio.wait({self._arriving})
+            return None if self._arriving.cancelled() else self._arriving.result()
+        except Exception:
+            log.exception("catch-up: given up for this server")
+            return []
+        finally:
+            self._arriving.cancel()
+            self._arriving = None
 
     def _receive(self, frame: str) -> None:
         at = now()

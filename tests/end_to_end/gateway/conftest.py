@@ -47,6 +47,10 @@ class Live:
             await self.ended.wait()
 
 
+def no_pause(failures: int) -> float:
+    return 0.0
+
+
 class Connect(Protocol):
     def __call__(
         self, marks: Callable[[], Mapping[int, int]] = ..., *, ready: bool = ..., **options: Any
@@ -84,7 +88,8 @@ async def connect(client: Client, discord_server: DiscordServer) -> AsyncIterato
     async def start(
         marks: Callable[[], Mapping[int, int]] = dict[int, int], *, ready: bool = True, **options: Any
     ) -> Live:
-        options = {"token": discord_server.token, "catch_up_minutes": 60, "pause": lambda _: 0.0} | options
+        defaults: dict[str, Any] = {"token": discord_server.token, "catch_up_minutes": 60, "pause": no_pause}
+        options = defaults | options
         gateway = Gateway(client, fetcher=RestFetcher(client.http, wait=wait_none()), marks=marks, **options)
         live = Live(gateway)
         started.append(live)

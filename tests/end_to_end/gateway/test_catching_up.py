@@ -1,4 +1,5 @@
 import logging
+import math
 
 import pytest
 
@@ -116,3 +117,39 @@ async def test_when_threads_cannot_be_listed_channels_are_caught_up_all_the_same
         live = await connect(lambda: {channel.id: 1})
         await discord_server.until(lambda: live.texts)
     assert "are left out" in caplog.text
+
+
+async def test_stopping_does_not_wait_for_a_catch_up_and_moves_no_mark_past_it(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await discord_server.say(channel, ada, "missed")
+    discord_server.fail_next("GET", "/messages", delay=math.inf)
+    live = await connect(lambda: {channel.id: 1})
+    await discord_server.until(lambda: discord_server.count("GET", "/messages"))
+    await discord_server.say(channel, ada, "live")
+    await live.stop()
+    assert live.texts == []
+    assert live.error is None
+
+
+async def test_stopping_before_a_guild_has_arrived_fetches_nothing(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await discord_server.say(channel, ada, "missed")
+    live = await connect(lambda: live.gateway.stop() or {channel.id: 1}, ready=False)
+    await live.ended.wait()
+    assert [dispatch.t for dispatch in live.seen] in (["READY"], ["READY", "GUILD_CREATE"])
+    assert discord_server.count("GET", "/messages") == 0
+
+
+async def test_a_catch_up_that_goes_wrong_does_not_end_the_stream(
+    connect: Connect, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    discord_server.fail_next("GET", "/threads/active", status=200, body={"threads": [{"odd": True}]})
+    live = await connect(lambda: {channel.id: 1})
+    await discord_server.say(channel, ada, "on it goes")
+    await discord_server.until(lambda: live.texts)
+    assert "given up for this server" in caplog.text

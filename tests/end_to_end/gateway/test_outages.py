@@ -16,8 +16,9 @@ async def test_a_lost_connection_is_resumed_and_discord_replays(
 ) -> None:
     """Pitfall 25."""
     channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
-    live = await connect(lambda: {channel.id: 0})
-    await discord_server.say(channel, ada, "before")
+    marks: dict[int, int] = {}
+    live = await connect(lambda: marks)
+    marks[channel.id] = (await discord_server.say(channel, ada, "before")).id
     await discord_server.disconnect(code)
     await discord_server.say(channel, ada, "meanwhile")
     await discord_server.until(lambda: live.of("RESUMED"))

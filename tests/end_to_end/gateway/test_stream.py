@@ -7,7 +7,8 @@ import pytest
 
 from clock import now
 from services.discord_client import Client, intents
-from streams.gateway import observable, read_frame
+from services.discord_fetcher import RestFetcher
+from streams.gateway import Gateway, observable, read_frame
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 
@@ -83,17 +84,14 @@ async def test_disposing_cuts_off_at_once(connect: Connect, discord_server: Disc
 
 
 async def test_a_subscriber_that_raises_is_reported_and_disconnected(
-    connect: Connect, discord_server: DiscordServer, client: Client, caplog: pytest.LogCaptureFixture
+    discord_server: DiscordServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    live = await connect()
-    live.subscription.dispose()
-    live.ended.set()
-    await discord_server.until(lambda: not discord_server.gateway.connections)
-
     def refuse(_: object) -> None:
         raise ValueError("a fault of ours")
 
-    observable(live.gateway).subscribe(refuse)
+    fetcher = RestFetcher(client.http)
+    gateway = Gateway(client, discord_server.token, fetcher=fetcher, marks=dict[int, int], catch_up_minutes=0)
+    observable(gateway).subscribe(refuse)
     await discord_server.until(lambda: "the live stream has ended" in caplog.text)
     await discord_server.until(lambda: not discord_server.gateway.connections)
 
