@@ -65,7 +65,10 @@ def test_one_process_cannot_take_the_lock_twice(tmp_path: Path) -> None:
 def test_a_holder_that_has_not_signed_yet_is_another_process(content: str, tmp_path: Path) -> None:
     with lock(tmp_path, "one"):
         (tmp_path / ".lock").write_text(content)
-        with pytest.raises(FolderBusy, match="another process is writing this data folder; stop it"), lock(tmp_path, "x"):
+        with (
+            pytest.raises(FolderBusy, match="another process is writing this data folder; stop it"),
+            lock(tmp_path, "x"),
+        ):
             pass
 
 

@@ -10,7 +10,9 @@ from services.library import IndexEntry
 awkward = st.lists(
     st.one_of(
         st.text(st.characters(), max_size=4),
-        st.sampled_from(["\n", "\r\n", "\n\n", "\u2028", "\x85", "kb:a.md", "team:b.txt", "KB : x", "\u200b", "- ", " "]),
+        st.sampled_from(
+            ["\n", "\r\n", "\n\n", "\u2028", "\x85", "kb:a.md", "team:b.txt", "KB : x", "\u200b", "- ", " "]
+        ),
     ),
     max_size=8,
 ).map("".join)
