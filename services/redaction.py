@@ -41,10 +41,8 @@ class Redactor:
         # Telling that there is nothing to do is the common case, and must be cheap.
         lowered = text.lower()
         for shape in SHAPES:
-            for marker in shape.markers:
-                if marker in lowered:
-                    text = shape.pattern.sub(shape.replacement, text)
-                    break
+            if shape.possible(lowered):
+                text = shape.pattern.sub(shape.replacement, text)
         return text
 
 

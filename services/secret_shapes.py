@@ -14,8 +14,17 @@ class Shape:
     label: str
     markers: tuple[str, ...]
     """Only a text with one of these, in lower case, can hold the shape: far cheaper than the pattern."""
+    hint: re.Pattern[str]
+    """Then this must be found as well, in lower case: it begins with a few letters, so that searching it is fast."""
     pattern: re.Pattern[str]
     """What its group `kept` matches stays in front of the label."""
+
+    def possible(self, lowered: str) -> bool:
+        """Whether a text that is `lowered` in lower case may hold the shape."""
+        for marker in self.markers:  # a loop: any() costs as much again
+            if marker in lowered:
+                return self.hint.search(lowered) is not None
+        return False
 
     def replacement(self, match: re.Match[str]) -> str:
         kept = match.group("kept")
@@ -35,6 +44,8 @@ _NAMED = (
     r"(?:\\?[\"'`])?[ \t]{0,20}(?:=>|:=|[=:])[ \t]{0,20}"
 )
 
+_NAMED_HINT = r"(?:passw(?:or)?d|passphrase|pwd|secret|token|key)(?:\\?[\"'`])?[ \t]{0,20}[=:]"
+
 _PLACEHOLDER = (
     r"(?:<[^<>\n]{0,60}>|\$\{|\{\{|\[redacted: "
     r"|(?:\$[A-Z_]+|\*+|(?i:null|none|true|false|replace_me))(?![^\s,;)\]}\"'`]))"
@@ -42,11 +53,14 @@ _PLACEHOLDER = (
 """What stands where a value would: documentation is full of it, and blotting it out would spoil answers."""
 
 
-def _shape(name: str, markers: str, *patterns: str) -> Shape:
+_SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
+
+
+def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
     """`patterns` are tried in turn; a group `kept` that keeps nothing is put before those that have none."""
     joined = "|".join(patterns)
     pattern = joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})"
-    return Shape(label(name), tuple(markers.split()), re.compile(pattern))
+    return Shape(label(name), tuple(markers.split()), re.compile(hint), re.compile(pattern))
 
 
 SHAPES = (
@@ -70,6 +84,7 @@ SHAPES = (
         # A snowflake in base 64 (hence M, N or O), a time stamp, a signature (Discord API reference, "Authentication").
         r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,50}(?![\w-])",
         r"(?<![\w-])mfa\.[\w-]{60,}",
+        hint=r"\.[\w-]{5,7}\.[\w-]{25}|mfa\.",
     ),
     _shape(
         "api key",
@@ -85,8 +100,7 @@ SHAPES = (
         "secret",
         "authorization",
         r"(?P<kept>(?i:authorization)(?:\\?[\"'])?[ \t]{0,20}[:=][ \t]{0,20}(?:\\?[\"'])?"
-        r"(?i:(?:bearer|basic|bot|token)[ \t]{1,20})?)"
-        rf"(?!{_PLACEHOLDER})[^\s\"'\\]+",
+        rf"(?!(?:{_SCHEME})?{_PLACEHOLDER})(?:{_SCHEME})?)[^\s\"'\\]+",
     ),
     _shape(
         "secret",
@@ -97,14 +111,17 @@ SHAPES = (
     _shape(
         "secret",
         "password passwd passphrase pwd secret token key",
-        # In quotes, to the quote that ends it; "password: token: x" is one assignment with two names.
-        rf"(?P<kept>(?:{_NAMED}){{1,4}}(?P<quote>\\?[\"'`]))(?!{_PLACEHOLDER})"
+        # In quotes: to the quote that ends it.
+        rf"(?P<kept>{_NAMED}(?P<quote>\\?[\"'`]))(?!{_PLACEHOLDER})"
         rf"(?:(?!(?P=quote))(?:\\[^{_BREAK_CHARS}]|[^\\{_BREAK_CHARS}]))+",
+        hint=_NAMED_HINT,
     ),
     _shape(
         "secret",
         "password passwd passphrase pwd secret token key",
-        rf"(?P<kept>(?:{_NAMED}){{1,4}})(?!{_PLACEHOLDER})(?!\\?[\"'`])[^\s\"'`&]+",
+        # Of "password: token: x", the value is x.
+        rf"(?P<kept>{_NAMED})(?!{_PLACEHOLDER}|{_NAMED}|\\?[\"'`])[^\s\"'`&]+",
+        hint=_NAMED_HINT,
     ),
     _shape(
         "secret",

@@ -194,7 +194,7 @@ def test_ids_are_made_from_time_stamps() -> None:
 
 @pytest.mark.parametrize("bad", ["", "qa_", "qa_20260201_031056.", "qa_20260201_031056.1Z", "qa_٢٠260201_031056"])
 def test_an_id_of_the_wrong_form_is_an_error_that_shows_it(bad: str) -> None:
-    with pytest.raises(qa_ids.BadId, match="not of the form qa_20260201_031056.228000"):
+    with pytest.raises(qa_ids.BadId, match=r"not of the form qa_20260201_031056\.228000"):
         qa_ids.instant(bad)
 
 
