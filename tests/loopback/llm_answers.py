@@ -58,5 +58,5 @@ def _instance(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
         return _instance(schema["anyOf"][0], named)
     if schema.get("type") == "object":
         return {key: _instance(each, named) for key, each in schema.get("properties", {}).items()}
-    plain = {"string": "text", "integer": 1, "number": 1.0, "boolean": True, "array": []}
+    plain: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.0, "boolean": True, "array": []}
     return plain.get(schema.get("type", "null"))

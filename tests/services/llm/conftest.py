@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from importlib import import_module
 
 import pytest
 import pytest_asyncio
@@ -8,6 +9,9 @@ import pytest_asyncio
 from services.llm.crynux import CrynuxEndpoint
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import settings_of
+
+# It takes long, and belongs to no call whose time a test looks at.
+import_module("services.llm.chat")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
