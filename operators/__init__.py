@@ -3,6 +3,7 @@
 Generic ones are named here; those of the domain (route, gate, select, …) live in modules of their own.
 """
 
+from operators.bypass import bypass
 from operators.cancel_token import CancelToken
 from operators.fork import fork, supervised
 from operators.in_turn import in_turn
@@ -15,6 +16,7 @@ __all__ = [
     "CancelToken",
     "CancelledWithin",
     "Overflow",
+    "bypass",
     "fork",
     "in_turn",
     "map_async",

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
@@ -15,7 +15,6 @@ from operators.cancel_token import CancelToken
 
 T = TypeVar("T")
 R = TypeVar("R")
-P = TypeVar("P")
 
 
 class Overflow(Exception):
@@ -26,10 +25,6 @@ class CancelledWithin(Exception):
     """The function cancelled itself, which nobody had asked for."""
 
 
-class _Nothing:
-    """The type of no item at all."""
-
-
 def map_async(
     fn: Callable[[T], Coroutine[Any, Any, R]],
     *,
@@ -38,9 +33,8 @@ def map_async(
     max_waiting: int | None = None,
     ordered: bool = False,
     token: Callable[[T], CancelToken | None] | None = None,
-    passing: type[P] = _Nothing,
     gauge: Callable[[int], object] | None = None,
-) -> Callable[[Observable[T | P]], Observable[R | P]]:
+) -> Callable[[Observable[T]], Observable[R]]:
     """Await `fn` for each item, at most `max_concurrent` at a time.
 
         --1--2--3------------|
@@ -51,10 +45,6 @@ def map_async(
         [ ordered=True       ]      fn(n) takes n seconds
         -----(3 1)-----------|      in order of arrival; the others leave as they finish
 
-        --1-p-2--------------|
-        [ passing=P          ]      p is a P: somebody else's result
-        ----p-1-2------------|      goes by untouched, at once
-
     Failure is data: whatever `fn` raises, and `Overflow` for the oldest of more than `max_waiting` waiting items
     (None: all may wait), comes out as `on_failure(item, error)`. So does the error of an item's cancel `token`:
     an item called off while waiting is not begun, one at work is cancelled. Completion waits for the work in hand;
@@ -62,20 +52,15 @@ def map_async(
     work whenever that has changed.
     """
 
-    def operator(source: Observable[T | P]) -> Observable[R | P]:
-        def subscribe(
-            observer: abc.ObserverBase[R | P], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
+    def operator(source: Observable[T]) -> Observable[R]:
+        def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             loop = asyncio.get_running_loop()
             waiting: deque[tuple[T, Context]] = deque()
             running: dict[asyncio.Task[R], T] = {}  # in order of arrival
             source_done = False
 
-            def on_next(item: T | P) -> None:
-                if isinstance(item, passing):
-                    observer.on_next(item)
-                    return
-                waiting.append((cast("T", item), copy_context()))
+            def on_next(item: T) -> None:
+                waiting.append((item, copy_context()))
                 start_waiting()
                 if max_waiting is not None and len(waiting) > max_waiting:
                     oldest, _ = waiting.popleft()

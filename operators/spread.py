@@ -39,8 +39,8 @@ def spread(fn: Callable[[T], Iterable[R]]) -> Callable[[Observable[T]], Observab
     return operator
 
 
-def only(kind: type[R], where: Callable[[R], bool] = lambda _: True) -> Callable[[Observable[object]], Observable[R]]:
-    """Let through the items of one type, if `where` holds.
+def only(*kinds: type[R]) -> Callable[[Observable[object]], Observable[R]]:
+    """Let through the items of these types.
 
     --1--a--2--b--|
     [ only(str)   ]
@@ -48,6 +48,6 @@ def only(kind: type[R], where: Callable[[R], bool] = lambda _: True) -> Callable
     """
 
     def pick(item: object) -> tuple[R, ...]:
-        return (item,) if isinstance(item, kind) and where(item) else ()
+        return (item,) if isinstance(item, kinds) else ()
 
     return spread(pick)

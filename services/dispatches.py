@@ -1,9 +1,38 @@
-"""One gateway dispatch, as it is recorded."""
+"""The grammar of a recording: JSON Lines in UTF-8, one gateway dispatch a line, `{"at", "t", "d"}`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NoReturn, cast
+
+from clock import from_rfc3339, rfc3339
+
+RECORDED = frozenset(
+    {
+        "READY",
+        "GUILD_CREATE",
+        "GUILD_ROLE_UPDATE",
+        "CHANNEL_CREATE",
+        "CHANNEL_UPDATE",
+        "CHANNEL_DELETE",
+        "THREAD_CREATE",
+        "THREAD_UPDATE",
+        "THREAD_DELETE",
+        "MESSAGE_CREATE",
+        "MESSAGE_UPDATE",
+        "MESSAGE_DELETE",
+        "MESSAGE_DELETE_BULK",
+        "MESSAGE_REACTION_ADD",
+        "MESSAGE_REACTION_REMOVE",
+    }
+)
+"""The types that mean something to us, and so the only ones that a recorder writes."""
+
+
+class BadLine(ValueError):
+    """A line is no dispatch. The text says why, without showing what the line holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +43,54 @@ class Dispatch:
     """Discord's name of the type, such as `MESSAGE_CREATE`."""
     d: Mapping[str, object]
     """Discord's payload (API v10)."""
+
+
+def parse_line(line: str) -> Dispatch:
+    """One line of a recording, with or without its line end. Types and fields that we do not know pass.
+
+    Raises:
+        BadLine: it is not one JSON object with a time stamp `at`, a text `t` and an object `d`.
+    """
+    try:
+        read: object = json.loads(line, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise BadLine(f"not valid JSON: {error.msg} at column {error.colno}") from None
+    except (ValueError, RecursionError):
+        raise BadLine("not valid JSON: a number or a nesting beyond all measure") from None
+    if not isinstance(read, dict):
+        raise BadLine("not a JSON object")
+    fields = cast("dict[str, object]", read)
+    at, t, d = fields.get("at"), fields.get("t"), fields.get("d")
+    if not isinstance(t, str) or not isinstance(d, dict) or not isinstance(at, str):
+        raise BadLine('not a dispatch: write {"at": time stamp, "t": type, "d": {payload}}')
+    try:
+        seconds = from_rfc3339(at)
+    except (ValueError, OverflowError):
+        raise BadLine("`at` is no RFC 3339 time stamp; write it as 2026-02-01T03:10:56.000Z") from None
+    return Dispatch(seconds, t, cast("dict[str, object]", d))
+
+
+def render_line(dispatch: Dispatch) -> str:
+    """The line of a dispatch, with its line end. `at` keeps microseconds where it has them.
+
+    Raises:
+        ValueError: an `INTERACTION_*`, which carries a token that answers in the bot's name; or `d` is no JSON.
+    """
+    if dispatch.t.startswith("INTERACTION_"):
+        raise ValueError("interactions carry tokens and are never recorded")
+    digits = 6 if round(dispatch.at * 1_000_000) % 1_000 else 3
+    fields = {"at": rfc3339(dispatch.at, digits=digits), "t": dispatch.t, "d": dispatch.d}
+    line = json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
+    if line.isascii() or not _has_surrogates(line):
+        return line
+    # Half a character (a lone surrogate) has no UTF-8 form, only a JSON escape.
+    return json.dumps(fields, allow_nan=False) + "\n"
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _refuse(_constant: str) -> NoReturn:
+    """Python reads and writes NaN and Infinity, JSON has neither."""
+    raise ValueError

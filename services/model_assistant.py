@@ -19,7 +19,7 @@ class Asker(Protocol):
     """Puts one question to a model and gives back its validated answer."""
 
     async def ask(
-        self, step: str, system: str, user: str, model: type[M], usage: Usage, images: Sequence[Image] = ()
+        self, step: str, system: str, user: str, model: type[M], usage: Usage, *, images: Sequence[Image] = ()
     ) -> M:
         """`step` names the call in metrics, recordings and errors; `model`'s class name is the schema's on the wire.
 
@@ -62,4 +62,4 @@ class ModelAssistant:
         return await self._ask("verify", prompt, VerificationResult, usage)
 
     async def _ask(self, step: str, prompt: prompts.Prompt, model: type[M], usage: Usage) -> M:
-        return await self._asker.ask(step, prompt.system, prompt.user, model, usage, prompt.images)
+        return await self._asker.ask(step, prompt.system, prompt.user, model, usage, images=prompt.images)

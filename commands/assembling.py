@@ -1,0 +1,163 @@
+"""Settings in, the parts of the graph out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from model.messages import Message
+from model.outcomes import End, Outcome
+from operators.in_hand import InHand
+from operators.inquiry import Lesson
+from operators.route import Router, RouteRules
+from operators.screen import ScreenRules
+from operators.step import Gauge, ignore
+from services import state
+from services.assistant import Assistant
+from services.budget import Budget, Limits
+from services.context import Context, ContextRules
+from services.data_folder import DataFolder
+from services.discord import Fetcher, Poster
+from services.disk_library import DiskLibrary
+from services.history import History
+from services.library import Library
+from services.llm.images import ImageSource
+from services.people import People
+from services.posts import Posts
+from services.redaction import Redactor
+from services.seen import Seen
+from services.team_activity import TeamActivity
+from settings import Settings
+from sinks.feedback import Feedback
+from sinks.replies import Replies
+from streams.wiring import AnswerRules, Rules, Services, Sinks
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that a graph is wired to."""
+
+    services: Services
+    sinks: Sinks
+    rules: Rules
+    folder: DataFolder
+
+
+def library_of(settings: Settings) -> DiskLibrary:
+    kb = settings.kb
+    return DiskLibrary(
+        index_path=kb.index_path,
+        sources_dir=kb.sources_dir,
+        web_cache_dir=kb.web_fetch_cache_dir,
+        team_index_path=kb.team_index_path,
+        team_topics_dir=kb.team_topics_dir,
+        max_source_bytes=kb.max_source_bytes,
+    )
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Knows the configured secrets by value, and others by shape."""
+    llms = (settings.ai_response.llm, settings.kb.llm)
+    keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
+    return Redactor([settings.discord.token.get_secret_value(), *keys])
+
+
+def assemble(
+    settings: Settings,
+    *,
+    assistant: Assistant,
+    library: Library,
+    poster: Poster,
+    ends: Callable[[End], None],
+    fetcher: Fetcher | None = None,
+    images: ImageSource | None = None,
+    gauge: Gauge = ignore,
+    durable: bool = True,
+) -> Parts:
+    """Build what one run needs, starting from what the data folder remembers.
+
+    `durable`: posts are noted down as they are made; else (a replay) only kept in memory.
+    """
+    folder = DataFolder(settings.app.data_dir)
+    discord = settings.discord
+    history = History(fetcher)
+    people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
+    team = TeamActivity(people, history)
+    posts = Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None)
+    budget = Budget(
+        Limits(
+            settings.limits.chains_per_user_per_hour, settings.limits.answers_per_day, settings.limits.tokens_per_day
+        ),
+        state.read_spent(folder.usage),
+    )
+    opted_out = state.read_ids(folder.opt_outs)
+    screening = ScreenRules(
+        opt_out_marker=discord.opt_out_marker,
+        opted_out=opted_out.__contains__,
+        allowed=discord.channel_allowlist,
+        denied=discord.channel_denylist,
+    )
+
+    def withheld(message: Message) -> bool:
+        return discord.opt_out_marker in message.text or message.author.id in opted_out
+
+    context = Context(
+        history,
+        people,
+        ContextRules(
+            discord.reply_chain_max_depth, discord.message_grouping_window_seconds, withheld, redactor_of(settings).text
+        ),
+    )
+    routing = RouteRules(
+        reply_mode=discord.reply_mode,
+        reply_mode_by_channel={channel: differs.reply_mode for channel, differs in discord.channels.items()},
+        capture_channels=discord.capture_channels,
+        team_active_seconds=discord.team_active_seconds,
+        capture_continuations=discord.capture_continuations,
+        grouping_seconds=discord.message_grouping_window_seconds,
+    )
+    services = Services(
+        assistant=assistant,
+        library=library,
+        history=history,
+        people=people,
+        team=team,
+        router=Router(people, history, team, posts, routing),
+        context=context,
+        posts=posts,
+        budget=budget,
+        in_hand=InHand(),
+        seen=Seen(state.read_marks(folder.seen)),
+        images=images,
+        gauge=gauge,
+    )
+    replies = Replies(poster, posts, history, people, budget, feedback=discord.feedback)
+    feedback = Feedback(
+        folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
+    )
+    sinks = Sinks(reply=replies.post, archive=archive, feedback=feedback.keep, ends=ends)
+    return Parts(services, sinks, rules_of(settings, screening), folder)
+
+
+def rules_of(settings: Settings, screening: ScreenRules) -> Rules:
+    discord, answering = settings.discord, settings.ai_response
+    return Rules(
+        screen=screening,
+        answers=AnswerRules(
+            chain_seconds=answering.graph_timeout_seconds,
+            max_concurrent=answering.max_concurrent_answers,
+            max_waiting=answering.max_waiting_answers,
+            max_sources=answering.max_sources,
+            max_index_chars=answering.max_index_chars,
+            max_answer_chars=answering.max_answer_chars,
+            require_citations=answering.require_citations,
+            enable_verification=answering.enable_verification,
+            thread_reuse_seconds=discord.thread_reuse_minutes * 60,
+        ),
+        quiet_seconds=discord.message_batch_wait_seconds,
+        max_window_seconds=discord.message_batch_max_seconds,
+    )
+
+
+async def archive(lesson: Lesson) -> Outcome:
+    raise NotImplementedError

@@ -1,0 +1,63 @@
+"""A subscribed graph, and a way to end it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from reactivex import Observable
+
+from model.outcomes import End
+from operators.in_hand import InHand
+
+LAST_WORDS_SECONDS = 5.0
+"""How long replies that are just being posted may go on after everything else was called off."""
+
+log = logging.getLogger(__name__)
+
+
+class Running:
+    """Subscribes to a graph at once; `drain` ends it."""
+
+    def __init__(self, ends: Observable[End], in_hand: InHand) -> None:
+        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._in_hand = in_hand
+        self._subscription = ends.subscribe(on_error=self._fail, on_completed=self._complete)
+
+    async def drain(self, grace_seconds: float) -> bool:
+        """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
+
+        What is not finished then ends as cancelled("shutdown"), and what hangs even so is cut off.
+
+        Raises:
+            Exception: the bug that ended the graph.
+        """
+        try:
+            if await self._wait(grace_seconds):
+                return True
+            log.warning(
+                "shutdown: %d messages still in hand after %g s are left for catch-up",
+                len(self._in_hand),
+                grace_seconds,
+            )
+            self._in_hand.stop()
+            await self._wait(LAST_WORDS_SECONDS)
+            return False
+        finally:
+            self._subscription.dispose()
+
+    async def _wait(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self.finished)
+            return True
+        return False
+
+    def _fail(self, error: Exception) -> None:
+        if not self.finished.done():
+            self.finished.set_exception(error)
+
+    def _complete(self) -> None:
+        if not self.finished.done():
+            self.finished.set_result(None)

@@ -1,0 +1,72 @@
+"""The conversation that an answer is to, and the thread it goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from model.conversations import Image
+from model.messages import AuthorType, Message
+from model.outcomes import Outcome
+from operators.inquiry import Inquiry
+from services.context import Context
+from services.history import History
+from services.llm.images import ImageSource, load_images
+from services.posts import Posts
+
+
+def gather(
+    context: Context, history: History, posts: Posts, images: ImageSource | None, thread_reuse_seconds: float
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Give an inquiry its conversation: a thread's history, or the chain of replies; with `images`, their bytes.
+
+    A question in a channel goes on in the thread that the bot opened for the same asker a moment ago, if there is
+    one that nobody of the team has joined.
+
+    Raises:
+        LookupFailed: Discord could not be asked.
+        ImageFailed: an image of the conversation could not be had.
+    """
+
+    async def gathered(inquiry: Inquiry) -> Inquiry:
+        part = inquiry.part
+        if part.place.is_thread:
+            around = await context.thread(part.place)
+            reply_place_id = part.place.id
+        else:
+            around, reply_place_id = await reusable_thread(inquiry)
+        messages = {message.id: message for message in around}
+        messages |= {message.id: message for message in await context.replies(part.messages)}
+        # What the person wrote after this part is the next part's affair.
+        asked = frozenset(part.message_ids)
+        ordered = [
+            messages[i] for i in sorted(messages) if i in asked or i < part.last.id or not is_own(inquiry, messages[i])
+        ]
+        pictures = {} if images is None else await load(images, await askers(ordered))
+        conversation = await context.conversation(ordered, asked, pictures)
+        return replace(inquiry, conversation=conversation, reply_place_id=reply_place_id)
+
+    def is_own(inquiry: Inquiry, message: Message) -> bool:
+        return message.author.id == inquiry.part.author.id
+
+    async def reusable_thread(inquiry: Inquiry) -> tuple[Sequence[Message], int | None]:
+        part = inquiry.part
+        since = part.messages[0].at - thread_reuse_seconds
+        thread_id = posts.reusable_thread(part.place.id, part.author.id, since)
+        place = None if thread_id is None else await history.find_place(thread_id)
+        if place is None or place.locked:
+            return (), None
+        messages = await context.thread(place)
+        for message in messages:
+            if message.channel_id == place.id and await context.author_type(message) is AuthorType.TEAM_MEMBER:
+                return (), None
+        return messages, place.id
+
+    async def askers(messages: Iterable[Message]) -> list[Message]:
+        return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
+
+    async def load(source: ImageSource, messages: Iterable[Message]) -> dict[int, tuple[Image, ...]]:
+        return {message.id: await load_images(source, message.attachments) for message in messages}
+
+    return gathered

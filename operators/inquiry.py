@@ -1,0 +1,74 @@
+"""A part on its way through a branch: what the steps have found out so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clock import now
+from model.batches import Part
+from model.conversations import Conversation
+from model.messages import Message
+from model.outcomes import Outcome, Reason, Result
+from operators.cancel_token import CancelToken
+from services.assistant import Usage
+from services.library import Source
+
+EMPTY = Conversation(())
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A part that is being answered. Each step gives a copy that knows more, or an `Outcome`."""
+
+    part: Part
+    token: CancelToken
+    addressed: bool
+    """It mentions the bot, or replies to it."""
+    usage: Usage = field(default_factory=Usage)
+    conversation: Conversation = EMPTY
+    reply_place_id: int | None = None
+    """The thread to reply in; None: a new one."""
+    query: str = ""
+    selected: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    draft: str = ""
+    citations: tuple[str, ...] = ()
+    decisions: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The path so far, for logs and `--ask`. Only its own steps write to it, one after another."""
+
+    @property
+    def shown_sources(self) -> tuple[str, ...]:
+        """Cited, else selected."""
+        return self.citations or self.selected
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A team member's part that is being captured."""
+
+    part: Part
+    target: Message | None
+    """The message that the part replies to."""
+    token: CancelToken
+
+
+def end(inquiry: Inquiry, result: Result, reason: str | None = None) -> Outcome:
+    """The outcome of an inquiry, now, with what was found out on the way."""
+    return Outcome(
+        part=inquiry.part,
+        at=now(),
+        result=result,
+        reason=reason,
+        sources=inquiry.shown_sources,
+        llm_calls=inquiry.usage.calls.total(),
+        decisions=inquiry.decisions,
+    )
+
+
+def skipped(inquiry: Inquiry, reason: Reason) -> Outcome:
+    return end(inquiry, Result.SKIPPED, reason)
+
+
+def replied(inquiry: Inquiry, place_id: int, text: str) -> Outcome:
+    return replace(end(inquiry, Result.REPLIED), reply_place_id=place_id, reply_text=text)

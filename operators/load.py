@@ -1,0 +1,33 @@
+"""The texts of the selected sources."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from model.outcomes import Outcome, Reason
+from operators.inquiry import Inquiry, skipped
+from services.library import Library, Source, SourceUnavailable
+
+log = logging.getLogger(__name__)
+
+
+def load(library: Library) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Read what was selected. One source that cannot be read is left out; all of them end the inquiry."""
+
+    async def loaded(inquiry: Inquiry) -> Inquiry | Outcome:
+        sources: list[Source] = []
+        for source_id in inquiry.selected:
+            try:
+                sources.append(await library.load(source_id))
+            except SourceUnavailable as error:
+                log.warning("load: left out: %s", error)
+        inquiry.decisions["load"] = {"loaded": [source.id for source in sources]}
+        log.info("load: %d of %d sources", len(sources), len(inquiry.selected))
+        if inquiry.selected and not sources:
+            return skipped(inquiry, Reason.SOURCES_UNAVAILABLE)
+        return replace(inquiry, sources=tuple(sources))
+
+    return loaded

@@ -1,0 +1,162 @@
+"""Whether a part is answered, captured, or left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from model.batches import Key, Part
+from model.messages import AuthorType, Message, PlaceKind
+from model.outcomes import Ignored, Outcome, Reason
+from operators.cut import Begun
+from operators.inquiry import Inquiry, Lesson, skipped
+from services.history import History
+from services.people import People
+from services.posts import Posts
+from services.team_activity import TeamActivity
+
+THREAD_MESSAGES = 200
+"""How much of a thread is read, newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRules:
+    reply_mode: str = "all"
+    """`all`, `mention` or `off`."""
+    reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])
+    capture_channels: frozenset[int] = frozenset()
+    """Captured from although `@everyone` cannot view them."""
+    team_active_seconds: float = 120.0
+    capture_continuations: bool = False
+    grouping_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """Where a part goes, or how it ended."""
+
+    key: Key
+    to: Inquiry | Lesson | Ignored | Outcome
+
+
+class Router:
+    """The routing table of one bot. `route` gives an `Inquiry`, a `Lesson`, or the part's end.
+
+    The table asks Discord only where what it knows does not decide: the target of a reply that came without it,
+    the earlier messages of a thread that it has not followed from the start.
+    """
+
+    def __init__(self, people: People, history: History, team: TeamActivity, posts: Posts, rules: RouteRules) -> None:
+        self._people = people
+        self._history = history
+        self._team = team
+        self._posts = posts
+        self._rules = rules
+        self._captured_at: dict[tuple[int, int], float] = {}
+
+    async def route(self, begun: Begun) -> Inquiry | Lesson | Ignored | Outcome:
+        """Decide about one part.
+
+        Raises:
+            LookupFailed: Discord could not be asked for what the decision needs; never taken for "no reply".
+        """
+        part = begun.part
+        target = await self._target(part)
+        if part.author_type is AuthorType.TEAM_MEMBER:
+            if await self._teaches(part, target):
+                self._captured_at[part.key] = part.last.at
+                return Lesson(part, target, begun.token)
+            return not_addressed(part)
+        return await self._for_community(begun, target)
+
+    async def _target(self, part: Part) -> Message | None:
+        """The message that the part replies to; None for none, or one that no longer exists."""
+        for message in part.messages:
+            reference = message.reply_to
+            if reference is not None and not reference.gone:
+                return await self._history.message(reference.channel_id, reference.message_id)
+        return None
+
+    async def _for_community(self, begun: Begun, target: Message | None) -> Inquiry | Ignored | Outcome:
+        part = begun.part
+        addressed = self._addresses_bot(part, target)
+        inquiry = Inquiry(part, begun.token, addressed=addressed)
+        if part.place.is_thread:
+            if not addressed and not await self._thread_is_ours(part):
+                return not_addressed(part)
+        elif not addressed and target is not None and target.author.id != part.author.id:
+            return not_addressed(part)
+        mode = self._rules.reply_mode_by_channel.get(part.place.channel_id, self._rules.reply_mode)
+        if mode == "off" or (mode == "mention" and not addressed):
+            return skipped(inquiry, Reason.REPLY_MODE)
+        if not addressed and await self._team_is_answering(part):
+            return skipped(inquiry, Reason.TEAM_IS_ANSWERING)
+        return inquiry
+
+    def _addresses_bot(self, part: Part, target: Message | None) -> bool:
+        bot_id = self._people.bot_id
+        mentioned = any(user_id == bot_id for message in part.messages for user_id, _ in message.mentions)
+        return mentioned or (target is not None and target.author.id == bot_id)
+
+    async def _thread_is_ours(self, part: Part) -> bool:
+        place = part.place
+        if place.owner_id == self._people.bot_id or self._posts.in_thread(place.id):
+            return True
+        if any(self._people.is_bot_itself(message.author) for message in self._history.recent(place.id)):
+            return True
+        if place.kind is not PlaceKind.FORUM_POST or place.owner_id != part.author.id:
+            return False
+        return not await self._team_has_posted(part, after=0)
+
+    async def _team_is_answering(self, part: Part) -> bool:
+        first = part.messages[0]
+        if part.place.is_thread:
+            earlier = await self._history.newest(part.place.id, THREAD_MESSAGES)
+            own = [message.id for message in earlier if message.author.id == part.author.id and message.id < first.id]
+            return await self._team_has_posted(part, after=max(own, default=0))
+        helped_at = self._team.helped_at(part.place.id, part.author.id)
+        return helped_at is not None and first.at - self._rules.team_active_seconds <= helped_at <= first.at
+
+    async def _team_has_posted(self, part: Part, *, after: int) -> bool:
+        """Whether a team member has posted in the part's thread, after a message of it."""
+        for message in await self._history.newest(part.place.id, THREAD_MESSAGES):
+            if message.id > after and not message.is_system:
+                kind = await self._people.look_up(message.author, part.place.guild_id)
+                if kind is AuthorType.TEAM_MEMBER:
+                    return True
+        return False
+
+    async def _teaches(self, part: Part, target: Message | None) -> bool:
+        place = part.place
+        if not place.public and self._rules.capture_channels.isdisjoint({place.id, place.channel_id}):
+            return False  # private talk must not become public knowledge
+        kind = None if target is None else await self._people.look_up(target.author, place.guild_id)
+        if kind is AuthorType.COMMUNITY_USER:
+            return True
+        if place.is_thread:
+            return kind is not AuthorType.TEAM_MEMBER and await self._community_has_posted(part)
+        return target is None and self._continues(part)
+
+    async def _community_has_posted(self, part: Part) -> bool:
+        for message in await self._history.newest(part.place.id, THREAD_MESSAGES):
+            if not message.is_system:
+                kind = await self._people.look_up(message.author, part.place.guild_id)
+                if kind is AuthorType.COMMUNITY_USER:
+                    return True
+        starter = await self._history.starter(part.place)
+        return starter is not None and (
+            await self._people.look_up(starter.author, part.place.guild_id) is AuthorType.COMMUNITY_USER
+        )
+
+    def _continues(self, part: Part) -> bool:
+        """Whether a part without a reply goes on with what the same team member was just captured saying."""
+        captured_at = self._captured_at.get(part.key)
+        if not self._rules.capture_continuations or captured_at is None:
+            return False
+        first = part.messages[0]
+        fresh = first.at - captured_at < self._rules.grouping_seconds
+        return fresh and not self._team.written_to_since(part.place.id, part.author.id, captured_at)
+
+
+def not_addressed(part: Part) -> Ignored:
+    return Ignored(Reason.NOT_ADDRESSED, part.messages[0].channel_id, part.message_ids, part.number)

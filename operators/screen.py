@@ -1,0 +1,140 @@
+"""From events to the messages that people wrote, and to changes of those that wait."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from reactivex import Observable
+
+from model.batches import Key
+from model.events import Deleted, Edited, Event, Posted
+from model.messages import AuthorType, Message
+from model.outcomes import Ignored, Reason, Removed
+from operators.in_hand import InHand
+from operators.quiet_window import Amend
+from operators.spread import spread
+from services.history import History, edited
+from services.people import People
+from services.team_activity import TeamActivity
+
+DEDUPLICATED = 50_000
+"""Message ids kept against a second delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message of a person, with the time at which it came."""
+
+    at: float
+    message: Message
+
+
+Screened = Spoken | Amend[Key, Spoken] | Ignored | Removed
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenRules:
+    opt_out_marker: str
+    opted_out: Callable[[int], bool]
+    """Whether a person has asked to be left out."""
+    allowed: frozenset[int]
+    """Channels; empty: all."""
+    denied: frozenset[int]
+
+
+def screen(
+    people: People, history: History, team: TeamActivity, in_hand: InHand, rules: ScreenRules
+) -> Callable[[Observable[Event]], Observable[Screened]]:
+    """Let people's messages through, each once; tell why of the others.
+
+        --m1--m1--bot--(m1→edit)--(m1→delete)--|
+        [ screen                               ]
+        --m1--i---i----~----------(~ r)--------|   i = Ignored, ~ = Amend, r = Removed
+
+    Edits and deletions amend what still waits in a window; later, a deletion calls the answer off and an edit has
+    no effect. A team member's message calls off the answers it makes needless.
+    """
+    seen: OrderedDict[int, None] = OrderedDict()
+
+    def on_event(event: Event) -> Iterable[Screened]:
+        match event:
+            case Posted(at=at, message=message):
+                return (posted(at, message),)
+            case Edited():
+                return change(event)
+            case Deleted():
+                return delete(event)
+            case _:
+                return ()
+
+    def posted(at: float, message: Message) -> Screened:
+        if message.id in seen:
+            return ignored(message, Reason.DUPLICATE)
+        seen[message.id] = None
+        if len(seen) > DEDUPLICATED:
+            seen.popitem(last=False)
+        author_type = people.type_of(message.author)
+        unwanted = reason_to_ignore(message, author_type)
+        if unwanted is not None:
+            return ignored(message, unwanted)
+        team.observe(message)
+        if author_type is AuthorType.TEAM_MEMBER:
+            in_hand.team_posted(message)
+        in_hand.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
+        return Spoken(at, message)
+
+    def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
+        if author_type is AuthorType.BOT:
+            return Reason.BOT
+        if message.is_system:
+            return Reason.SYSTEM
+        if opted_out(message):
+            return Reason.OPTED_OUT
+        if message.is_empty:
+            return Reason.EMPTY
+        channel_id = history.place(message.channel_id).channel_id
+        if channel_id in rules.denied or (rules.allowed and channel_id not in rules.allowed):
+            return Reason.NOT_ADDRESSED
+        return None
+
+    def opted_out(message: Message) -> bool:
+        marked = bool(rules.opt_out_marker) and rules.opt_out_marker in message.text
+        return marked or rules.opted_out(message.author.id)
+
+    def change(edit: Edited) -> Iterable[Screened]:
+        key = in_hand.waiting_key(edit.message_id)
+        if key is None:
+            return ()
+        message = history.known(edit.channel_id, edit.message_id)
+        if message is not None and (opted_out(message) or message.is_empty):
+            reason = Reason.OPTED_OUT if opted_out(message) else Reason.EMPTY
+            return amend(key, edit.message_id, None), ignored(message, reason)
+        return (amend(key, edit.message_id, edit),)
+
+    def delete(event: Deleted) -> Iterable[Screened]:
+        gone: list[Screened] = []
+        for message_id in event.message_ids:
+            key = in_hand.waiting_key(message_id)
+            if key is not None:
+                gone += amend(key, message_id, None), Removed(event.channel_id, message_id)
+        in_hand.deleted(event)
+        return gone
+
+    return spread(on_event)
+
+
+def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Spoken]:
+    """Replace one waiting message by its edited form, or drop it."""
+
+    def changed(spoken: Spoken) -> Spoken | None:
+        if spoken.message.id != message_id:
+            return spoken
+        return None if edit is None else Spoken(spoken.at, edited(spoken.message, edit))
+
+    return Amend(key, changed)
+
+
+def ignored(message: Message, reason: Reason) -> Ignored:
+    return Ignored(reason, message.channel_id, (message.id,))

@@ -1,0 +1,46 @@
+"""Which sources to read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from services.ranking import narrow
+
+from model.outcomes import Outcome, Reason
+from operators.inquiry import Inquiry, skipped
+from services.assistant import Assistant
+from services.library import Library
+
+log = logging.getLogger(__name__)
+
+
+def select(
+    assistant: Assistant, library: Library, max_sources: int, max_index_chars: int
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Choose at most `max_sources` sources from the index, itself narrowed to `max_index_chars` if need be.
+
+    Ids that are not in the index are logged and dropped: nothing but what is indexed can ever be loaded.
+    """
+
+    async def selected(inquiry: Inquiry) -> Inquiry | Outcome:
+        index = await library.index()
+        offered = narrow(index, inquiry.query, max_index_chars)
+        known = {entry.id for entry in index}
+        ids: list[str] = []
+        if offered:
+            result = await assistant.select(inquiry.query, offered, max_sources, inquiry.usage)
+            ids = list(dict.fromkeys(result.selected_source_ids))
+        invented = [source_id for source_id in ids if source_id not in known]
+        if invented:
+            log.warning("select: %d ids that are in no index were dropped: %.200r", len(invented), invented)
+        chosen = tuple(source_id for source_id in ids if source_id in known)[:max_sources]
+        inquiry.decisions["select"] = {"offered": len(offered), "selected": list(chosen)}
+        log.info("select: %d of %d entries", len(chosen), len(offered))
+        if not chosen and not inquiry.conversation.images:
+            return skipped(inquiry, Reason.NO_SOURCES)
+        return replace(inquiry, selected=chosen)
+
+    return selected

@@ -1,0 +1,99 @@
+"""One step of a branch: its failures and refusals are outcomes, and outcomes go by."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from reactivex import Observable
+
+from clock import now
+from model.batches import Part
+from model.outcomes import Outcome, Result
+from operators.bypass import bypass
+from operators.cancel_token import CancelToken
+from operators.in_hand import CalledOff
+from operators.inquiry import Inquiry, end
+from operators.map_async import map_async
+from services.logs import about
+
+log = logging.getLogger(__name__)
+
+
+class TookTooLong(Exception):
+    """The chain was not through in the time it may take."""
+
+
+Gauge = Callable[[str, int], object]
+"""Told the name of an operator and how many items it is working on."""
+
+
+def ignore(_name: str, _count: int) -> None:
+    """The gauge of nobody who looks."""
+
+
+Step = Callable[[Observable[Inquiry | Outcome]], Observable[Inquiry | Outcome]]
+
+
+def step(
+    name: str,
+    fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]],
+    max_concurrent: int,
+    gauge: Gauge = ignore,
+) -> Step:
+    """Await `fn` for each inquiry; let outcomes by.
+
+        --q1----q2----o3-----|
+        [ step("gate", gate) ]      gate(q2) raises
+        ----q1----o2--o3-----|      o2 = failed("… at gate")
+
+    An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
+    """
+
+    async def timed(inquiry: Inquiry) -> Inquiry | Outcome:
+        about.set(inquiry.part)
+        began = now()
+        result = await fn(inquiry)
+        log.debug("%s took %.0f ms", name, (now() - began) * 1000)
+        return result
+
+    def failed(inquiry: Inquiry, error: Exception) -> Inquiry | Outcome:
+        return failure(inquiry, name, error)
+
+    return bypass(
+        Outcome,
+        map_async(
+            timed,
+            on_failure=failed,
+            max_concurrent=max_concurrent,
+            token=token_of,
+            gauge=lambda count: gauge(name, count),
+        ),
+    )
+
+
+def token_of(inquiry: Inquiry) -> CancelToken:
+    return inquiry.token
+
+
+def failure(inquiry: Inquiry, name: str, error: Exception) -> Outcome:
+    """How an inquiry ends that a step could not finish."""
+    told = failure_of(inquiry.part, name, error)
+    return end(inquiry, told.result, told.reason)
+
+
+def failure_of(part: Part, name: str, error: Exception) -> Outcome:
+    """How a part ends that was called off, or that something went wrong with."""
+    if isinstance(error, CalledOff):
+        return Outcome(part, now(), Result.CANCELLED, error.reason)
+    about.set(part)
+    log.warning("%s failed: %s: %s", name, type(error).__name__, error, exc_info=None if expected(error) else error)
+    return Outcome(part, now(), Result.FAILED, f"{type(error).__name__} at {name}")
+
+
+def expected(error: Exception) -> bool:
+    """Whether an error tells of the world outside, so that its message is enough; others are bugs."""
+    return type(error).__module__.split(".")[0] in {"services", "operators"} or isinstance(
+        error, TimeoutError | OSError
+    )

@@ -1,0 +1,86 @@
+"""What answering may cost: chains a user and hour, answers and tokens a day."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+HOUR = 3600.0
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """0 means unlimited."""
+
+    chains_per_user_per_hour: int = 20
+    answers_per_day: int = 0
+    tokens_per_day: int = 0
+
+
+@dataclass(slots=True)
+class Spent:
+    """What outlives a restart."""
+
+    day: int = 0
+    """Days since 1970, UTC."""
+    answers: int = 0
+    tokens: int = 0
+    chains: dict[int, deque[float]] = field(default_factory=dict[int, "deque[float]"])
+    """By user: when their chains of the last hour began."""
+
+
+class Budget:
+    """Counts, and says when there is nothing left."""
+
+    def __init__(self, limits: Limits, spent: Spent | None = None) -> None:
+        self._limits = limits
+        self.spent = spent or Spent()
+        self._told: dict[tuple[str, int], float] = {}
+
+    def begin_chain(self, user_id: int, now: float) -> str | None:
+        """Count a chain that begins now; or give the name of the limit that keeps it from beginning."""
+        self._turn_day(now)
+        limits, spent = self._limits, self.spent
+        if limits.answers_per_day and spent.answers >= limits.answers_per_day:
+            return "limits.answers_per_day"
+        if limits.tokens_per_day and spent.tokens >= limits.tokens_per_day:
+            return "limits.tokens_per_day"
+        if limits.chains_per_user_per_hour:
+            begun = spent.chains.setdefault(user_id, deque())
+            while begun and begun[0] <= now - HOUR:
+                begun.popleft()
+            if len(begun) >= limits.chains_per_user_per_hour:
+                return "limits.chains_per_user_per_hour"
+            begun.append(now)
+        return None
+
+    def answered(self, now: float) -> None:
+        self._turn_day(now)
+        self.spent.answers += 1
+
+    def used(self, tokens: int, now: float) -> None:
+        self._turn_day(now)
+        self.spent.tokens += tokens
+
+    def first_time(self, limit: str, user_id: int, now: float) -> bool:
+        """Whether this refusal is the first of its kind for the user in the running window."""
+        window = HOUR if limit == "limits.chains_per_user_per_hour" else DAY
+        begun = now // window
+        if self._told.get((limit, user_id)) == begun:
+            return False
+        self._told[limit, user_id] = begun
+        return True
+
+    def forget(self, user_id: int) -> bool:
+        """Drop a person's counts; whether there were any."""
+        return self.spent.chains.pop(user_id, None) is not None
+
+    def _turn_day(self, now: float) -> None:
+        day = int(now // DAY)
+        if day != self.spent.day:
+            self.spent.day, self.spent.answers, self.spent.tokens = day, 0, 0
+            idle = [user for user, begun in self.spent.chains.items() if not begun or begun[-1] <= now - HOUR]
+            for user in idle:
+                del self.spent.chains[user]
+            self._told.clear()

@@ -1,0 +1,77 @@
+"""One REST call to Discord through discord.py: what is tried again, and how a failure reads.
+
+discord.py itself waits out rate limits of at most a minute, and repeats a request up to five times on 500, 502, 504
+and 524. What it passes on is repeated here only where that can help: other server errors, and connections that broke.
+A 429 that gets this far is a ban of the address or a very long wait; repeating it would only add to the 10,000 bad
+answers in ten minutes that ban an address (Discord API reference, "Invalid Request Limit").
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import aiohttp
+import discord
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity.wait import wait_base
+
+T = TypeVar("T")
+
+ATTEMPTS = 3
+CALL_SECONDS = 100.0
+"""Longer than discord.py's own five tries (25 s of pauses) and a rate limit waited out (60 s) together."""
+BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
+
+FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
+"""All that a call can end with. `RuntimeError`: aiohttp's word for a session that has been closed. A time-out is an
+`OSError`."""
+
+_RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
+
+_REASONS = {
+    10003: "the channel no longer exists",
+    10008: "the message no longer exists",
+    50001: "the bot cannot see the channel (View Channel)",
+    50013: "the bot lacks a permission there (Create Public Threads or Send Messages in Threads)",
+    50035: "Discord does not accept the form of the request",
+    50083: "the thread is archived",
+    160005: "the thread is locked",
+    160006: "the server has too many active threads",
+}
+"""Discord's JSON error codes (API reference, "Opcodes and Status Codes")."""
+
+
+def worth_repeating(error: BaseException) -> bool:
+    if isinstance(error, discord.DiscordServerError):
+        return error.status not in _RETRIED_BY_DISCORD_PY
+    return isinstance(error, (aiohttp.ClientError, OSError))
+
+
+async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:
+    """The answer to `request()`, made again where that can help.
+
+    Raises:
+        discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError: the last failure (`FAILURES`).
+    """
+
+    async def once() -> T:
+        async with asyncio.timeout(CALL_SECONDS):
+            return await request()
+
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(ATTEMPTS), wait=wait, retry=retry_if_exception(worth_repeating), reraise=True
+    )
+    return await retrying(once)
+
+
+def reason(error: BaseException) -> str:
+    """A failure of a call, in words that never hold what was sent."""
+    if isinstance(error, discord.HTTPException):
+        return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code})"
+    if isinstance(error, discord.RateLimited):
+        return f"Discord asks to wait {error.retry_after:.0f} s"
+    if isinstance(error, TimeoutError):
+        return "Discord did not answer in time"
+    return f"Discord could not be reached ({type(error).__name__})"

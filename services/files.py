@@ -1,0 +1,137 @@
+"""Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
+
+`replace` swaps a whole file, `append` adds to its end, `in_thread` keeps both off the event loop.
+
+Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import stat
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LEFTOVER_PREFIX = ".unfinished-"
+"""Begins the names of temporary files. Hidden, so that no folder listing takes one for a source or a topic."""
+
+_numbers = itertools.count()
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Delete what crashes left of `replace` directly in `folder`. For the holder of the data folder's lock only."""
+    for path in folder.glob(f"{LEFTOVER_PREFIX}*"):
+        path.unlink(missing_ok=True)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Make `data` the whole content of `path`, atomically and durably.
+
+    Folders that are missing are made. A file behind a symlink is replaced behind it, and keeps its permissions.
+    """
+    with _named(path):
+        target = Path(os.path.realpath(path))
+        _make_folder(target.parent)
+        descriptor, temporary = _open_temporary(target.parent)
+        try:
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.rename(temporary, target)  # noqa: PTH104 (the crash tests cut at the system calls)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108 (as above)
+            raise
+        _sync_folder(target.parent)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add `data` to the end of `path`, durably; folders and the file are made when they are missing.
+
+    When it cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
+    several threads or processes wait for each other, so that nobody cuts off another's data.
+    """
+    with _named(path):
+        _make_folder(path.parent)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            old_length = os.fstat(descriptor).st_size
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+                if old_length == 0:  # perhaps new: its name must be durable as well
+                    _sync_folder(path.parent)
+            except BaseException:
+                os.ftruncate(descriptor, old_length)
+                os.fsync(descriptor)
+                raise
+        finally:
+            os.close(descriptor)
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking file work off the event loop; a virtual clock stands still meanwhile.
+
+    Cancelling ends the wait, not the work: a write that has begun is finished.
+    """
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def _open_temporary(folder: Path) -> tuple[int, Path]:
+    while True:
+        # In containers the process id is the same at every start, so a leftover may hold the name already.
+        temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
+        with contextlib.suppress(FileExistsError):
+            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.write(descriptor, rest)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rest = rest[written:]
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # EINVAL: a file system that does not know how; it has no stronger promise
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Generator[None]:
+    """Calls on a descriptor fail without a name, those on a temporary file with the wrong one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise

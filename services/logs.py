@@ -1,0 +1,92 @@
+"""Logging: what every line carries, and how it is written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.handlers
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+
+from clock import rfc3339
+from model.batches import Part
+
+about: ContextVar[Part | None] = ContextVar("about", default=None)
+"""The part that the running code is about: log lines take their ids from it."""
+
+log = logging.getLogger(__name__)
+
+
+def fields() -> dict[str, str]:
+    """The ids of the part at hand; empty where the running code is about none."""
+    part = about.get()
+    if part is None:
+        return {}
+    last = part.last
+    return {
+        "correlation_id": part.correlation_id,
+        "platform": "discord",
+        "guild_id": str(last.guild_id or ""),
+        "channel_id": str(part.place.channel_id),
+        "thread_id": str(part.place.id) if part.place.is_thread else "",
+        "message_id": str(last.id),
+        "author_id": str(part.author.id),
+    }
+
+
+class Lines(logging.Formatter):
+    """One line (and a traceback, where there is one) for people, or a JSON object for machines."""
+
+    def __init__(self, style: str, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._json = style == "json"
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        ids = fields()
+        text = record.getMessage()
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        if self._json:
+            entry = {
+                "at": rfc3339(record.created),
+                "level": record.levelname,
+                "logger": record.name,
+                "message": self._redact(text),
+                **ids,
+            }
+            if trace:
+                entry["traceback"] = self._redact(trace)
+            return json.dumps(entry, ensure_ascii=False)
+        tail = "".join(f" {name}={value}" for name, value in ids.items() if value)
+        line = f"{rfc3339(record.created)} {record.levelname:<7} {record.name}: {text}{tail}"
+        return self._redact(f"{line}\n{trace}" if trace else line)
+
+
+def configure(
+    *, level: str, style: str, file: Path | None, backup_count: int, redact: Callable[[str], str] = str
+) -> None:
+    """Send all logging to stderr, and to a file with daily rotation where a path is set.
+
+    A file that cannot be opened is an error line, not the end.
+    """
+    lines = Lines(style, redact)
+    console = logging.StreamHandler(sys.stderr)
+    console.setFormatter(lines)
+    logging.basicConfig(level=level, handlers=[console], force=True)
+    console_level = logging.getLogger().level
+    for chatty in ("discord", "httpx", "httpcore", "openai", "aiohttp.access"):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, console_level))
+    if file is None:
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rotating = logging.handlers.TimedRotatingFileHandler(
+            file, when="midnight", utc=True, backupCount=backup_count, encoding="utf-8"
+        )
+    except OSError as error:
+        log.error("logging.file.path: cannot write %s (%s); logging to the console only", file, error.strerror)  # noqa: TRY400 (a readable line, no traceback)
+        return
+    rotating.setFormatter(lines)
+    logging.getLogger().addHandler(rotating)

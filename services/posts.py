@@ -1,0 +1,93 @@
+"""What the bot has posted: to find its threads again, and to know what a vote was about."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from model.batches import Key
+
+KEPT = 20_000
+"""Posts kept in memory, newest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """The last piece of one reply."""
+
+    at: float
+    message_id: int
+    place_id: int
+    """The thread it stands in."""
+    asked_in: int
+    """Where the question was written: a channel or a thread."""
+    asker_id: int
+    last_asked_id: int
+    """The last message of the part it answers."""
+    opened_thread: bool
+    """The bot opened the thread for this asker."""
+    question: str
+    sources: tuple[str, ...]
+
+
+class Store(Protocol):
+    """Where posts outlive the process."""
+
+    async def keep(self, post: Post) -> None: ...
+
+
+class Posts:
+    """An index over the newest posts."""
+
+    def __init__(self, earlier: Iterable[Post] = (), store: Store | None = None) -> None:
+        self._store = store
+        self._by_message: OrderedDict[int, Post] = OrderedDict()
+        self._last_by_thread: dict[int, Post] = {}
+        self._opened_for: dict[Key, int] = {}
+        self._answered: set[int] = set()
+        for post in earlier:
+            self._add(post)
+
+    async def add(self, post: Post) -> None:
+        """Take note of a post, durably where there is a store."""
+        self._add(post)
+        if self._store is not None:
+            await self._store.keep(post)
+
+    def about(self, message_id: int) -> Post | None:
+        """The reply that a message is the last piece of."""
+        return self._by_message.get(message_id)
+
+    def in_thread(self, place_id: int) -> bool:
+        """Whether the bot has posted there."""
+        return place_id in self._last_by_thread
+
+    def answered(self, message_id: int) -> bool:
+        """Whether the part that ended with this message has its reply."""
+        return message_id in self._answered
+
+    def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
+        """The thread the bot opened for this asker in this channel, if it has posted there after `since`."""
+        thread_id = self._opened_for.get(Key(channel_id, asker_id))
+        if thread_id is None or self._last_by_thread[thread_id].at <= since:
+            return None
+        return thread_id
+
+    def _add(self, post: Post) -> None:
+        self._by_message[post.message_id] = post
+        self._last_by_thread[post.place_id] = post
+        self._answered.add(post.last_asked_id)
+        if post.opened_thread:
+            self._opened_for[Key(post.asked_in, post.asker_id)] = post.place_id
+        if len(self._by_message) > KEPT:
+            self._forget(self._by_message.popitem(last=False)[1])
+
+    def _forget(self, post: Post) -> None:
+        self._answered.discard(post.last_asked_id)
+        if self._last_by_thread.get(post.place_id) is post:
+            del self._last_by_thread[post.place_id]
+            key = Key(post.asked_in, post.asker_id)
+            if self._opened_for.get(key) == post.place_id:
+                del self._opened_for[key]

@@ -1,0 +1,72 @@
+"""The one redactor: secrets become fixed labels in logs, captures, evidence and prompts (SPEC 5, "Secrets").
+
+Known values, given at start-up, go first; then whatever has the shape of a secret (services.secret_shapes). The
+number of lines stays, so that line numbers in evidence and captures keep their meaning.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from services.secret_shapes import LABELS, SHAPES, label
+
+MIN_KNOWN_CHARS = 6
+"""Shorter values ("none", "test") are no secrets, and would blot out ordinary words."""
+
+KNOWN = label("known secret")
+
+
+class Redactor:
+    """Takes secrets out of text. Idempotent; safe to share between threads."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        """`known`: the values of the configured secrets. Of one with several lines, each line counts."""
+        values = {form for value in known for line in value.splitlines() for form in _forms(line.strip())}
+        # A secret that is part of a label could never be taken out.
+        usable = {value for value in values if not any(value in fixed for fixed in (KNOWN, *LABELS))}
+        self._values = sorted(usable, key=lambda value: (-len(value), value))
+        # Longest first: one that begins with another goes whole.
+        self._known = re.compile("|".join(map(re.escape, self._values)))
+
+    def text(self, text: str) -> str:
+        """`text` with a label, such as `[redacted: api key]`, in the place of each secret; as many lines as before."""
+        for value in self._values:
+            if value in text:
+                text = self._known.sub(KNOWN, text)
+                break
+        # Telling that there is nothing to do is the common case, and must be cheap.
+        lowered = text.lower()
+        for shape in SHAPES:
+            for marker in shape.markers:
+                if marker in lowered:
+                    text = shape.pattern.sub(shape.replacement, text)
+                    break
+        return text
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats with another formatter, then redacts what came out: message, arguments and traceback alike."""
+
+    def __init__(self, inner: logging.Formatter, redactor: Redactor) -> None:
+        super().__init__()
+        self._inner = inner
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redactor.text(self._inner.format(record))
+
+
+def _forms(value: str) -> set[str]:
+    """How a value may stand in a text: as it is, in a URL, in JSON."""
+    if len(value) < MIN_KNOWN_CHARS:
+        return set()
+    return {
+        value,
+        quote(value, safe="", errors="replace"),
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+    }

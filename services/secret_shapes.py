@@ -1,0 +1,116 @@
+"""What secrets look like. Hashes, UUIDs and snowflakes are none: people ask about them, so length alone counts little.
+
+Patterns are bounded everywhere, so that no text takes more than time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    label: str
+    markers: tuple[str, ...]
+    """Only a text with one of these, in lower case, can hold the shape: far cheaper than the pattern."""
+    pattern: re.Pattern[str]
+    """What its group `kept` matches stays in front of the label."""
+
+    def replacement(self, match: re.Match[str]) -> str:
+        kept = match.group("kept")
+        lines = match.group()[len(kept) :].splitlines(keepends=True)
+        return kept + "".join(self.label + line[len(line.rstrip(_BREAK_CHARS)) :] for line in lines)
+
+
+def label(name: str) -> str:
+    return f"[redacted: {name}]"
+
+
+_BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""What `str.splitlines` breaks at."""
+
+_NAMED = (
+    r"(?i:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key)"
+    r"(?:\\?[\"'`])?[ \t]{0,20}(?:=>|:=|[=:])[ \t]{0,20}"
+)
+
+_PLACEHOLDER = (
+    r"(?:<[^<>\n]{0,60}>|\$\{|\{\{|\[redacted: "
+    r"|(?:\$[A-Z_]+|\*+|(?i:null|none|true|false|replace_me))(?![^\s,;)\]}\"'`]))"
+)
+"""What stands where a value would: documentation is full of it, and blotting it out would spoil answers."""
+
+
+def _shape(name: str, markers: str, *patterns: str) -> Shape:
+    """`patterns` are tried in turn; a group `kept` that keeps nothing is put before those that have none."""
+    joined = "|".join(patterns)
+    pattern = joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})"
+    return Shape(label(name), tuple(markers.split()), re.compile(pattern))
+
+
+SHAPES = (
+    _shape(
+        "private key",
+        "-----begin",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        # One that was cut: what follows, as long as it looks like key material.
+        r"|(?:(?:\s|\\n){0,4}[A-Za-z0-9+/=]{20,100})*)",
+    ),
+    _shape(
+        "webhook",
+        "webhooks/ interactions/ hooks.slack.com",
+        r"https?://(?:[a-z]{1,20}\.)?discord(?:app)?\.com/api/(?:v[0-9]+/)?(?:webhooks|interactions)/[0-9]+/[\w-]+",
+        r"https?://hooks\.slack\.com/[\w/-]+",
+    ),
+    _shape(
+        "discord token",
+        ".",
+        # A snowflake in base 64 (hence M, N or O), a time stamp, a signature (Discord API reference, "Authentication").
+        r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,50}(?![\w-])",
+        r"(?<![\w-])mfa\.[\w-]{60,}",
+    ),
+    _shape(
+        "api key",
+        "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
+        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?=[\w-]{0,99}[0-9])[\w-]{16,}",
+        r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
+        r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
+        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
+        r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{10,}",
+        r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{5,}\.[\w-]*",
+    ),
+    _shape(
+        "secret",
+        "authorization",
+        r"(?P<kept>(?i:authorization)(?:\\?[\"'])?[ \t]{0,20}[:=][ \t]{0,20}(?:\\?[\"'])?"
+        r"(?i:(?:bearer|basic|bot|token)[ \t]{1,20})?)"
+        rf"(?!{_PLACEHOLDER})[^\s\"'\\]+",
+    ),
+    _shape(
+        "secret",
+        "bearer",
+        rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{_PLACEHOLDER})"
+        r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
+    ),
+    _shape(
+        "secret",
+        "password passwd passphrase pwd secret token key",
+        # In quotes, to the quote that ends it; "password: token: x" is one assignment with two names.
+        rf"(?P<kept>(?:{_NAMED}){{1,4}}(?P<quote>\\?[\"'`]))(?!{_PLACEHOLDER})"
+        rf"(?:(?!(?P=quote))(?:\\[^{_BREAK_CHARS}]|[^\\{_BREAK_CHARS}]))+",
+    ),
+    _shape(
+        "secret",
+        "password passwd passphrase pwd secret token key",
+        rf"(?P<kept>(?:{_NAMED}){{1,4}})(?!{_PLACEHOLDER})(?!\\?[\"'`])[^\s\"'`&]+",
+    ),
+    _shape(
+        "secret",
+        "://",
+        r"(?P<kept>://)(?:\[redacted: [a-z ]{1,20}\]|[^\s/:@]){0,100}:(?!\[redacted: )[^\s/@]{1,200}(?=@)",
+    ),
+)
+
+LABELS = tuple(dict.fromkeys(shape.label for shape in SHAPES))

@@ -1,0 +1,42 @@
+"""Identical calls under way at one time share one call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Call:
+    task: asyncio.Task[Any]
+    waiting: int = 0
+
+
+class SharedCalls:
+    """Whoever asks for a key that is being fetched waits for that fetch: its result, or its exception.
+
+    Nothing is kept once a call has ended. A call that nobody waits for any more is cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[Hashable, _Call] = {}
+
+    async def share(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of `start()`, or of the call with the same `key` that is under way."""
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = _Call(asyncio.create_task(start()))
+        call.waiting += 1
+        try:
+            # Shielded: one of several waiters may be cancelled without taking the others' answer away.
+            return await asyncio.shield(call.task)
+        finally:
+            call.waiting -= 1
+            if call.task.done() or not call.waiting:
+                call.task.cancel()
+                if self._calls.get(key) is call:
+                    del self._calls[key]

@@ -1,0 +1,103 @@
+"""The messages of one place that are known, and where nothing between them is missing."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+
+from model.messages import Message
+
+ENDLESS = 1 << 64
+"""Above every snowflake: an interval that reaches here includes whatever comes next."""
+
+
+class Timeline:
+    """Messages in order of id, with the intervals of ids in which all of them are known."""
+
+    __slots__ = ("_covered", "_ids", "_messages")
+
+    def __init__(self, *, complete: bool) -> None:
+        self._messages: dict[int, Message] = {}
+        self._ids: list[int] = []
+        self._covered: list[tuple[int, int]] = [(0, ENDLESS)] if complete else []
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def get(self, message_id: int) -> Message | None:
+        return self._messages.get(message_id)
+
+    def add(self, message: Message) -> None:
+        if message.id not in self._messages:
+            if not self._ids or message.id > self._ids[-1]:
+                self._ids.append(message.id)
+            else:
+                insort(self._ids, message.id)
+        self._messages[message.id] = message
+
+    def remove(self, message_id: int) -> None:
+        if self._messages.pop(message_id, None) is not None:
+            del self._ids[bisect_left(self._ids, message_id)]
+
+    def cover(self, low: int, high: int) -> None:
+        """Say that everything from `low` to `high` is known now."""
+        merged = (low, high)
+        apart: list[tuple[int, int]] = []
+        for interval in self._covered:
+            if interval[1] + 1 < merged[0] or merged[1] + 1 < interval[0]:
+                apart.append(interval)
+            else:
+                merged = (min(merged[0], interval[0]), max(merged[1], interval[1]))
+        self._covered = sorted([*apart, merged])
+
+    def pause(self) -> None:
+        """Messages may be missed from now on: what comes next is no longer known to be complete."""
+        last = self._ids[-1] if self._ids else 0
+        self._covered = [(low, min(high, last)) for low, high in self._covered if low <= last]
+
+    def covers(self, message_id: int) -> bool:
+        return any(low <= message_id <= high for low, high in self._covered)
+
+    def newest(self, limit: int) -> list[Message] | None:
+        """The last `limit` messages, oldest first; None where some of them are not known."""
+        if not self._covered or self._covered[-1][1] < ENDLESS:
+            return None
+        low = self._covered[-1][0]
+        known = self._ids[max(bisect_left(self._ids, low), len(self._ids) - limit) :]
+        if len(known) < limit and low > 0:
+            return None
+        return [self._messages[known_id] for known_id in known]
+
+    def before(self, message_id: int) -> Iterator[Message | None]:
+        """Going back from a message; None, and the end, where what comes next is not known."""
+        index = bisect_left(self._ids, message_id)
+        return self._walk(message_id, (self._ids[i] for i in range(index - 1, -1, -1)), first=True)
+
+    def after(self, message_id: int) -> Iterator[Message | None]:
+        """Going on from a message, likewise."""
+        index = bisect_right(self._ids, message_id)
+        return self._walk(message_id, (self._ids[i] for i in range(index, len(self._ids))), first=False)
+
+    def _walk(self, start: int, ids: Iterable[int], *, first: bool) -> Iterator[Message | None]:
+        around = next(((low, high) for low, high in self._covered if low <= start <= high), None)
+        if around is None:
+            yield None
+            return
+        low, high = around
+        for message_id in ids:
+            if not low <= message_id <= high:
+                break
+            yield self._messages[message_id]
+        if (first and low > 0) or (not first and high < ENDLESS):
+            yield None
+
+    def trim(self, keep: int) -> None:
+        """Forget all but the newest `keep` messages."""
+        surplus = len(self._ids) - keep
+        if surplus <= 0:
+            return
+        for message_id in self._ids[:surplus]:
+            del self._messages[message_id]
+        del self._ids[:surplus]
+        oldest = self._ids[0]
+        self._covered = [(max(low, oldest), high) for low, high in self._covered if high >= oldest]

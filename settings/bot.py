@@ -1,0 +1,139 @@
+"""The sections about the program itself and about Discord."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+
+from settings.kinds import (
+    Count,
+    CountOrNone,
+    Flag,
+    Level,
+    LogFormat,
+    Minutes,
+    MinutesOrOff,
+    PathBeside,
+    PathOrNone,
+    Port,
+    ReplyMode,
+    Seconds,
+    Secret,
+    Section,
+    Snowflake,
+    SnowflakeOrNone,
+    Snowflakes,
+    Word,
+)
+
+
+class AppSettings(Section):
+    """The program as a whole."""
+
+    data_dir: PathBeside = Field(default=Path("data"), description="Folder for everything that the bot keeps.")
+    dry_run: Flag = Field(default=False, description="Log replies instead of posting them.")
+    shutdown_grace_seconds: Seconds = Field(
+        default=20, description="How long work in hand may go on after a stop signal."
+    )
+
+
+class LogRotationSettings(Section):
+    """Daily rotation of the log file."""
+
+    backup_count: Count = Field(default=5, description="How many past days of log files are kept.")
+
+
+class LogFileSettings(Section):
+    """A log file beside the console."""
+
+    path: PathOrNone = Field(default=None, description="Where the log is written as well; empty: console only.")
+    rotation: LogRotationSettings = Field(
+        default_factory=LogRotationSettings, description="Daily rotation of the log file."
+    )
+
+
+class LoggingSettings(Section):
+    """What is logged, and where to."""
+
+    level: Level = Field(default="INFO", description="The least severity that is logged; DEBUG includes message texts.")
+    format: LogFormat = Field(default="text", description="Lines for people, or one JSON object a line.")
+    file: LogFileSettings = Field(default_factory=LogFileSettings, description="A log file beside the console.")
+
+
+class ChannelSettings(Section):
+    """What differs in one channel."""
+
+    reply_mode: ReplyMode = Field(description="Takes the place of discord.reply_mode in this channel.")
+
+
+class DiscordSettings(Section):
+    """Where the bot listens, when it speaks, and who belongs to the team."""
+
+    token: Secret = Field(
+        default=SecretStr(""), description="The bot's token; best kept in .env as APP__DISCORD__TOKEN."
+    )
+    message_batch_wait_seconds: Seconds = Field(
+        default=60, description="A batch closes when its author has written nothing for this long."
+    )
+    message_batch_max_seconds: Seconds = Field(
+        default=600, description="A batch closes at the latest this long after its first message."
+    )
+    message_grouping_window_seconds: Seconds = Field(
+        default=300, description="Messages of one author closer together than this belong together in gathered context."
+    )
+    team_member_ids: Snowflakes = Field(default=frozenset(), description="Users who answer for the team.")
+    team_role_ids: Snowflakes = Field(default=frozenset(), description="Roles whose holders answer for the team.")
+    channel_allowlist: Snowflakes = Field(
+        default=frozenset(), description="Read only these channels; empty: all it can see."
+    )
+    channel_denylist: Snowflakes = Field(default=frozenset(), description="Never read these channels.")
+    capture_channels: Snowflakes = Field(
+        default=frozenset(), description="Learn from the team in these channels even if not everyone can view them."
+    )
+    reply_mode: ReplyMode = Field(default="all", description="Answer every question, only when mentioned, or never.")
+    channels: Mapping[Snowflake, ChannelSettings] = Field(
+        default_factory=dict[int, ChannelSettings], description="What differs in single channels, by channel id."
+    )
+    reply_chain_max_depth: Count = Field(
+        default=20, description="How many replies back a chain of replies is followed."
+    )
+    team_active_seconds: Seconds = Field(
+        default=120, description="The bot keeps out this long after a team member replied to the asker in the channel."
+    )
+    thread_reuse_minutes: Minutes = Field(
+        default=15,
+        description="A new question of the same asker goes to the last thread while that is fresher than this.",
+    )
+    catch_up_minutes: MinutesOrOff = Field(
+        default=60, description="How far back messages missed while offline are taken up; 0: not at all."
+    )
+    capture_continuations: Flag = Field(
+        default=False, description="Take a team member's next message without a reply as part of the last lesson."
+    )
+    opt_out_marker: Word = Field(default="!nobot", description="A message that contains this is left alone entirely.")
+    feedback: Flag = Field(default=False, description="Offer 👍 and 👎 below answers and keep the votes.")
+    escalation_emoji: Word = Field(default="🆘", description="The reaction with which users ask for a person.")
+    escalation_channel_id: SnowflakeOrNone = Field(
+        default=None, description="Where a link to an escalated thread is posted; null: nowhere."
+    )
+
+
+class LimitSettings(Section):
+    """Budgets; what goes beyond them stays unanswered."""
+
+    chains_per_user_per_hour: Count = Field(
+        default=20, description="How many questions of one user are looked into per hour."
+    )
+    answers_per_day: CountOrNone = Field(default=0, description="Answers per UTC day; 0: unlimited.")
+    tokens_per_day: CountOrNone = Field(default=0, description="LLM tokens per UTC day; 0: unlimited.")
+
+
+class MetricsSettings(Section):
+    """Prometheus metrics and the health check."""
+
+    port: Port = Field(default=0, description="The port that serves /metrics and /healthz; 0: off.")
+    host: Word = Field(
+        default="127.0.0.1", description="The address to listen on; the default is reachable from here only."
+    )

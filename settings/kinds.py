@@ -1,0 +1,176 @@
+"""The kinds of value that a key can take, and what is said to a person who gave another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, Strict, model_validator
+
+SNOWFLAKES = 2**64
+"""Discord ids are unsigned numbers of 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """What a value must be: it completes "must be …", and is the type in the reference."""
+
+    kind: str
+    as_text: bool = False
+    """An environment variable is taken as it stands, even if it looks like a number or a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowsData:
+    """A path below `app.data_dir` unless it is set. Its default begins with the default of that key."""
+
+    learned: bool
+    """What the bot itself has learned, which a rehearsal keeps in a folder of its own."""
+
+
+class Section(BaseModel):
+    """A mapping of the configuration: no unknown keys, no change after loading, no values in error texts."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        str_strip_whitespace=True,
+        allow_inf_nan=False,
+        defer_build=True,  # importing stays quick: only what is used is built, and once
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_commented_out(cls, given: Any) -> Any:
+        # YAML reads a section whose every line is a comment as null.
+        return {} if given is None else given
+
+
+def _snowflake(given: Any) -> int:
+    if isinstance(given, str) and given.strip().isascii() and given.strip().isdigit():
+        # Longer texts are no ids, and int() refuses the longest with an error of its own.
+        given = int(given.strip()[:21])
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 < given < SNOWFLAKES:
+        raise ValueError("not a Discord id")
+    return given
+
+
+def _path(given: Any) -> Path:
+    if isinstance(given, str) and given.strip():
+        return Path(given.strip())
+    if isinstance(given, Path):
+        return given
+    raise ValueError("not a path")
+
+
+def _path_or_none(given: Any) -> Path | None:
+    return None if given is None or given == "" else _path(given)
+
+
+def _url(given: Any) -> str:
+    """An http(s) URL without a slash at its end. Credentials in it are refused: URLs are logged, keys are not."""
+    if not isinstance(given, str):
+        raise ValueError("not text")  # noqa: TRY004 (Pydantic reports a ValueError and lets a TypeError through)
+    url = given.strip()
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
+        raise ValueError("not a URL")
+    if any(letter.isspace() for letter in url) or parts.port == 0:
+        raise ValueError("not a URL")
+    return url.rstrip("/")
+
+
+def _store(given: Any) -> str:
+    return given if given == "embedded" else _url(given)
+
+
+def _off(given: Any) -> Any:
+    # YAML reads a bare `off` as false.
+    return "off" if given is False else given
+
+
+def _upper(given: Any) -> Any:
+    return given.upper() if isinstance(given, str) else given
+
+
+def _lower(given: Any) -> Any:
+    return given.lower() if isinstance(given, str) else given
+
+
+def _header_word(secret: SecretStr) -> SecretStr:
+    """Goes into an HTTP header; anything else would be refused there, by an error that quotes it."""
+    word = secret.get_secret_value()
+    if not word.isascii() or not word.isprintable() or " " in word:
+        raise ValueError("not a key")
+    return secret
+
+
+Flag = Annotated[bool, Strict(), Says("true or false")]
+
+Seconds = Annotated[float, Field(gt=0, strict=True), Says("a number of seconds above 0")]
+Minutes = Annotated[float, Field(gt=0, strict=True), Says("a number of minutes above 0")]
+MinutesOrOff = Annotated[float, Field(ge=0, strict=True), Says("a number of minutes, or 0 for off")]
+Hours = Annotated[float, Field(gt=0, strict=True), Says("a number of hours above 0")]
+Rate = Annotated[float, Field(gt=0, strict=True), Says("a number above 0")]
+Share = Annotated[float, Field(ge=0, le=1, strict=True), Says("a number from 0 to 1")]
+Weight = Annotated[float, Field(ge=0, strict=True), Says("a number of 0 or more")]
+
+Count = Annotated[int, Field(ge=1, strict=True), Says("a whole number of 1 or more")]
+CountOrNone = Annotated[int, Field(ge=0, strict=True), Says("a whole number of 0 or more")]
+Port = Annotated[int, Field(ge=0, le=65535, strict=True), Says("a port from 1 to 65535, or 0 for off")]
+
+Text = Annotated[str, Says("text, which may be empty", as_text=True)]
+Word = Annotated[str, Field(min_length=1), Says("text that is not empty", as_text=True)]
+Words = Annotated[
+    tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower)], ...],
+    Says('a list of texts, such as ["one", "two"]'),
+]
+
+Secret = Annotated[SecretStr, Says("text in quotes", as_text=True)]
+ApiKey = Annotated[
+    SecretStr,
+    Field(min_length=1),
+    AfterValidator(_header_word),
+    Says("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
+]
+
+Snowflake = Annotated[int, BeforeValidator(_snowflake), Says("a Discord id, such as 1458745245675032710")]
+Snowflakes = Annotated[
+    frozenset[Annotated[int, BeforeValidator(_snowflake)]],
+    Says("a list of Discord ids, such as [1458745245675032710]"),
+]
+SnowflakeOrNone = Annotated[
+    Annotated[int, BeforeValidator(_snowflake)] | None, Says("a Discord id, such as 1458745245675032710, or null")
+]
+
+PathBeside = Annotated[Path, BeforeValidator(_path), Says("a path", as_text=True)]
+PathOrNone = Annotated[Path | None, BeforeValidator(_path_or_none), Says("a path, or empty for none", as_text=True)]
+KnowledgePath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=False), Says("a path", as_text=True)]
+LearnedPath = Annotated[Path, BeforeValidator(_path), FollowsData(learned=True), Says("a path", as_text=True)]
+
+Url = Annotated[
+    str, BeforeValidator(_url), Says("a URL that begins with http:// or https:// and holds no password", as_text=True)
+]
+Store = Annotated[
+    str,
+    BeforeValidator(_store),
+    Says("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
+]
+
+Level = Annotated[
+    Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
+    BeforeValidator(_upper),
+    Says("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
+]
+LogFormat = Annotated[Literal["text", "json"], Says("one of `text`, `json`", as_text=True)]
+ReplyMode = Annotated[
+    Literal["all", "mention", "off"], BeforeValidator(_off), Says("one of `all`, `mention`, `off`", as_text=True)
+]
+OutputMethod = Annotated[
+    Literal["function_calling", "json_schema"], Says("one of `function_calling`, `json_schema`", as_text=True)
+]
+Renderer = Annotated[Literal["http", "browser"], Says("one of `http`, `browser`", as_text=True)]
+ImageAdapter = Annotated[Literal["OpenAIImageAdapter"], Says("`OpenAIImageAdapter`", as_text=True)]

@@ -1,0 +1,110 @@
+"""Votes, and the step to a person."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+
+from clock import rfc3339
+from model.events import Reaction
+from model.messages import Author, AuthorType
+from services import files
+from services.data_folder import DataFolder
+from services.discord import Poster, PostFailed
+from services.people import People
+from services.posts import Post, Posts
+
+UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
+VOTES = {"👍": UP, "👎": DOWN}
+
+log = logging.getLogger(__name__)
+
+
+class Feedback:
+    """Appends votes by community users to the feedback file, and passes calls for help on.
+
+    One line a change: `at`, `message_id`, `voter` (a keyed hash), `question`, `sources`, `vote` (`up`, `down` or
+    `withdrawn`); the last one of a voter about a message counts.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        posts: Posts,
+        people: People,
+        poster: Poster,
+        escalation_emoji: str,
+        escalation_channel_id: int | None,
+        *,
+        offered: bool,
+    ) -> None:
+        self._folder = folder
+        self._posts = posts
+        self._people = people
+        self._poster = poster
+        self._emoji = escalation_emoji
+        self._channel_id = escalation_channel_id
+        self._offered = offered
+        self._standing: dict[tuple[int, int], str] = {}
+        self._key: bytes | None = None
+
+    async def keep(self, reaction: Reaction) -> None:
+        """Take one reaction in.
+
+        Raises:
+            OSError: the vote could not be written.
+            PostFailed: the call for help could not be posted; it is logged all the same.
+        """
+        post = self._posts.about(reaction.message_id)
+        voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)
+        if post is None or self._people.type_of(voter) is not AuthorType.COMMUNITY_USER:
+            return
+        if reaction.emoji == self._emoji:
+            if reaction.added:
+                await self._escalate(post)
+        elif self._offered and reaction.emoji in VOTES:
+            await self._vote(post, reaction, VOTES[reaction.emoji])
+
+    async def _vote(self, post: Post, reaction: Reaction, vote: str) -> None:
+        standing = (post.message_id, reaction.user_id)
+        if reaction.added:
+            self._standing[standing] = vote
+        elif self._standing.get(standing, vote) == vote:
+            vote = self._standing[standing] = WITHDRAWN
+        else:
+            return  # an older vote taken back, after the person has voted anew
+        line = {
+            "at": rfc3339(reaction.at),
+            "message_id": str(post.message_id),
+            "voter": await self._pseudonym(reaction.user_id),
+            "question": post.question,
+            "sources": list(post.sources),
+            "vote": vote,
+        }
+        data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
+        await files.in_thread(files.append, self._folder.feedback, data)
+
+    async def _escalate(self, post: Post) -> None:
+        log.warning("a user asks for a person in thread %d", post.place_id)
+        if self._channel_id is None:
+            return
+        nonce = f"{post.message_id:x}-help"
+        try:
+            await self._poster.send(self._channel_id, f"Somebody asks for a person in <#{post.place_id}>.", nonce=nonce)
+        except PostFailed as error:
+            log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400
+
+    async def _pseudonym(self, user_id: int) -> str:
+        """The same for one voter on one installation, and telling nothing to others."""
+        if self._key is None:
+            self._key = await files.in_thread(self._read_key)
+        return hmac.new(self._key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
+
+    def _read_key(self) -> bytes:
+        path = self._folder.feedback_key
+        if not path.exists():
+            files.replace(path, secrets.token_hex(32).encode())
+        return path.read_bytes()

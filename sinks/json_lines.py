@@ -1,0 +1,47 @@
+"""Outcomes as JSON Lines, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from clock import rfc3339
+from model.outcomes import Outcome
+from sinks.tally import Tally
+
+
+def render(outcome: Outcome) -> str:
+    """One line; null where a field does not apply, ids as strings, times in stream time."""
+    part = outcome.part
+    thread_id = part.place.id if part.place.is_thread else outcome.reply_place_id
+    return json.dumps(
+        {
+            "at": rfc3339(outcome.at),
+            "outcome": outcome.result,
+            "reason": outcome.reason,
+            "channel_id": str(part.place.channel_id),
+            "thread_id": None if thread_id is None else str(thread_id),
+            "message_ids": [str(message_id) for message_id in part.message_ids],
+            "author_type": part.author_type,
+            "reply_text": outcome.reply_text,
+            "sources": list(outcome.sources),
+            "qa_id": outcome.qa_id,
+            "llm_calls": outcome.llm_calls,
+            "latency_ms": round((outcome.at - part.closed_at) * 1000),
+        },
+        ensure_ascii=False,
+    )
+
+
+class JsonLines:
+    """Writes each outcome as it comes, and the summary at the end."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, outcome: Outcome) -> None:
+        self._out.write(render(outcome) + "\n")
+
+    def finish(self, tally: Tally) -> None:
+        self._out.write(json.dumps({"summary": tally.summary()}, ensure_ascii=False) + "\n")
+        self._out.flush()

@@ -1,0 +1,70 @@
+"""Questions in; answers, or the reasons for none, out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from reactivex import Observable, compose
+
+from model.outcomes import Outcome, Reason
+from operators import in_turn, only
+from operators.gate import gate
+from operators.gather import gather
+from operators.generate import generate
+from operators.inquiry import Inquiry, skipped
+from operators.load import load
+from operators.select import select
+from operators.step import Step, step
+from operators.verify import verify
+from streams.wiring import AnswerRules, Services
+
+
+def answers(
+    inquiries: Observable[Inquiry],
+    services: Services,
+    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]],
+    rules: AnswerRules,
+) -> Observable[Outcome]:
+    """One outcome for each inquiry; one asker's inquiries in one place one after another.
+
+    inquiries  --a1-a2-b1--------------------|
+    answers    ---------a1---b1----a2--------|      a2 sees what was answered to a1
+    """
+    s, at_once = services, rules.max_concurrent
+    gathering = step(
+        "gather", gather(s.context, s.history, s.posts, s.images, rules.thread_reuse_seconds), at_once, s.gauge
+    )
+    replying = step("reply", reply, at_once, s.gauge)
+    return inquiries.pipe(
+        in_turn(
+            lambda inquiry: inquiry.part.key,
+            lambda taken: taken.pipe(gathering, chain(services, rules), replying, only(Outcome)),
+            key_of_result=lambda outcome: outcome.part.key,
+            max_active=at_once,
+            max_waiting=rules.max_waiting,
+            on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
+        )
+    )
+
+
+def chain(services: Services, rules: AnswerRules) -> Step:
+    """From a conversation to a draft: each step lets pass, or ends the inquiry with a reason.
+
+    gathered  --q1--q2--q3---------|
+    gate      ---q1--o---q3--------|      q2 was chatter
+    select    ----q1------q3-------|
+    load      -----q1------q3------|
+    generate  ------q1------o------|      the sources did not hold q3's answer
+    verify    -------q1------------|
+    """
+    s, at_once = services, rules.max_concurrent
+    drafted = compose(
+        step("gate", gate(s.assistant, s.budget, rules.chain_seconds), at_once, s.gauge),
+        step("select", select(s.assistant, s.library, rules.max_sources, rules.max_index_chars), at_once, s.gauge),
+        step("load", load(s.library), at_once, s.gauge),
+        step("generate", generate(s.assistant, rules.max_answer_chars, rules.require_citations), at_once, s.gauge),
+    )
+    if not rules.enable_verification:
+        return drafted
+    return compose(drafted, step("verify", verify(s.assistant), at_once, s.gauge))

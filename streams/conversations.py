@@ -1,0 +1,114 @@
+"""From events to parts, and where each of them goes."""
+
+from __future__ import annotations
+
+from reactivex import Observable
+from reactivex import operators as ops
+
+from clock import now, utc_clock
+from model.batches import Batch, Key
+from model.events import Event, Posted, Ready
+from model.outcomes import Ignored, Outcome
+from operators import Amend, in_turn, map_async, quiet_window, spread
+from operators.cut import Begun
+from operators.inquiry import Inquiry, Lesson
+from operators.route import Routed, Router
+from operators.screen import Screened, Spoken
+from operators.step import Gauge, failure_of
+from services.history import History
+from services.people import People
+from services.seen import Seen
+
+ROUTED_AT_ONCE = 64
+"""Parts whose reply targets may be looked up side by side."""
+ALL = 1 << 62
+"""However many wait to be routed: routing drops nothing, since it is what decides about dropping."""
+
+
+def remembered(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
+    """The same events, once history, people and the catch-up mark have heard of them."""
+
+    def hear(event: Event) -> None:
+        history.observe(event)
+        if isinstance(event, Posted):
+            seen.arrived(event.message)
+        elif isinstance(event, Ready):
+            people.bot_id = event.bot_id
+
+    return events.pipe(ops.do_action(hear))
+
+
+def settled(ends: Observable[End], in_hand: InHand, seen: Seen) -> Observable[End]:
+    """The same ends, once nothing holds their messages any more."""
+
+    def settle(end: End) -> None:
+        in_hand.settle(end)
+        seen.settled(end)
+
+    return ends.pipe(ops.do_action(settle))
+
+
+def batches(
+    screened: Observable[Screened], quiet_seconds: float, max_seconds: float, gauge: Gauge
+) -> Observable[Batch]:
+    """What each person wrote in one place until falling quiet.
+
+    spoken   --m1-m2-----m3--------|
+    batches  ----------B1-----B2---|      B1 = [m1, m2]
+    """
+    return screened.pipe(
+        spread(waiting),
+        quiet_window(
+            quiet_seconds,
+            where_and_who,
+            max_seconds=max_seconds,
+            at=lambda spoken: spoken.at,
+            clock=utc_clock,
+            gauge=lambda count: gauge("quiet_window", count),
+        ),
+        ops.map(batch_of),
+    )
+
+
+def waiting(item: Screened) -> tuple[Spoken | Amend[Key, Spoken], ...]:
+    return (item,) if isinstance(item, Spoken | Amend) else ()
+
+
+def where_and_who(spoken: Spoken) -> Key:
+    return Key(spoken.message.channel_id, spoken.message.author.id)
+
+
+def batch_of(spoken: list[Spoken]) -> Batch:
+    messages = sorted((item.message for item in spoken), key=lambda message: message.id)
+    return Batch(tuple(messages), now())
+
+
+def routed(parts: Observable[Begun], router: Router, gauge: Gauge) -> Observable[Inquiry | Lesson | Ignored | Outcome]:
+    """Each part with its destination; one person's parts in one place stay in order.
+
+    parts    --p1-p2-----p3--------|
+    routed   ---q1-l2-----i3-------|      an inquiry, a lesson, an `Ignored`
+    """
+
+    async def route(begun: Begun) -> Routed:
+        return Routed(begun.part.key, await router.route(begun))
+
+    def failed(begun: Begun, error: Exception) -> Routed:
+        return Routed(begun.part.key, failure_of(begun.part, "route", error))
+
+    return parts.pipe(
+        in_turn(
+            lambda begun: begun.part.key,
+            map_async(
+                route,
+                on_failure=failed,
+                max_concurrent=ROUTED_AT_ONCE,
+                gauge=lambda count: gauge("route", count),
+            ),
+            key_of_result=lambda result: result.key,
+            max_active=ROUTED_AT_ONCE,
+            max_waiting=ALL,
+            on_overflow=lambda begun: failed(begun, OverflowError()),
+        ),
+        spread(lambda result: (result.to,)),
+    )

@@ -1,0 +1,190 @@
+"""The live stream: Discord's gateway as dispatches, with what was missed in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import discord
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable
+
+from clock import now
+from services.connection import GatewayRefused, Health
+from services.discord import LookupFailed
+from services.discord_client import Client
+from services.discord_fetcher import RestFetcher
+from services.discord_permissions import permission_warning, readable_channels
+from services.discord_session import keep_session, pause
+from services.dispatches import Dispatch
+from streams.catch_up import Spot, catch_up, starts
+
+log = logging.getLogger(__name__)
+
+DISPATCH = 0
+"""The opcode of an event (API reference, "Gateway Opcodes")."""
+
+
+class Gateway:
+    """One live connection. `marks` gives, per place, the id below which every message has its outcome; it is asked once
+    per READY, so that nothing live can move a mark past what was missed.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        token: str,
+        *,
+        fetcher: RestFetcher,
+        marks: Callable[[], Mapping[int, int]],
+        catch_up_minutes: float,
+        allowlist: Collection[int] = (),
+        denylist: Collection[int] = (),
+        pause: Callable[[int], float] = pause,
+    ) -> None:
+        self._client = client
+        self._token = token
+        self._fetcher = fetcher
+        self._marks = marks
+        self._catch_up_minutes = catch_up_minutes
+        self._lists = (frozenset(allowlist), frozenset(denylist))
+        self._pause = pause
+        self._queue: asyncio.Queue[Dispatch | None] = asyncio.Queue()
+        self._stopped = False
+        self._warned: dict[int, str | None] = {}
+        self.health = Health(now())
+
+    def stop(self) -> None:
+        """Take no more. What has been received is still emitted; then the stream completes."""
+        self._stopped = True
+        self._queue.put_nowait(None)
+
+    async def dispatches(self) -> AsyncGenerator[Dispatch, None]:
+        """Every dispatch in the order in which it was received; `at` is then, or for a message that catch-up fetched,
+        when it was written. To be iterated once.
+
+        After READY, as each guild arrives, what was missed in it follows; later dispatches wait their turn behind that,
+        so that a deletion cannot overtake its message. After RESUMED Discord itself replays.
+
+        Raises:
+            GatewayRefused: the token or an intent is refused.
+        """
+        self._client.received = self._receive
+        session = asyncio.create_task(keep_session(self._client, self._token, self.health, pause=self._pause))
+        session.add_done_callback(lambda _: self._queue.put_nowait(None))
+        marks: Mapping[int, int] = {}
+        try:
+            while (dispatch := await self._queue.get()) is not None:
+                if dispatch.t == "READY":
+                    marks = dict(self._marks())
+                yield dispatch
+                if dispatch.t == "GUILD_CREATE" and not self._stopped:
+                    for missed in await self._arrived(dispatch, marks):
+                        yield missed
+            if session.done():
+                session.result()
+        finally:
+            session.cancel()
+            await asyncio.gather(session, return_exceptions=True)
+            await self._client.hang_up()
+
+    def _receive(self, frame: str) -> None:
+        at = now()
+        self.health.heard(at)
+        dispatch = read_frame(frame, at)
+        if dispatch is None or self._stopped:
+            return
+        if dispatch.t in {"READY", "RESUMED"}:
+            self.health.up(at)
+        self._queue.put_nowait(dispatch)
+
+    async def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> list[Dispatch]:
+        """Report what the bot lacks in a guild, and fetch what it missed there."""
+        # discord.py has parsed the same frame before this task could run.
+        guild = self._client.get_guild(int(cast("str", dispatch.d["id"])))
+        if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
+            return []
+        warning = permission_warning(guild, *self._lists)
+        if warning is not None and warning != self._warned.get(guild.id):
+            log.warning("%s", warning)
+        self._warned[guild.id] = warning
+        if not marks or not self._catch_up_minutes:
+            return []
+        after = starts(marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60)
+        missed = await catch_up(after, guild_id=guild.id, history=self._fetcher)
+        if missed:
+            log.info("catch-up: %d messages in server %d", len(missed), guild.id)
+        return missed
+
+    async def _spots(self, guild: discord.Guild) -> list[Spot]:
+        channels = readable_channels(guild, *self._lists)
+        threads: Sequence[Mapping[str, Any]] = []
+        try:
+            threads = await self._fetcher.active_threads(guild.id)
+        except LookupFailed as error:
+            log.warning("catch-up: the threads of server %d are left out: %s", guild.id, error)
+        return list(spots(channels, threads))
+
+
+def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iterable[Spot]:
+    """Readable channels (discord.py's objects), and those of the `threads` (payloads) that are in them."""
+    readable: set[int] = set()
+    for channel in channels:
+        readable.add(channel.id)
+        yield Spot(channel.id, None, channel.last_message_id, is_forum=isinstance(channel, discord.ForumChannel))
+    for thread in threads:
+        parent_id = int(thread["parent_id"])
+        if parent_id in readable:
+            newest = thread.get("last_message_id")
+            yield Spot(int(thread["id"]), parent_id, None if newest is None else int(newest))
+
+
+def read_frame(frame: str, at: float) -> Dispatch | None:
+    """`{"op": 0, "t": …, "d": {…}}` → the dispatch; None for heartbeats and whatever else is no event."""
+    try:
+        parsed: Any = json.loads(frame)
+    except ValueError:
+        return None  # discord.py fails at it as well, and the connection starts again
+    if not isinstance(parsed, dict):
+        return None
+    fields = cast("dict[str, Any]", parsed)
+    type_, payload = fields.get("t"), fields.get("d")
+    if fields.get("op") != DISPATCH or not isinstance(type_, str):
+        return None
+    return Dispatch(at, type_, cast("dict[str, Any]", payload) if isinstance(payload, dict) else {})
+
+
+def observable(gateway: Gateway) -> Observable[Dispatch]:
+    """The dispatches as an Observable: subscribing connects, `Gateway.stop` completes, disposing cuts off.
+
+    Ends with `GatewayRefused` as its error. One subscriber; share it where the recorder listens, too.
+    """
+
+    def subscribe(
+        observer: abc.ObserverBase[Dispatch], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        _ = scheduler  # the loop is the only scheduler
+        task = asyncio.get_running_loop().create_task(_feed(gateway, observer))
+        return Disposable(lambda: None if task.done() else cast("None", task.cancel()))
+
+    return Observable(subscribe)
+
+
+async def _feed(gateway: Gateway, observer: abc.ObserverBase[Dispatch]) -> None:
+    stream = gateway.dispatches()
+    try:
+        async for dispatch in stream:
+            observer.on_next(dispatch)
+    except GatewayRefused as refused:
+        observer.on_error(refused)
+    except Exception as error:
+        # A subscriber that raises has disposed of the stream, and would never hear of it.
+        log.exception("the live stream has ended")
+        observer.on_error(error)
+    else:
+        observer.on_completed()
+    finally:
+        await stream.aclose()

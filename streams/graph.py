@@ -1,0 +1,60 @@
+"""The whole program at one glance.
+
+                       Discord gateway | recording | export
+                                       │ events
+              history and people hear of them; screen: each message once
+                                       │ messages (edits and deletions amend what waits)
+                        quiet window per (place, author)
+                                       │ batches
+                        cut where the reply target changes, route
+              ┌────────────────────────┼──────────────────────┐
+          inquiries                 ignored                lessons
+              │ one asker at a time                           │ in order
+    gather → gate → select → load →                     archive sink
+       generate → verify → reply sink
+              └────────────────────────┼──────────────────────┘
+                                     ends ── log, metrics, terminal, state
+
+Nothing here does any work: this file says what flows where.
+"""
+
+from __future__ import annotations
+
+import reactivex as rx
+from reactivex import Observable
+from reactivex import operators as ops
+
+from model.events import Event
+from model.outcomes import End, Ignored, Outcome, Removed
+from operators import fork, only, supervised
+from operators.cut import cut
+from operators.inquiry import Inquiry, Lesson
+from operators.screen import screen
+from streams.answers import answers
+from streams.conversations import batches, remembered, routed, settled
+from streams.feedback import votes
+from streams.lessons import lessons
+from streams.wiring import Rules, Services, Sinks
+
+
+def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[End]:
+    """Wire the bot. Completes when `events` has and all work is done; every message comes out in one `End`.
+
+    A `fork` stands wherever branches part: what comes before it runs once, however many follow.
+    """
+    s = services
+    heard = remembered(events, s.history, s.people, s.seen).pipe(fork("events"))
+    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_hand, rules.screen), fork("screen"))
+    spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
+
+    answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers)
+    captured = lessons(parts.pipe(only(Lesson)), sinks.archive)
+    unwanted = rx.merge(screened, parts).pipe(only(Ignored, Removed, Outcome))
+    ends = rx.merge(
+        answered.pipe(supervised("answers")),
+        captured.pipe(supervised("lessons")),
+        unwanted.pipe(supervised("unwanted")),
+    )
+    voted = votes(heard, sinks.feedback).pipe(supervised("votes"))
+    return rx.merge(settled(ends, s.in_hand, s.seen).pipe(ops.do_action(sinks.ends)), voted.pipe(only(Ignored)))

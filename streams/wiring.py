@@ -1,0 +1,78 @@
+"""What the graph is wired to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from model.events import Reaction
+from model.outcomes import End, Outcome
+from operators.in_hand import InHand
+from operators.inquiry import Inquiry, Lesson
+from operators.route import Router
+from operators.screen import ScreenRules
+from operators.step import Gauge, ignore
+from services.assistant import Assistant
+from services.budget import Budget
+from services.context import Context
+from services.history import History
+from services.library import Library
+from services.llm.images import ImageSource
+from services.people import People
+from services.posts import Posts
+from services.seen import Seen
+from services.team_activity import TeamActivity
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Whom the operators talk to. Live, replay and tests differ in these arguments alone."""
+
+    assistant: Assistant
+    library: Library
+    history: History
+    people: People
+    team: TeamActivity
+    router: Router
+    context: Context
+    posts: Posts
+    budget: Budget
+    in_hand: InHand
+    seen: Seen
+    images: ImageSource | None = None
+    gauge: Gauge = ignore
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Where the streams end."""
+
+    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
+    archive: Callable[[Lesson], Coroutine[Any, Any, Outcome]]
+    feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
+    ends: Callable[[End], None]
+    """Told of every end, at once; must not fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    chain_seconds: float = 200.0
+    max_concurrent: int = 32
+    max_waiting: int = 1000
+    max_sources: int = 3
+    max_index_chars: int = 60_000
+    max_answer_chars: int = 3000
+    require_citations: bool = False
+    enable_verification: bool = False
+    thread_reuse_seconds: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The figures the graph runs by, all times in seconds."""
+
+    screen: ScreenRules
+    answers: AnswerRules = AnswerRules()
+    quiet_seconds: float = 60.0
+    max_window_seconds: float = 600.0

@@ -1,0 +1,87 @@
+import logging
+
+import pytest
+
+from clock import now
+from services.discord_client import Client
+from tests.end_to_end.gateway.conftest import Connect
+from tests.loopback.discord_server import DiscordServer
+
+pytestmark = pytest.mark.real_time
+
+
+@pytest.mark.parametrize("code", [4000, 1000, None])
+async def test_a_lost_connection_is_resumed_and_discord_replays(
+    connect: Connect, discord_server: DiscordServer, code: int | None
+) -> None:
+    """Pitfall 25."""
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    live = await connect(lambda: {channel.id: 0})
+    await discord_server.say(channel, ada, "before")
+    await discord_server.disconnect(code)
+    await discord_server.say(channel, ada, "meanwhile")
+    await discord_server.until(lambda: live.of("RESUMED"))
+    assert live.texts == ["before", "meanwhile"]
+    assert discord_server.gateway.identified == 1
+    # Nothing was fetched: Discord had it all.
+    assert discord_server.count("GET", "/messages") == 0
+
+
+async def test_discord_may_ask_to_connect_anew(connect: Connect, discord_server: DiscordServer) -> None:
+    live = await connect()
+    await discord_server.request_reconnect()
+    await discord_server.until(lambda: live.of("RESUMED"))
+
+
+async def test_an_odd_payload_ends_the_connection_and_nothing_is_missed(
+    connect: Connect, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    live = await connect()
+    await discord_server.send_raw("MESSAGE_CREATE", {"id": "5", "content": "odd", "channel_id": "not a number"})
+    discord_server.state.write(channel, ada, "behind it")
+    await discord_server.until(lambda: live.of("RESUMED"))
+    await discord_server.say(channel, ada, "and on")
+    await discord_server.until(lambda: "and on" in live.texts)
+    # The odd one is ours to judge: it was read before discord.py choked on it.
+    assert live.texts == ["odd", "behind it", "and on"]
+    assert "could not read a payload" in caplog.text
+    assert discord_server.gateway.identified == 1
+
+
+async def test_the_stream_waits_for_a_discord_that_is_down_when_it_starts(
+    connect: Connect, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    discord_server.fail_next("GET", "/users/@me", status=503, times=2)
+    discord_server.fail_next("GET", "^/$", drop=True, times=2)
+    with caplog.at_level(logging.WARNING):
+        await connect()
+    assert discord_server.failures_to_come == 0
+    assert "no connection (DiscordServerError)" in caplog.text
+
+
+async def test_a_new_session_is_tried_now_and_then_when_resuming_fails(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    live = await connect()
+    await discord_server.disconnect()
+    discord_server.fail_next("GET", "^/$", status=502, times=4)
+    await discord_server.until(lambda: len(live.of("READY")) == 2)
+    assert discord_server.gateway.identified == 2
+
+
+async def test_health_follows_the_connection(connect: Connect, discord_server: DiscordServer) -> None:
+    live = await connect(ready=False)
+    assert not live.gateway.health.connected
+    await discord_server.until(lambda: live.gateway.health.connected)
+    discord_server.fail_next("GET", "^/$", status=502, times=1000)
+    await discord_server.disconnect()
+    await discord_server.until(lambda: not live.gateway.health.connected)
+    assert live.gateway.health.problem(now()) is None
+    assert live.gateway.health.problem(now() + 200) is not None
+    discord_server.forget_failures()
+    await discord_server.until(lambda: live.gateway.health.connected)
+
+
+async def test_a_client_that_was_never_connected_can_hang_up(client: Client) -> None:
+    await client.hang_up()

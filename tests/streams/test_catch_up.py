@@ -1,0 +1,123 @@
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from model.messages import DISCORD_EPOCH_MS
+from services.discord import LookupFailed
+from streams.catch_up import PAGE, Spot, catch_up, starts
+
+HOUR = 3600.0
+NOW = 1_700_000_000.0
+
+
+def snowflake(at: float, serial: int = 0) -> int:
+    return (int(at * 1000) - DISCORD_EPOCH_MS << 22) + serial
+
+
+class FakeHistory:
+    def __init__(self, written: Mapping[int, Sequence[int]]) -> None:
+        self.written = written
+        self.asked: list[tuple[int, int | None]] = []
+
+    async def payloads(
+        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        self.asked.append((channel_id, after))
+        if channel_id not in self.written:
+            raise LookupFailed(f"{channel_id}: no")
+        later = [each for each in sorted(self.written[channel_id]) if each > (after or 0)]
+        return [{"id": str(each), "channel_id": str(channel_id), "content": "hello"} for each in later[:limit]]
+
+
+class StuckHistory(FakeHistory):
+    async def payloads(
+        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        if channel_id == 2:
+            await asyncio.Event().wait()
+        return await super().payloads(channel_id, limit=limit, after=after)
+
+
+async def test_what_was_missed_comes_in_order_of_id_over_all_places() -> None:
+    """Pitfall 25."""
+    history = FakeHistory({1: [10 << 22, 30 << 22], 2: [20 << 22]})
+    missed = await catch_up({1: 5, 2: 5}, guild_id=7, history=history)
+    assert [dispatch.d["id"] for dispatch in missed] == [str(n << 22) for n in (10, 20, 30)]
+    assert {dispatch.t for dispatch in missed} == {"MESSAGE_CREATE"}
+
+
+async def test_each_carries_the_time_it_was_written_and_its_guild() -> None:
+    history = FakeHistory({1: [snowflake(NOW)]})
+    (missed,) = await catch_up({1: 5}, guild_id=7, history=history)
+    assert missed.at == NOW
+    assert missed.d["guild_id"] == "7"
+
+
+async def test_it_goes_on_page_by_page() -> None:
+    history = FakeHistory({1: range(1, 251)})
+    assert len(await catch_up({1: 0}, guild_id=7, history=history)) == 250
+    assert history.asked == [(1, 0), (1, 100), (1, 200)]
+
+
+async def test_a_place_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    history = FakeHistory({1: [10]})
+    with caplog.at_level(logging.WARNING):
+        missed = await catch_up({1: 5, 2: 5}, guild_id=7, history=history)
+    assert [dispatch.d["id"] for dispatch in missed] == ["10"]
+    assert "place 2 is left out" in caplog.text
+
+
+async def test_a_place_that_takes_too_long_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    missed = await catch_up({1: 5, 2: 5}, guild_id=7, history=StuckHistory({1: [10], 2: [11]}), seconds=0.05)
+    assert [dispatch.d["id"] for dispatch in missed] == ["10"]
+    assert "1 places could not be read" in caplog.text
+
+
+async def test_without_marks_nothing_is_asked() -> None:
+    history = FakeHistory({})
+    assert await catch_up({}, guild_id=7, history=history) == []
+    assert history.asked == []
+
+
+def test_a_first_start_begins_now() -> None:
+    assert starts({}, [Spot(1), Spot(2, parent_id=1)], since=0) == {}
+
+
+def test_reading_goes_on_behind_the_mark() -> None:
+    mark = snowflake(NOW)
+    assert starts({1: mark}, [Spot(1)], since=NOW - HOUR) == {1: mark}
+
+
+def test_nothing_older_than_the_limit_is_read() -> None:
+    floor = snowflake(NOW - HOUR)
+    assert starts({1: snowflake(NOW - 9 * HOUR)}, [Spot(1)], since=NOW - HOUR) == {1: floor - 1}
+
+
+def test_a_place_without_anything_newer_is_not_asked() -> None:
+    mark = snowflake(NOW)
+    assert starts({1: mark, 2: mark}, [Spot(1, newest_id=mark), Spot(2, newest_id=mark + 1)], since=0) == {2: mark}
+
+
+def test_a_new_channel_is_left_to_the_live_stream() -> None:
+    assert starts({1: snowflake(NOW)}, [Spot(snowflake(NOW + 9))], since=0) == {}
+
+
+def test_a_thread_opened_behind_the_mark_of_its_channel_is_read_from_its_start() -> None:
+    new, old = snowflake(NOW + 9), snowflake(NOW - 9)
+    marks = {1: snowflake(NOW)}
+    assert starts(marks, [Spot(1, newest_id=5), Spot(new, 1), Spot(old, 1)], since=0) == {new: new - 1}
+
+
+def test_a_new_forum_post_is_read_although_its_forum_has_no_mark() -> None:
+    new = snowflake(NOW + 9)
+    marks = {1: snowflake(NOW)}
+    forum = Spot(5, is_forum=True)
+    assert starts(marks, [forum, Spot(new, 5)], since=0) == {new: new - 1}
+    assert starts({}, [forum, Spot(new, 5)], since=0) == {}
+
+
+def test_a_new_thread_in_a_channel_without_a_mark_is_left_to_the_live_stream() -> None:
+    assert starts({1: snowflake(NOW)}, [Spot(2), Spot(snowflake(NOW + 9), 2)], since=0) == {}
