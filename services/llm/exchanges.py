@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -121,23 +121,28 @@ def read(path: Path) -> list[Exchange]:
         if not line.strip():
             continue
         try:
-            exchanges.append(Exchange.model_validate_json(line))
-        except ValidationError as error:
-            what = error.errors(include_url=False, include_input=False, include_context=False)[0]
-            where = ".".join(map(str, what["loc"])) or "line"
-            log.warning("%s line %d is no exchange and is left out (%s: %s)", path, number, where, what["msg"])
+            # Not by Pydantic's own parser, which refuses half of a surrogate pair, as prompts may hold.
+            exchanges.append(Exchange.model_validate(json.loads(line)))
+        except ValueError as error:
+            log.warning("%s line %d is no exchange and is left out (%s)", path, number, _why(error))
     if not exchanges:
         raise UnreadableExchanges(f"{path} holds no exchange with an LLM; record it with --llm-record")
     return exchanges
+
+
+def _why(error: ValueError) -> str:
+    """In short, and without the line's text."""
+    if not isinstance(error, ValidationError):
+        return "it is no JSON"
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
 
 
 def _without_data(value: object) -> object:
     """Inline data would make lines of megabytes, and say no more than its hash does."""
     if isinstance(value, str) and value.startswith("data:"):
         head, _, data = value.partition(",")
-        return f"{head},sha256:{hashlib.sha256(data.encode()).hexdigest()}"
+        return f"{head},sha256:{hashlib.sha256(data.encode('utf-8', 'surrogatepass')).hexdigest()}"
     if isinstance(value, Mapping):
         return {key: _without_data(each) for key, each in cast("Mapping[str, object]", value).items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_without_data(each) for each in cast("Sequence[object]", value)]
     return value

@@ -44,7 +44,7 @@ class StructuredLLM:
         self._observe = observe
 
     async def ask(
-        self, step: str, system: str, user: str, model: type[M], usage: Usage, *, images: Sequence[Image] = ()
+        self, step: str, system: str, user: str, model: type[M], usage: Usage, images: Sequence[Image] = ()
     ) -> M:
         """One call; and a second, with a changed prompt, when the reply to the first is not usable.
 

@@ -1,0 +1,62 @@
+"""What a well-behaved model would say, made from the request alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+SOURCE_ID = re.compile(r"(?:kb|team):[^\s\"'<>\]),]+")
+
+
+def wanted(body: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and schema that a request asks for, by either method."""
+    if "response_format" in body:
+        asked = body["response_format"]["json_schema"]
+        return asked["name"], asked["schema"]
+    asked = body["tools"][0]["function"]
+    return asked["name"], asked["parameters"]
+
+
+def prompt(body: Mapping[str, Any]) -> str:
+    return "\n".join(
+        message["content"] if isinstance(message["content"], str) else json.dumps(message["content"])
+        for message in body["messages"]
+    )
+
+
+def plausible(body: Mapping[str, Any]) -> dict[str, Any]:
+    """An object of the wanted shape; the first source id of the prompt is the one selected and cited."""
+    name, schema = wanted(body)
+    text = prompt(body)
+    first = SOURCE_ID.findall(text)[:1]
+    if name == "GatingResult":
+        asks = "?" in text
+        return {
+            "is_question": asks,
+            "is_answerable": asks,
+            "rewrite_query": None,
+            "reason": "it asks" if asks else "talk",
+        }
+    if name == "SelectionResult":
+        return {"selected_source_ids": first}
+    if name == "AnswerResult":
+        return {"answer": f"As {first[0]} says." if first else None, "citations": first}
+    if name == "VerificationResult":
+        return {"is_good_enough": True, "issues": [], "suggested_fix": None}
+    return _instance(schema, schema.get("$defs", {}))
+
+
+def _instance(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+    """The smallest value of a schema."""
+    if "$ref" in schema:
+        return _instance(named[schema["$ref"].rpartition("/")[2]], named)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return _instance(schema["anyOf"][0], named)
+    if schema.get("type") == "object":
+        return {key: _instance(each, named) for key, each in schema.get("properties", {}).items()}
+    plain: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.0, "boolean": True, "array": []}
+    return plain.get(schema.get("type", "null"))

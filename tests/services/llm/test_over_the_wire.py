@@ -1,0 +1,73 @@
+"""What a model may return, under both methods, as the table of measured facts has it; with the real ChatCrynux."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.assistant import GatingResult, SelectionResult, Usage
+from services.llm.crynux import CrynuxEndpoint
+from services.llm.endpoint import Method
+from services.llm.errors import BadOutput
+from services.llm.structured import StructuredLLM
+from tests.loopback import llm_scenes as scenes
+from tests.loopback.llm_server import LLMServer
+from tests.services.llm.asking import GOOD, Verdict
+
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest.mark.parametrize("method", ["function_calling", "json_schema"])
+@pytest.mark.parametrize(
+    "scene",
+    [
+        scenes.content("It runs."),
+        scenes.content(""),
+        scenes.content(None),
+        scenes.saying('{"good": "x"}'),
+        scenes.saying('{"good": tr', finish="length"),
+    ],
+    ids=["prose", "nothing", "null", "wrong types", "cut"],
+)
+async def test_a_bad_reply_is_repaired_or_is_bad_output(
+    server: LLMServer, endpoint: CrynuxEndpoint, method: Method, scene: scenes.Scene
+) -> None:
+    llm, usage = StructuredLLM(endpoint, method), Usage()
+    server.then(scene, scenes.saying(GOOD))
+    assert (await llm.ask("judge", "Judge.", "Runs it?", Verdict, usage)).good
+    assert "Reply with only" in server.seen[-1].body["messages"][1]["content"]
+    server.then(scene, scene)
+    with pytest.raises(BadOutput):
+        await llm.ask("judge", "Judge.", "Runs it?", Verdict, usage)
+    assert usage.calls["judge"] == 4
+    assert usage.tokens["judge", "completion"] == 28
+    assert not server.script
+
+
+@pytest.mark.parametrize("method", ["function_calling", "json_schema"])
+@pytest.mark.parametrize(
+    "scene",
+    [
+        scenes.saying(GOOD),
+        scenes.content(GOOD),
+        scenes.tool_call(GOOD),
+        scenes.saying(f"```json\n{GOOD}\n```"),
+        scenes.content(f"Sure!\n```json\n{GOOD}\n```\nDone."),
+    ],
+    ids=["as asked", "content", "tool call", "fence", "fence in prose"],
+)
+async def test_a_good_reply_is_taken_however_it_comes(
+    server: LLMServer, endpoint: CrynuxEndpoint, method: Method, scene: scenes.Scene
+) -> None:
+    server.then(scene)
+    usage = Usage()
+    verdict = await StructuredLLM(endpoint, method).ask("judge", "Judge.", "Runs it?", Verdict, usage)
+    assert verdict == Verdict(good=True, why="it runs")
+    assert usage.calls["judge"] == 1
+
+
+async def test_the_server_answers_plausibly(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+    llm, usage = StructuredLLM(endpoint, "function_calling"), Usage()
+    gated = await llm.ask("gate", "Gate.", "How do I restore?", GatingResult, usage)
+    assert gated.is_question
+    selected = await llm.ask("select", "Select.", "kb:guides/restore.md\nHow to", SelectionResult, usage)
+    assert selected.selected_source_ids == ["kb:guides/restore.md"]

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import pytest
+
+from services.llm.breaking import FAILURES, PAUSE_SECONDS, BreakingEndpoint
+from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+from services.llm.retrying import LONGEST_PAUSE_SECONDS, RetryingEndpoint
+from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
+
+
+class Retries:
+    def __init__(self, *, max_retries: int = 2, retry_timeouts: bool = False, jitter: float = 0.5) -> None:
+        self.inner = ScriptedEndpoint()
+        self.pauses: list[float] = []
+        self.endpoint = RetryingEndpoint(
+            self.inner,
+            max_retries=max_retries,
+            retry_timeouts=retry_timeouts,
+            jitter=lambda: jitter,
+            sleep=self._sleep,
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+async def test_an_unavailable_endpoint_is_asked_again_with_doubling_pauses() -> None:
+    retries = Retries(max_retries=3)
+    retries.inner.then(*[Unavailable("busy")] * 3)
+    assert await retries.endpoint.complete(request_of()) == reply_of()
+    assert retries.pauses == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(("jitter", "pause"), [(0.0, 0.25), (1.0, 0.75)])
+async def test_pauses_are_jittered(jitter: float, pause: float) -> None:
+    retries = Retries(jitter=jitter)
+    retries.inner.then(Unavailable("busy"))
+    await retries.endpoint.complete(request_of())
+    assert retries.pauses == [pause]
+
+
+@pytest.mark.parametrize(("asked", "pause"), [(7.0, 7.0), (0.1, 0.5), (3600.0, LONGEST_PAUSE_SECONDS), (None, 0.5)])
+async def test_a_server_may_ask_for_a_longer_pause_up_to_a_limit(asked: float | None, pause: float) -> None:
+    retries = Retries()
+    retries.inner.then(Unavailable("busy", retry_after=asked))
+    await retries.endpoint.complete(request_of())
+    assert retries.pauses == [pause]
+
+
+async def test_the_last_failure_is_the_one_raised() -> None:
+    retries = Retries()
+    retries.inner.then(Unavailable("one"), Unavailable("two"), Unavailable("three"))
+    with pytest.raises(Unavailable, match="three"):
+        await retries.endpoint.complete(request_of())
+    assert len(retries.inner.asked) == 3
+
+
+@pytest.mark.parametrize("error", [TimedOut("late"), Rejected("no"), BadOutput("what")], ids=lambda e: type(e).__name__)
+async def test_what_would_be_billed_again_or_fail_again_is_not_retried(error: LLMError) -> None:
+    retries = Retries()
+    retries.inner.then(error)
+    with pytest.raises(type(error)):
+        await retries.endpoint.complete(request_of())
+    assert len(retries.inner.asked) == 1
+
+
+async def test_time_outs_are_retried_where_that_is_wanted() -> None:
+    retries = Retries(retry_timeouts=True)
+    retries.inner.then(TimedOut("late"))
+    assert await retries.endpoint.complete(request_of()) == reply_of()
+
+
+async def test_closing_closes_the_client() -> None:
+    retries = Retries()
+    await retries.endpoint.aclose()
+    assert retries.inner.closed == 1
+
+
+class Breaker:
+    def __init__(self) -> None:
+        self.patient = ScriptedEndpoint()
+        self.once = ScriptedEndpoint()
+        self.now = 100.0
+        self.endpoint = BreakingEndpoint(self.patient, self.once, name="LLM m", now=lambda: self.now)
+
+    async def fail(self, times: int = FAILURES) -> None:
+        for n in range(times):
+            self.patient.then(Unavailable("gone") if n % 2 else TimedOut("late"))
+            with pytest.raises(LLMError):
+                await self.endpoint.complete(request_of())
+
+    async def refused(self) -> str:
+        before = len(self.patient.asked) + len(self.once.asked)
+        with pytest.raises(Unavailable) as caught:
+            await self.endpoint.complete(request_of())
+        assert len(self.patient.asked) + len(self.once.asked) == before
+        return str(caught.value)
+
+
+async def test_after_some_failures_in_a_row_calls_fail_at_once() -> None:
+    breaker = Breaker()
+    await breaker.fail()
+    breaker.now += 10.5
+    assert "not asked again for 20 s" in await breaker.refused()
+
+
+async def test_failures_that_are_not_in_a_row_do_not_count() -> None:
+    breaker = Breaker()
+    await breaker.fail(FAILURES - 1)
+    await breaker.endpoint.complete(request_of())
+    await breaker.fail(FAILURES - 1)
+    breaker.patient.then(Rejected("no"))
+    with pytest.raises(Rejected):
+        await breaker.endpoint.complete(request_of())
+    await breaker.fail(FAILURES - 1)
+    assert await breaker.endpoint.complete(request_of())
+
+
+async def test_then_one_call_without_retries_probes_and_success_ends_the_pause() -> None:
+    breaker = Breaker()
+    await breaker.fail()
+    breaker.now += PAUSE_SECONDS
+    await breaker.endpoint.complete(request_of())
+    assert len(breaker.once.asked) == 1
+    await breaker.endpoint.complete(request_of())
+    assert len(breaker.once.asked) == 1
+    assert len(breaker.patient.asked) == FAILURES + 1
+
+
+async def test_a_probe_that_fails_begins_another_pause() -> None:
+    breaker = Breaker()
+    await breaker.fail()
+    breaker.now += PAUSE_SECONDS
+    breaker.once.then(TimedOut("late"))
+    with pytest.raises(TimedOut):
+        await breaker.endpoint.complete(request_of())
+    assert "for 30 s" in await breaker.refused()
+
+
+async def test_while_a_probe_is_under_way_nobody_else_asks() -> None:
+    breaker = Breaker()
+    await breaker.fail()
+    breaker.now += PAUSE_SECONDS
+    during: list[str] = []
+
+    class Curious(ScriptedEndpoint):
+        async def complete(self, request: object) -> object:  # pyright: ignore[reportIncompatibleMethodOverride]
+            during.append(await breaker.refused())
+            return reply_of()
+
+    breaker.endpoint._once = Curious()  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    await breaker.endpoint.complete(request_of())
+    assert "until the call that tries it has ended" in during[0]
+
+
+async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success_ends_it() -> None:
+    breaker = Breaker()
+    await breaker.fail()
+    breaker.patient.then(Unavailable("gone"))
+    breaker.now += 20
+    with pytest.raises(Unavailable):
+        await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage]
+    assert "for 10 s" in await breaker.refused()
+    await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage]
+    assert await breaker.endpoint.complete(request_of())
+
+
+async def test_closing_closes_once() -> None:
+    breaker = Breaker()
+    await breaker.endpoint.aclose()
+    assert (breaker.patient.closed, breaker.once.closed) == (1, 0)
