@@ -1,0 +1,132 @@
+"""Tells a request for help from chatter, by the way it is put."""
+
+from __future__ import annotations
+
+import re
+
+_NOT_PROSE = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^\s*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\s[-–—]\s|;\s")
+_GREETING = re.compile(
+    r"^(?:(?:hi+|hey+|hello+|yo|good (?:morning|evening|afternoon|day)|greetings|thanks?|thank you|thx|ok(?:ay)?|so"
+    r"|well|um+|and|but|also|btw|oh|hm+|sorry|please|quick question|question|ah+|yeah|yes|no)\b"
+    r"(?: (?:there|all|everyone|everybody|guys|folks|team|again|so much|a lot|in advance))?[\s,.!:…-]*|@\S+\s+)+",
+    re.IGNORECASE,
+)
+
+_ASKS = re.compile(
+    r"""^(?:
+      how\s+(?:do|does|did|can|could|to|should|would|come|much|many|long|often|big|is|are|am|will)\b
+    | what(?:'s|’s|\s+(?:is|are|does|do|did|was|happens|happened|should|would|could|can|if|about|version|kind|else))\b
+    | (?:where|why|when|who|whom|whose)(?:'s|’s|\s+(?:is|are|do|does|did|can|could|should|would|will|was|were|am|isn|don
+        |doesn|won|to|has|have)\b)
+    | which\s+(?!is\b|was\b|means\b)\w+
+    | (?:is|are|was|were)\s+(?:there|it|this|that|the|any|my|these|those|anyone|anybody|someone)\b
+    | (?:can|could|may|should|shall|must|do|does|did|will|would|has|have)(?:n['’]t)?\s+
+        (?:i|we|it|the|this|that|these|they|someone|somebody|anyone|anybody|my|one|people)\b
+    | (?:can|could|would|will)\s+you\s+(?:please\s+|pls\s+)?(?:help|tell|explain|show|point|clarify|share|give|advise)\b
+    | do\s+you\s+(?:know|have)\s+(?:how|if|why|what|where|whether|when|any|an?\s+(?:idea|example|guide))\b
+    | any(?:body|one)?\s+(?:idea|ideas|way|chance|tips?|help|hints?|suggestions?|advice|pointers?|guides?|docs|examples?
+        |know|knows|else|have|had|seen|can|got|using|experience)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SEEKS = re.compile(
+    r"""\b(?:
+      how\s+(?:do|can|could|should|would)\s+(?:i|we|you|one)
+    | (?:wondering|know|unsure|sure|understand|figure\s+out|explain|confused\s+about|find\s+out|tell\s+me)\s+
+        (?:how|why|if|whether|what|where|which|when)
+    | (?:i|we)(?:['’]m|['’]re|\s+am|\s+are)?\s+(?:currently\s+|just\s+|still\s+)?
+        (?:trying|struggling|looking|attempting)\s+(?:to|for|with)
+    | (?:i|we)(?:['’]d|\s+would)?\s+(?:need|want|like)\s+(?:some\s+)?(?:help|to\s+know|advice|support|an?\s+way)
+    | (?:need|some)\s+help | help\s+(?:me|with|please) | please\s+help | stuck\s+(?:on|at|with|in|trying)
+    | is\s+it\s+possible | any\s+ideas?
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REPORTS = re.compile(
+    r"""\b(?:
+      (?:can['’]?t|cannot|can\s+not|couldn['’]?t|could\s+not|unable\s+to|not\s+able\s+to|failing\s+to|failed\s+to|fails\s+to)
+    | (?:doesn['’]?t|does\s+not|don['’]?t|isn['’]?t|is\s+not|not|stopped|never|won['’]?t|wont|will\s+not|didn['’]?t)\s+
+        (?:\w+\s+)?(?:work|start|load|connect|install|show|appear|run|respond|find|build|compile|boot|open|update|detect
+        |recogni[sz]e|accept|sync|save|send|receive|finish|stop|upload|download|play|log|refresh|render|scan|print|trigger
+        |fire|apply|persist|close|restart|wake|let|allow|go|come|boot|mount|resolve|authenticate|match|change|get)(?:ed|s|ing|ning|ting|d)?
+    | (?:i|we)\s+(?:have\s+|just\s+)?(?:forgot|forgotten|lost)
+    | (?:fails|failed|crash(?:es|ed|ing)?|hangs|freezes|timed?\s+out|times\s+out|segfaults?|panic(?:s|ked))
+    | keeps?\s+(?:on\s+)?\w+ing
+    | (?:get|gets|getting|got|see|seeing|throws|throwing|gives|giving|shows|says|receiv\w+
+        |return(?:s|ed|ing)?|with|an|this)\s+(?:an?\s+|the\s+|this\s+|me\s+|following\s+|[\w-]+\s+){0,4}(?:errors?|exception|traceback|warning|code)
+    | error(?:\s+code|\s+message)?\s*[:#]\s*\S | exited?\s+with | exception: | traceback | stack\s*trace
+    | (?:problems?|issues?|trouble|errors?)\s+(?:with|when|while|after|installing|connecting|running|getting|starting)
+    | (?:is|are|was|got|gets)\s+(?:broken|missing|stuck|rejected|denied|refused|empty|blank|not\s+\w+ed)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+_SETTLED = re.compile(
+    r"""\b(?:
+      (?:it|that|this|everything|all)(?:['’]s)?\s+(?:now\s+)?(?:works?|worked|working|fixed|solved|did\s+it|helped)\b
+    | works?\s+(?:now|fine|again|great|perfectly) | working\s+(?:now|again) | (?:i|we|just|finally)\s+(?:\w+\s+)?
+        (?:fixed|solved|figured|found)\s+(?:it|that|this|the\s+\w+|out) | nvm | never\s*mind | got\s+it
+    | no\s+longer\s+(?:crash|fail|hang)\w*
+    | problem\s+solved | solved | fixed\s+(?:now|it)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ADVISES = re.compile(
+    r"""^(?:you\s+(?:can|could|should|need|have\s+to|must|might|may|want|just|would|will|don)|try\s|have\s+you\s+tried|just\s+\w+
+      |make\s+sure|check\s|i\s+(?:would|suggest|recommend|think|guess|believe|fixed|solved)|if\s+you\b|see\s|look\s+(?:at|in)
+      |(?:have|had|did|were|was|are)\s+you\b|do\s+you\s+(?!know|have|guys|support|offer)
+      |what\s+\w*\s*\w*\s*(?:are|do|did|were|have)\s+you\b|what(?:'s|\s+is)\s+your\b|can\s+you\s+(?:try|send|post|paste|run|check)
+      |could\s+you\s+(?:try|send|post|paste|run|check)|(?:it|that|this)\s+(?:works|worked)\s+for\s+me)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SMALL_TALK = re.compile(
+    r"""\b(?:how\s+(?:are|is|was)\s+(?:you|u|it\s+going|everyone|everybody|life|your|the\s+weekend)|what(?:['’]?s|\s+is)\s+up
+      |how\s+(?:have\s+you\s+been|do\s+you\s+do)|(?:any(?:body|one)|somebody|someone)\s+(?:here|there|around|awake|home|alive)\s*(?:\?|$)
+      |who(?:['’]?s|\s+is|\s+are)\s+(?:here|there|you|coming|going\s+to\s+the)|are\s+you\s+(?:a\s+bot|serious|kidding|real|there)
+      |can\s+i\s+ask|what\s+do\s+you\s+(?:think|mean|do)|where\s+are\s+you|what\s+a\s+\w+|who\s+cares|why\s+not|guess\s+what
+      |you\s+know\s+what|isn['’]t\s+it|right\s*\?|what\s+time|see\s+you|happy\s+\w+day)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CONTINUES = re.compile(
+    r"""(?:(?:ok(?:ay)?|thanks?|thank\s+you|great|cool|nice|hm+|oh|ah)[\s,.!]+)*
+        (?:(?:what|how)\s+about\b
+        |(?:and|but|or|so|then|also|same|even|only|on|for|with|in|without)\b[^?]{1,160}\?)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ADDRESSED = re.compile(
+    r"^@?(?!(?:error|warning|exception|question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
+    re.IGNORECASE,
+)
+_FEWEST_WORDS = 3
+_WORD = re.compile(r"[^\W_]+")
+
+
+def is_question(text: str) -> bool:
+    """Whether `text` asks for help or reports a trouble. Thanks, greetings, chatter and advice to others do not."""
+    prose = _NOT_PROSE.sub(" x ", text).strip()
+    addressed = _ADDRESSED.match(prose)
+    if addressed:
+        prose = prose[addressed.end() :]
+    sentences = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
+    if any(_asks(sentence) for sentence in sentences):
+        return True
+    # What is told to somebody by name, without asking, is help for them.
+    if addressed or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):
+        return False
+    return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
+
+
+def _asks(sentence: str) -> bool:
+    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence):
+        return False
+    enough = len(_WORD.findall(sentence)) >= _FEWEST_WORDS
+    return enough and (sentence.endswith("?") or bool(_ASKS.match(sentence)))
+
+
+def continues(text: str) -> bool:
+    """Whether `text` asks on about what was asked before: "and on Windows?"."""
+    prose = _NOT_PROSE.sub(" x ", text).strip()
+    return bool(_CONTINUES.match(prose))
