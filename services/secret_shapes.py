@@ -1,6 +1,6 @@
 """What secrets look like. Hashes, UUIDs and snowflakes are none: people ask about them, so length alone counts little.
 
-Repetitions that could be tried again from many starts are bounded, so that no text takes much longer than its length asks.
+Repetitions that could be tried from many starts are bounded, so that time stays in proportion to the length of a text.
 """
 
 from __future__ import annotations
