@@ -14,6 +14,7 @@ from services.extractive import NOTICE, ExtractiveAssistant, rank_index
 from services.extractive.quoting import shortened
 from services.library import IndexEntry, Source
 from tests.services.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED
+from tests.services.quickly import QUICKLY
 
 BY_ID = {source.id: source for source in SOURCES}
 
@@ -124,6 +125,7 @@ def test_the_index_can_be_narrowed_to_what_fits_best() -> None:
 
 
 @given(st.text(max_size=300), st.integers(0, 300))
+@QUICKLY
 def test_a_shortened_text_keeps_to_its_length(text: str, max_chars: int) -> None:
     cut = shortened(text, max_chars)
     assert len(cut) <= max_chars

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from services.extractive.passages import Passage, passages
 from services.extractive.team_answers import team_answers
+from tests.services.quickly import QUICKLY
 
 LONG = "word " * 120
 markdown = st.lists(
@@ -62,17 +63,15 @@ def test_code_without_an_end_runs_to_the_end() -> None:
     assert passages("```\na\n# b") == [Passage("", "```\na\n# b")]
 
 
-@given(markdown)
-def test_every_word_of_a_text_is_in_one_passage_or_heading(text: str) -> None:
-    found = passages(text)
-    kept = " ".join(f"{passage.heading} {passage.text}" for passage in found)
-    titled = {word.strip("#") for word in text.split()}
-    lost = {word for word in titled if word not in kept and word.strip("#=-*_` ~|")}
-    # A title without anything under it is not quotable.
-    assert not {word for word in lost if word not in {"One", "Two"}} or "#" in text or "===" in text or "---" in text
+@given(st.lists(st.sampled_from(["prose", "Steps:", "- item", "  more", "1. step", "```", "", "| a |"])))
+@QUICKLY
+def test_without_headings_every_line_is_quoted_in_order(lines: list[str]) -> None:
+    quoted = "\n".join(passage.text for passage in passages("\n".join(lines)))
+    assert [line.strip() for line in quoted.split("\n") if line.strip()] == [line.strip() for line in lines if line]
 
 
 @given(markdown)
+@QUICKLY
 def test_passages_are_never_empty_and_hold_lines_of_the_text(text: str) -> None:
     for passage in passages(text):
         assert passage.text.strip()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from services.extractive.ranking import Corpus, rank
 from services.extractive.recent import Recent
 from services.extractive.words import stem, terms
+from tests.services.quickly import QUICKLY
 
 texts = st.text(max_size=200)
 
@@ -46,11 +47,13 @@ def test_stop_words_and_contractions_are_left_out() -> None:
 
 
 @given(texts)
+@QUICKLY
 def test_any_text_has_terms_without_blanks(text: str) -> None:
     assert all(term and term == term.strip() and " " not in term for term in terms(text))
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), max_size=8), st.lists(st.sampled_from("abcxyz")))
+@QUICKLY
 def test_scores_are_positive_ordered_and_cover_at_most_the_query(documents: list[list[str]], query: list[str]) -> None:
     fits = rank(query, [Corpus(documents)])
     assert [(-fit.score, fit.place) for fit in fits] == sorted((-fit.score, fit.place) for fit in fits)
@@ -59,6 +62,7 @@ def test_scores_are_positive_ordered_and_cover_at_most_the_query(documents: list
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), min_size=2, max_size=8), st.integers(0, 8))
+@QUICKLY
 def test_corpora_rank_together_as_if_they_were_one(documents: list[list[str]], at: int) -> None:
     assert rank("abc", [Corpus(documents[:at]), Corpus(documents[at:])]) == rank("abc", [Corpus(documents)])
 
