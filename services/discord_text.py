@@ -11,7 +11,10 @@ def render(message: Message, names: Mapping[int, str]) -> str:
     text = message.text
     for user_id, name in (*names.items(), *message.mentions):
         text = text.replace(f"<@{user_id}>", f"@{name}")
-    lines = [f"[image: {a.filename}]" if a.is_image else f"[file: {a.filename}, {a.size // 1000} kB]" for a in message.attachments]
+    lines = [
+        f"[image: {a.filename}]" if a.is_image else f"[file: {a.filename}, {a.size // 1000} kB]"
+        for a in message.attachments
+    ]
     return "\n".join([text, *lines]).strip()
 
 
