@@ -12,6 +12,8 @@ from services.discord_text.splitting import units
 
 THREAD_NAME_LIMIT = 100
 """Discord API reference, "Start Thread from Message"."""
+LOOKED_AT = 400
+"""Characters of a line from which a name is made: enough for its markup, and a bound on the work that it can cause."""
 UNNAMED = "Question"
 
 KB, MB = 1_000, 1_000_000
@@ -45,7 +47,7 @@ def thread_name(text: str) -> str:
     """A name for the thread that answers `text`: its first line that says something, at most 100 UTF-16 units."""
     for line in text.splitlines():
         if FENCE_LINE.fullmatch(line) is None:
-            name = _bare(line)
+            name = _bare(line[:LOOKED_AT])
             if name:
                 return _shortened(name)
     return UNNAMED

@@ -138,7 +138,7 @@ def _inner_cuts(line: str, room: int, *, in_code: bool) -> Iterator[tuple[Rank, 
     """Where a line can be cut within, in order: the last of each rank is the one that fills the piece most."""
     fence_like = FENCE.match(line) is not None
     for end in range(1, min(len(line), room)):
-        if fence_like or FENCE.match(line, end) is not None:
+        if fence_like or (line[end] in "`~ \t" and FENCE.match(line, end) is not None):
             yield Rank.FENCE_LIKE, end
         elif line[end].isspace() and not line[end - 1].isspace():
             ends_sentence = not in_code and line[:end].rstrip("\"')]*_").endswith(tuple(".!?…。！？"))
