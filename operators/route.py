@@ -10,6 +10,7 @@ from model.messages import AuthorType, Message, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import Begun
 from operators.inquiry import Inquiry, Lesson, skipped
+from services.assistant import Usage
 from services.history import History
 from services.people import People
 from services.posts import Posts
@@ -46,12 +47,22 @@ class Router:
     the earlier messages of a thread that it has not followed from the start.
     """
 
-    def __init__(self, people: People, history: History, team: TeamActivity, posts: Posts, rules: RouteRules) -> None:
+    def __init__(
+        self,
+        people: People,
+        history: History,
+        team: TeamActivity,
+        posts: Posts,
+        rules: RouteRules,
+        usage: Usage | None = None,
+    ) -> None:
+        """`usage` adds up what all inquiries together use."""
         self._people = people
         self._history = history
         self._team = team
         self._posts = posts
         self._rules = rules
+        self._usage = usage
         self._captured_at: dict[tuple[int, int], float] = {}
 
     async def route(self, begun: Begun) -> Inquiry | Lesson | Ignored | Outcome:
@@ -82,7 +93,7 @@ class Router:
         if await self._answered_before(part):
             return Ignored(Reason.DUPLICATE, part.place.id, part.message_ids, part.number)
         addressed = self._addresses_bot(part, target)
-        inquiry = Inquiry(part, begun.token, addressed=addressed)
+        inquiry = Inquiry(part, begun.token, addressed=addressed, usage=Usage(self._usage))
         if part.place.is_thread:
             if not addressed and not await self._thread_is_ours(part):
                 return not_addressed(part)
