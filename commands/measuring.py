@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from commands.errors import Unusable
 from commands.thinking import Observe, unobserved
 from model.outcomes import End
 from operators.step import Gauge, ignore
@@ -38,15 +39,20 @@ async def measuring(settings: MetricsSettings, health: Callable[[], str | None])
     `health` tells what is wrong with the run in a few words, or None.
 
     Raises:
-        CannotListen: the port cannot be had.
+        Unusable: the port cannot be had.
     """
     if not settings.port:
         yield Meters()
         return
     # Only now: importing these takes longer than many a command.
     from services.metrics import CONTENT_TYPE, Metrics  # noqa: PLC0415
-    from services.metrics_server import serve_metrics  # noqa: PLC0415
+    from services.metrics_server import CannotListen, serve_metrics  # noqa: PLC0415
 
     metrics = Metrics()
-    async with serve_metrics(settings.host, settings.port, health, metrics.render, CONTENT_TYPE):
+    async with AsyncExitStack() as stack:
+        server = serve_metrics(settings.host, settings.port, health, metrics.render, CONTENT_TYPE)
+        try:
+            await stack.enter_async_context(server)
+        except CannotListen as error:
+            raise Unusable(str(error)) from None
         yield Meters(metrics.end, metrics.gauge, metrics.observe, metrics.tokens)
