@@ -133,10 +133,11 @@ def log_file(settings: Settings) -> Finding:
 
 
 async def models(settings: Settings) -> list[Finding]:
-    return await asyncio.gather(
+    answering, learning = await asyncio.gather(
         model("ai_response.llm", settings.ai_response.llm, "null: answers quote the documents, no model is asked"),
         model("kb.llm", settings.kb.llm, "null: the one of ai_response is asked"),
     )
+    return [answering, learning]
 
 
 async def model(about: str, llm: LLMSettings | None, if_none: str) -> Finding:

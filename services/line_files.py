@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from services import files
 
@@ -56,7 +56,7 @@ def edit(path: Path, change: Callable[[Record], Record | None]) -> Edited:
 
 def _record(line: bytes) -> Record | None:
     try:
-        record = json.loads(line)
+        record: object = json.loads(line)
     except ValueError:
         return None
-    return record if isinstance(record, dict) else None
+    return cast("Record", record) if isinstance(record, dict) else None
