@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from services.team_activity import TeamActivity
 
 THREAD_MESSAGES = 200
 """How much of a thread is read, newest first."""
+REMEMBERED = 10_000
+"""Captured parts that a team member may go on with; those of longest ago are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class Router:
         self._team = team
         self._posts = posts
         self._rules = rules
-        self._captured_at: dict[tuple[int, int], float] = {}
+        self._captured: OrderedDict[Key, Message] = OrderedDict()
+        """By team member and channel, the end of the last part that was captured."""
 
     async def route(self, begun: Begun) -> Inquiry | Lesson | Ignored | Outcome:
         """Decide about one part.
@@ -64,10 +68,20 @@ class Router:
         target = await self._target(part)
         if part.author_type is AuthorType.TEAM_MEMBER:
             if await self._teaches(part, target):
-                self._captured_at[part.key] = part.last.at
-                return Lesson(part, target, begun.token)
+                return self._lesson(begun, target)
             return not_addressed(part)
         return await self._for_community(begun, target)
+
+    def _lesson(self, begun: Begun, target: Message | None) -> Lesson:
+        part = begun.part
+        if part.place.is_thread:
+            return Lesson(part, target, begun.token)
+        goes_on = None if target is not None else self._captured.get(part.key)
+        self._captured[part.key] = part.last
+        self._captured.move_to_end(part.key)
+        if len(self._captured) > REMEMBERED:
+            self._captured.popitem(last=False)
+        return Lesson(part, target, begun.token, None if goes_on is None else goes_on.id)
 
     async def _target(self, part: Part) -> Message | None:
         """The message that the part replies to; None for none, or one that no longer exists."""
@@ -150,12 +164,12 @@ class Router:
 
     def _continues(self, part: Part) -> bool:
         """Whether a part without a reply goes on with what the same team member was just captured saying."""
-        captured_at = self._captured_at.get(part.key)
-        if not self._rules.capture_continuations or captured_at is None:
+        captured = self._captured.get(part.key)
+        if not self._rules.capture_continuations or captured is None:
             return False
         first = part.messages[0]
-        fresh = first.at - captured_at < self._rules.grouping_seconds
-        return fresh and not self._team.written_to_since(part.place.id, part.author.id, captured_at)
+        fresh = first.at - captured.at < self._rules.grouping_seconds
+        return fresh and not self._team.written_to_since(part.place.id, part.author.id, captured.at)
 
 
 def not_addressed(part: Part) -> Ignored:
