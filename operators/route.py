@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from model.batches import Key, Part
-from model.messages import AuthorType, Message, PlaceKind
+from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import Begun
 from operators.inquiry import Inquiry, Lesson, skipped
@@ -128,8 +128,8 @@ class Router:
             earlier = await self._history.newest(part.place.id, THREAD_MESSAGES)
             own = [message.id for message in earlier if message.author.id == part.author.id and message.id < first.id]
             return await self._team_has_posted(part, after=max(own, default=0))
-        helped_at = self._team.helped_at(part.place.id, part.author.id)
-        return helped_at is not None and first.at - self._rules.team_active_seconds <= helped_at <= first.at
+        since = first.at - self._rules.team_active_seconds
+        return self._team.helped(part.place.id, part.author.id, since, first.at)
 
     async def _team_has_posted(self, part: Part, *, after: int) -> bool:
         """Whether a team member has posted in the part's thread, after a message of it."""
@@ -142,14 +142,18 @@ class Router:
 
     async def _teaches(self, part: Part, target: Message | None) -> bool:
         place = part.place
-        if not place.public and self._rules.capture_channels.isdisjoint({place.id, place.channel_id}):
-            return False  # private talk must not become public knowledge
+        if not self._may_capture(place) or (target and not self._may_capture(self._history.place(target.channel_id))):
+            return False
         kind = None if target is None else await self._people.look_up(target.author, place.guild_id)
         if kind is AuthorType.COMMUNITY_USER:
             return True
         if place.is_thread:
             return kind is not AuthorType.TEAM_MEMBER and await self._community_has_posted(part)
         return target is None and self._continues(part)
+
+    def _may_capture(self, place: Place) -> bool:
+        """Private talk must not become public knowledge."""
+        return place.public or not self._rules.capture_channels.isdisjoint({place.id, place.channel_id})
 
     async def _community_has_posted(self, part: Part) -> bool:
         for message in await self._history.newest(part.place.id, THREAD_MESSAGES):
@@ -169,7 +173,7 @@ class Router:
             return False
         first = part.messages[0]
         fresh = first.at - captured.at < self._rules.grouping_seconds
-        return fresh and not self._team.written_to_since(part.place.id, part.author.id, captured.at)
+        return fresh and not self._team.written_to(part.place.id, part.author.id, captured.at, first.at)
 
 
 def not_addressed(part: Part) -> Ignored:
