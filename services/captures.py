@@ -67,7 +67,8 @@ class Captures:
         kept: int = KEPT,
     ) -> None:
         """`earlier`: what the archive holds, oldest first. `withheld` tells, of an author and a text, what is not to
-        be captured again, since the author has opted out meanwhile."""
+        be captured again, since the author has opted out meanwhile.
+        """
         self._withheld = withheld
         self._kept = kept
         self._known: OrderedDict[str, _Known] = OrderedDict()

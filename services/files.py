@@ -1,6 +1,7 @@
 """Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
 
-`replace` swaps a whole file, `append` adds to its end, `truncate` cuts it off, `in_thread` keeps them off the event loop.
+`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off; `in_thread` keeps them all off
+the event loop.
 
 Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
 """
