@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 import selectors
 from asyncio.events import TimerHandle
 from collections import deque
@@ -102,9 +103,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._order = itertools.count()
         self._held: deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]] = deque()
         super().__init__(_Selector(self._idle))
+        self._set(start)
 
     def time(self) -> float:
         return self._now
+
+    def _set(self, now: float) -> None:
+        self._now = now
+        # asyncio runs timers due before time() + resolution: with today's UTC its own, a nanosecond, adds nothing.
+        self._clock_resolution = math.ulp(now)
 
     def call_at(
         self,
@@ -164,14 +171,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         when = timers[0].when()
         if self._speed is not None and when > self._now:
             return self._pass_time(when)
-        self._now = max(self._now, when)
+        self._set(max(self._now, when))
         return 0.0
 
     def _pass_time(self, when: float) -> float:
         assert self._speed is not None  # noqa: S101
         step = min(when - self._now, POLL_SECONDS * self._speed)
         # The wait itself happens in select(); signals and sockets cut it short and lose at most one step.
-        self._now = when if when - self._now <= step else self._now + step
+        self._set(when if when - self._now <= step else self._now + step)
         return step / self._speed
 
 

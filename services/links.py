@@ -109,11 +109,7 @@ def _tidied(text: str) -> str:
 
 def _trimmed(address: str) -> str:
     """Without punctuation that belongs to the sentence; a closing bracket belongs to it unless opened within."""
-    while address:
-        last = address[-1]
-        unopened = last in ")]" and address.count(last) > address.count({")": "(", "]": "["}[last])
-        if not unopened and last not in ".,;:!?'*_~":
-            break
+    while address[-1] in ".,;:!?'*_~" or (address[-1] == ")" and address.count(")") > address.count("(")):
         address = address[:-1]
     return address
 

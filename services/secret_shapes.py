@@ -1,6 +1,6 @@
 """What secrets look like. Hashes, UUIDs and snowflakes are none: people ask about them, so length alone counts little.
 
-Patterns are bounded everywhere, so that no text takes more than time in proportion to its length.
+Repetitions that could be tried from many starts are bounded, so that time stays in proportion to the length of a text.
 """
 
 from __future__ import annotations

@@ -29,8 +29,12 @@ _MARKER_BAR = "¦¦ "
 
 # Both are looked for in folded text, where everything that resembles `<` or `:` is one.
 _NAME = r"(?:conversation|index|sources?|question|draft|evidence|messages?|topic|pair)"
-_MARKER = re.compile(rf"<[^\w<]*<(?:[^\w<]*<[\W_]*(?:end[\W_]*of[\W_]*)?|[\W_]*end[\W_]*of[\W_]*){_NAME}")
+_MARKER = re.compile(rf"< ?<(?: ?< ?(?:end ?of ?)?| ?end ?of ?){_NAME}")
 _LABEL = re.compile(r"[\W_]*(?:user|you|team|system|assistant|human|bot|developer)\s*(?:\([^)]*\))?[^\w:]*:")
+
+# Markers are looked for in text without these, so that no filler is long enough to hide one.
+_FILLER = re.compile(r"[^a-z<]+")
+_MANY_BRACKETS = re.compile(r"(?:< ?){3,}")
 
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f"  # control characters without a use in text
@@ -99,7 +103,7 @@ def _guarded(line: str, kept: re.Pattern[str] | None) -> str:
     if line.isascii() and ":" not in line and "<" not in line:
         return line
     looks = fold(line)
-    if _MARKER.search(looks):
+    if _MARKER.search(_MANY_BRACKETS.sub("<<< ", _FILLER.sub(" ", looks))):
         return _MARKER_BAR + "".join(f"{char}\\" if _is_bracket(char) else char for char in line)
     imitates = _LABEL.match(looks) and not (kept and kept.match(line))
     return _LABEL_BAR + line if imitates or line.startswith("¦") else line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -17,15 +16,13 @@ from services.connection import GatewayRefused, Health
 from services.discord import LookupFailed
 from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
+from services.discord_frames import read_frame
 from services.discord_permissions import permission_warning, readable_channels
 from services.discord_session import keep_session, pause
 from services.dispatches import Dispatch
 from streams.catch_up import Spot, catch_up, starts
 
 log = logging.getLogger(__name__)
-
-DISPATCH = 0
-"""The opcode of an event (API reference, "Gateway Opcodes")."""
 
 
 class Gateway:
@@ -166,21 +163,6 @@ def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iter
         if parent_id in readable:
             newest = thread.get("last_message_id")
             yield Spot(int(thread["id"]), parent_id, None if newest is None else int(newest))
-
-
-def read_frame(frame: str, at: float) -> Dispatch | None:
-    """`{"op": 0, "t": …, "d": {…}}` → the dispatch; None for heartbeats and whatever else is no event."""
-    try:
-        parsed: Any = json.loads(frame)
-    except ValueError:
-        return None  # discord.py fails at it as well, and the connection starts again
-    if not isinstance(parsed, dict):
-        return None
-    fields = cast("dict[str, Any]", parsed)
-    type_, payload = fields.get("t"), fields.get("d")
-    if fields.get("op") != DISPATCH or not isinstance(type_, str):
-        return None
-    return Dispatch(at, type_, cast("dict[str, Any]", payload) if isinstance(payload, dict) else {})
 
 
 def observable(gateway: Gateway) -> Observable[Dispatch]:

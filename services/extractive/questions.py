@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _NOT_PROSE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^\s*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\s[-–—]\s|;\s")
 _GREETING = re.compile(

@@ -1,8 +1,11 @@
 import logging
 import math
+from types import SimpleNamespace
 
 import pytest
 
+from streams.catch_up import Spot
+from streams.gateway import spots
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission
@@ -153,3 +156,9 @@ async def test_a_catch_up_that_goes_wrong_does_not_end_the_stream(
     await discord_server.say(channel, ada, "on it goes")
     await discord_server.until(lambda: live.texts)
     assert "given up for this server" in caplog.text
+
+
+async def test_threads_of_channels_that_are_not_read_are_left_alone() -> None:
+    threads = [{"id": "5", "parent_id": "1"}, {"id": "6", "parent_id": "2", "last_message_id": "9"}]
+    channel = SimpleNamespace(id=2, last_message_id=8)
+    assert list(spots([channel], threads)) == [Spot(2, None, 8), Spot(6, 2, 9)]

@@ -1,5 +1,4 @@
 import asyncio
-import json
 import threading
 
 import discord
@@ -8,7 +7,7 @@ import pytest
 from clock import now
 from services.discord_client import Client, intents
 from services.discord_fetcher import RestFetcher
-from streams.gateway import Gateway, observable, read_frame
+from streams.gateway import Gateway, observable
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 
@@ -105,14 +104,3 @@ async def test_what_the_bot_says_of_itself_holds_no_more_intents_than_it_needs(
     assert dict(intents(feedback=False)) == dict(
         discord.Intents(guilds=True, guild_messages=True, message_content=True)
     )
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"op": 11, "d": null}', '{"op": 0, "t": null, "d": {}}'])
-async def test_frames_that_are_no_events_are_passed_over(text: str) -> None:
-    assert read_frame(text, 1.0) is None
-
-
-async def test_an_event_without_an_object_as_payload_has_an_empty_one() -> None:
-    dispatch = read_frame(json.dumps({"op": 0, "t": "RESUMED", "d": None}), 1.0)
-    assert dispatch is not None
-    assert dispatch.d == {}

@@ -1,0 +1,63 @@
+"""Recordings and exports → dispatches, each at its time.
+
+at 10:00:00   at 10:00:07   at 10:00:07
+────┼─────────────┼┼──────────►  the recording
+────D─────────────DD──────────►  what comes out, on the running loop's clock
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import clock
+from services.dispatches import Dispatch
+from services.recordings import read
+
+
+async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
+    """Play files (see `services.recordings.read`) on the running loop's clock.
+
+    The first dispatch comes as soon as it is asked for. On a `VirtualLoop` that starts at `first_time`, each comes
+    exactly at its `at`. On a loop that is elsewhere in time, start `delay` seconds from the recording's clock
+    (`delay = clock.now() - first_time(path)` plays it as if it began now). Time never goes back: what is stamped
+    earlier than its forerunner, or than now, comes now.
+
+    Raises:
+        BadRecording: a file cannot be read, or holds nothing valid.
+    """
+    for dispatch in read(*paths):
+        await _until(dispatch.at + delay)
+        yield dispatch
+
+
+async def _until(due: float) -> None:
+    """Wait for `due`; at the least, let others have their turn of the loop."""
+    loop = asyncio.get_running_loop()
+    wait = due - clock.now()
+    if wait <= 0:
+        await asyncio.sleep(0)
+        return
+    # Virtual time is UTC itself: set the timer to the very instant, since now + (due - now) may round to another.
+    when = due if isinstance(loop, clock.VirtualLoop) else loop.time() + wait
+    reached: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_at(when, _reach, reached)
+    try:
+        await reached
+    finally:
+        timer.cancel()
+
+
+def _reach(reached: asyncio.Future[None]) -> None:
+    if not reached.done():  # cancelled in the same turn
+        reached.set_result(None)
+
+
+def first_time(*paths: Path) -> float:
+    """When the first dispatch was received: where a virtual clock has to start.
+
+    Raises:
+        BadRecording: a file cannot be read, or holds nothing valid.
+    """
+    return next(read(*paths)).at
