@@ -59,14 +59,15 @@ class RawArchive:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
         try:
-            return await files.in_thread(self._append, capture, conversation_id, now())
+            return await files.in_thread(self.write, capture, conversation_id, now())
         except OSError as error:
             raise week_files.ArchiveUnwritable(
                 f"{error.filename}: {error.strerror}; a captured conversation was not stored. "
                 "Make room, or make the folder writable"
             ) from error
 
-    def _append(self, capture: Capture, conversation_id: str, at: float) -> Pair:
+    def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
+        """`store`, blocking, at a time in seconds since 1970. Raises OSError."""
         with self._lock:
             if self._end is None:
                 self._end = _End(week_files.last_timestamp(self.folder))
