@@ -74,7 +74,7 @@ class Context:
 
     def text_of(self, message: Message) -> str:
         """How a message reads: trimmed, mentions as names, a placeholder for each attachment, without secrets."""
-        return self._rules.redact(render(message, {}))
+        return self._rules.redact(render(message, self._history.names))
 
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
