@@ -91,7 +91,8 @@ class Router:
         mode = self._rules.reply_mode_by_channel.get(part.place.channel_id, self._rules.reply_mode)
         if mode == "off" or (mode == "mention" and not addressed):
             return skipped(inquiry, Reason.REPLY_MODE)
-        if not addressed and await self._team_is_answering(part):
+        # What is called off already ends as cancelled, for the reason that came first.
+        if not addressed and begun.token.error is None and await self._team_is_answering(part):
             return skipped(inquiry, Reason.TEAM_IS_ANSWERING)
         return inquiry
 
@@ -130,8 +131,8 @@ class Router:
             earlier = await self._history.newest(part.place.id, THREAD_MESSAGES)
             own = [message.id for message in earlier if message.author.id == part.author.id and message.id < first.id]
             return await self._team_has_posted(part, after=max(own, default=0))
-        helped_at = self._team.helped_at(part.place.id, part.author.id)
-        return helped_at is not None and first.at - self._rules.team_active_seconds <= helped_at <= first.at
+        since = first.at - self._rules.team_active_seconds
+        return self._team.has_helped(part.place.id, part.author.id, since, first.at)
 
     async def _team_has_posted(self, part: Part, *, after: int) -> bool:
         """Whether a team member has posted in the part's thread, after a message of it."""
