@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from reactivex import Observable, compose
+from reactivex import operators as ops
 
 from model.outcomes import Outcome, Reason
 from operators import in_turn, only
@@ -51,7 +52,8 @@ def answers(
             max_active=at_once,
             max_waiting=rules.max_waiting,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
-        )
+        ),
+        ops.do_action(lambda outcome: s.budget.used(outcome.llm_tokens, outcome.at)),
     )
 
 
