@@ -31,6 +31,7 @@ from operators.inquiry import Lesson
 from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
 from services.discord import Fetcher, PostFailed
 from services.library import IndexEntry, Library, Source, SourceUnavailable
+from services.llm.errors import Unavailable
 from services.llm.images import ImageSource
 from services.rehearsal import Rehearsal
 from settings import Settings
@@ -100,18 +101,25 @@ class Script(Assistant):
     )
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     """How long a step takes, by its name; or the whole of a chain, by a word of the question."""
+    fails_at: str = ""
+    """A word of the question at which the gate fails."""
     tokens: int = 10
     """Of each call."""
     asked: list[Asked] = field(default_factory=list[Asked])
+    images: list[list[str]] = field(default_factory=list[list[str]])
+    """The names of those that each gate was shown."""
     busy: int = 0
     busiest: int = 0
 
     async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
         slow = max((s for word, s in self.seconds.items() if word in conversation.asked_text), default=0.0)
+        self.images.append([image.name for image in conversation.images])
         self.busy += 1
         self.busiest = max(self.busiest, self.busy)
         try:
-            return await self._say(Asked("gate", now(), transcript(conversation)), self.verdict, usage, slow)
+            fails = self.fails_at and self.fails_at in conversation.asked_text
+            said = Unavailable("down") if fails else self.verdict
+            return await self._say(Asked("gate", now(), transcript(conversation)), said, usage, slow)
         finally:
             self.busy -= 1
 
