@@ -116,7 +116,8 @@ class Router:
         mode = self._rules.reply_mode_by_channel.get(part.place.channel_id, self._rules.reply_mode)
         if mode == "off" or (mode == "mention" and not addressed):
             return skipped(inquiry, Reason.REPLY_MODE)
-        if not addressed and await self._team_is_answering(part):
+        # What is called off already ends as cancelled, for the reason that came first.
+        if not addressed and begun.token.error is None and await self._team_is_answering(part):
             return skipped(inquiry, Reason.TEAM_IS_ANSWERING)
         return inquiry
 
