@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +19,10 @@ from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.loopback.llm_server import LLMServer
 
 __all__ = ["discord_server", "hurried_discord"]
+
+
+# It takes seconds on a busy machine, and belongs to no wait of a test.
+import_module("services.llm.chat")
 
 
 class Start(Protocol):
@@ -79,5 +83,3 @@ def llm(server: LLMServer, **changes: Any) -> dict[str, Any]:
     plain = {"base_url": server.base_url, "api_key": "sk-loopback", "model": "m", "timeout_seconds": 5, "max_retries": 0}
     return plain | changes
 
-
-NEVER = math.inf
