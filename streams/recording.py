@@ -8,7 +8,7 @@ at 10:00:00   at 10:00:07   at 10:00:07
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import clock
@@ -16,7 +16,7 @@ from services.dispatches import Dispatch
 from services.recordings import read
 
 
-async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncIterator[Dispatch]:
+async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
     """Play files (see `services.recordings.read`) on the running loop's clock.
 
     The first dispatch comes as soon as it is asked for. On a `VirtualLoop` that starts at `first_time`, each comes
