@@ -5,10 +5,12 @@ questions   is somebody asking?                   queries        what is asked, 
 passages    documentation into quotable pieces    team_answers   team knowledge into the same
 cutting     the pieces of a source, kept          shelf          all sources, ready to be searched
 quoting     the pieces that answer a query        checking       is a draft made of them?
+fitness     does a passage say enough?
 recent      keeps what was built lately           assistant      all of it behind `services.assistant.Assistant`
 """
 
 from services.extractive.assistant import ExtractiveAssistant
-from services.extractive.quoting import NOTICE
+from services.extractive.questions import asking_sentences
+from services.extractive.quoting import NOTICE, first_quote
 
-__all__ = ["NOTICE", "ExtractiveAssistant"]
+__all__ = ["NOTICE", "ExtractiveAssistant", "asking_sentences", "first_quote"]

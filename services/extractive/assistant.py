@@ -8,9 +8,10 @@ from typing import Final
 from model.conversations import Conversation, Role
 from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
 from services.extractive.checking import foreign_lines
+from services.extractive.fitness import is_good
 from services.extractive.queries import BEFORE, read_query
 from services.extractive.questions import continues, is_question
-from services.extractive.quoting import best_quotes, compose, is_good
+from services.extractive.quoting import best_quotes, compose
 from services.extractive.shelf import Shelf, cut_all
 from services.library import IndexEntry, Library, Source
 
@@ -36,8 +37,9 @@ class ExtractiveAssistant:
         if earlier and (goes_on or len(read_query(asked).counted) < _STANDS_ALONE):
             asked = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
         rewritten = asked if asked != conversation.last_user_text else None
-        best = next(iter(await self._shelf.search(read_query(asked))), None)
-        if best is None or not is_good(best.fit):
+        query = read_query(asked)
+        best = next(iter(await self._shelf.search(query)), None)
+        if best is None or not is_good(query, best.passage, best.fit, self._shelf.corpus):
             return _gated(rewritten, "No passage of the sources resembles it.")
         return _gated(rewritten, f"Resembles {best.source_id} (BM25 {best.fit.score:.1f}).", is_answerable=True)
 

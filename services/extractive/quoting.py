@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from services.extractive.cutting import Cut
+from services.extractive.fitness import is_good
 from services.extractive.passages import Passage
 from services.extractive.queries import Query
 from services.extractive.ranking import Corpus, Fit, rank
@@ -19,9 +20,6 @@ _LONGEST_QUOTE = 1_200
 """Characters. Whoever asked wants the passage, not the page."""
 _SHORTEST_QUOTE = 40
 """Characters: cut below that, a quote says nothing."""
-_MIN_STRENGTH = 0.8
-"""Tuned on one half of tests/services/extractive/marlstow.py, for no wrong answer rather than for many."""
-_MIN_COVERAGE = 0.35
 _RUNNER_UP = 0.8
 """The second best passage is quoted as well when it fits nearly as well as the best."""
 
@@ -37,15 +35,8 @@ def best_quotes(query: Query, sources: Sequence[Source], cuts: Mapping[str, Cut]
     ordered = sorted(sources, key=lambda source: (not source.id.startswith("team:"), source.id))
     candidates = [(source, passage) for source in ordered for passage in cuts[source.id].passages]
     fits = rank(query, [cuts[source.id].corpus for source in ordered], background)
-    if not fits or not is_good(fits[0]):
-        return []
-    good = [fit for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
-    return [Quote(*candidates[fit.place], fit) for fit in good]
-
-
-def is_good(fit: Fit) -> bool:
-    """Whether a passage says enough about what was asked. A wrong answer is worse than none."""
-    return fit.strength >= _MIN_STRENGTH and fit.coverage >= _MIN_COVERAGE
+    best = [Quote(*candidates[fit.place], fit) for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
+    return [quote for quote in best if is_good(query, quote.passage, quote.fit, background)]
 
 
 def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
@@ -62,6 +53,12 @@ def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
         cited.append(quote.source.id)
         room -= len(parts[-1]) + 2
     return ("\n\n".join([*parts, NOTICE]) if parts else "", list(dict.fromkeys(cited)))
+
+
+def first_quote(answer: str) -> str:
+    """The words of an answer: what `compose` puts above them is left out."""
+    head, _, rest = answer.partition("\n\n")
+    return rest if head.startswith(FROM) and head.endswith(":") else answer
 
 
 def shortened(text: str, max_chars: int) -> str:

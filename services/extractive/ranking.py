@@ -58,11 +58,6 @@ class Fit(NamedTuple):
     place: int
     """Of the document in what was ranked."""
 
-    @property
-    def strength(self) -> float:
-        """High when rare words were found, and few of those asked for are missing."""
-        return self.score * self.coverage
-
 
 @dataclass(slots=True)
 class _Tally:
@@ -86,7 +81,7 @@ def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = No
     for word, importance in query.weights.items():
         holders = _holders(word, corpora)
         common = max(len(holders), 0 if background is None else len(background.postings.get(word, ())))
-        weight = importance * math.log(1 + (total - common + 0.5) / (common + 0.5))
+        weight = importance * _rarity(common, total)
         counts = word in query.counted
         if counts:
             whole += weight
@@ -96,12 +91,21 @@ def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = No
             if counts:
                 tally.covered += weight
                 tally.matches += 1
-    unit = math.log(1 + (total + 0.5) / 0.5)
+    unit = _rarity(0, total)
     fits = [
         Fit(tally.score / unit, tally.covered / (whole or 1), tally.matches, place) for place, tally in tallies.items()
     ]
     fits.sort(key=lambda fit: (-fit.score, fit.place))
     return fits
+
+
+def weigh(word: str, corpus: Corpus) -> float:
+    """How rare a word is."""
+    return _rarity(len(corpus.postings.get(word, ())), len(corpus.lengths) + _IMAGINED)
+
+
+def _rarity(holders: int, total: int) -> float:
+    return math.log(1 + (total - holders + 0.5) / (holders + 0.5))
 
 
 def _holders(word: str, corpora: Sequence[Corpus]) -> list[tuple[int, int]]:

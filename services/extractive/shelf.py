@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from clock import now
 from services.extractive.cutting import Cut, cut, kept_cuts
+from services.extractive.passages import Passage
 from services.extractive.queries import Query
 from services.extractive.ranking import Corpus, Fit, rank
 from services.extractive.words import terms
@@ -23,15 +24,16 @@ _MOST_CHARS = 4_000_000
 @dataclass(frozen=True, slots=True)
 class Found:
     source_id: str
+    passage: Passage
     fit: Fit
 
 
 class _Contents:
     """One state of the library."""
 
-    def __init__(self, owners: list[str], corpora: Iterable[Corpus]) -> None:
-        self.owners = owners
-        """The source id of every passage."""
+    def __init__(self, passages: list[tuple[str, Passage]], corpora: Iterable[Corpus]) -> None:
+        self.passages = passages
+        """With their source ids."""
         self.corpus = Corpus.joined(corpora)
 
 
@@ -55,9 +57,9 @@ class Shelf:
         wanted = None if among is None else frozenset(among)
         best: dict[str, Found] = {}
         for fit in rank(query, [contents.corpus]):
-            owner = contents.owners[fit.place]
-            if owner not in best and (wanted is None or owner in wanted):
-                best[owner] = Found(owner, fit)
+            source_id, passage = contents.passages[fit.place]
+            if source_id not in best and (wanted is None or source_id in wanted):
+                best[source_id] = Found(source_id, passage, fit)
         return list(best.values())
 
     async def refresh(self) -> None:
@@ -82,12 +84,13 @@ class Shelf:
             room -= 0 if source is None else len(source.text)
             texts.append((entry, source))
         cuts = await cut_all([source for _, source in texts if source is not None])
-        owners: list[str] = []
+        passages: list[tuple[str, Passage]] = []
         corpora: list[Corpus] = []
         for entry, source in texts:
-            corpora.append(_described(entry) if source is None else cuts[source.id].corpus)
-            owners.extend([entry.id] * len(corpora[-1].lengths))
-        return _Contents(owners, corpora)
+            piece = _described(entry) if source is None else cuts[source.id]
+            passages.extend((entry.id, passage) for passage in piece.passages)
+            corpora.append(piece.corpus)
+        return _Contents(passages, corpora)
 
     async def _load(self, source_id: str) -> Source | None:
         try:
@@ -117,5 +120,6 @@ def _cut_each(sources: list[_Keyed]) -> list[Cut]:
     return [cut(source.content) for source in sources]
 
 
-def _described(entry: IndexEntry) -> Corpus:
-    return Corpus([terms(entry.id.partition(":")[2]) + terms(entry.description)])
+def _described(entry: IndexEntry) -> Cut:
+    passage = Passage(entry.id.partition(":")[2], entry.description)
+    return Cut([passage], Corpus([terms(passage.heading) + terms(passage.text)]))

@@ -21,7 +21,9 @@ STOP_WORDS = frozenset(
     try trying tried u under until up us use used using very want wanted was wasn way we well were what whats when
     where whether which while who whom whose why will with without won wondering wont would wouldn yeah yes yet you
     your yours ve does anybody way work works working problem problems issue issues question questions doesnt isnt
-    whenever wherever however guys folks good best able currently actually basically""".split()  # noqa: SIM905 - thirty lines of quotes otherwise
+    whenever wherever however guys folks good best able currently actually basically ca wo sha
+    already always anymore ago everyone everybody often sometimes never since yet today yesterday tomorrow tonight
+    away completely totally fairly pretty kind lots bit little""".split()  # noqa: SIM905 - thirty lines of quotes otherwise
 )
 
 # Words that users and documentation write differently.
@@ -51,8 +53,6 @@ _ALIASES = {
     "login": "log",
     "logs": "log",
     "mails": "mail",
-    "max": "maximum",
-    "min": "minimum",
     "param": "parameter",
     "params": "parameter",
     "perms": "permission",
