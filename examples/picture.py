@@ -28,7 +28,12 @@ def draw() -> str:
 
     logging.disable(logging.CRITICAL)
     console = Console(
-        record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True, color_system="truecolor", legacy_windows=False
+        record=True,
+        file=io.StringIO(),
+        width=COLUMNS,
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
     )
     replay(load(ROOT / "examples" / "demo.yaml"), ReplayOptions(ROOT / "examples" / "demo.jsonl"), console)
     svg = console.export_svg(title=TITLE, unique_id="demo")

@@ -36,7 +36,7 @@ def best_quotes(query: Query, sources: Sequence[Source], cuts: Mapping[str, Cut]
     candidates = [(source, passage) for source in ordered for passage in cuts[source.id].passages]
     fits = rank(query, [cuts[source.id].corpus for source in ordered], background)
     best = [Quote(*candidates[fit.place], fit) for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
-    return [quote for quote in best if is_good(query, quote.passage, quote.fit, background)]
+    return best if best and is_good(query, best[0].passage, best[0].fit, background) else []
 
 
 def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
