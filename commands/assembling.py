@@ -12,7 +12,7 @@ from operators.inquiry import Lesson
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services import state
+from services import files, state
 from services.assistant import Assistant
 from services.budget import Budget, Limits
 from services.context import Context, ContextRules
@@ -41,6 +41,8 @@ class Parts:
     sinks: Sinks
     rules: Rules
     folder: DataFolder
+    withheld: Callable[[Message], bool]
+    """Whether a message must be neither recorded nor shown to a model: its author wants to be left out."""
 
 
 def library_of(settings: Settings) -> DiskLibrary:
@@ -76,9 +78,11 @@ def assemble(
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
-    `durable`: posts are noted down as they are made; else (a replay) only kept in memory.
+    `durable`: what was seen counts as seen, and posts are noted down as they are made. A replay is not: it may play
+    the same messages again.
     """
     folder = DataFolder(settings.app.data_dir)
+    marks = state.read_marks(folder.seen) if durable else {}
     discord = settings.discord
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
@@ -96,6 +100,8 @@ def assemble(
         opted_out=opted_out.__contains__,
         allowed=discord.channel_allowlist,
         denied=discord.channel_denylist,
+        # As it was at the start: within a run, a late message is no old one.
+        ended=Seen(state.copied(marks)).has_end,
     )
 
     def withheld(message: Message) -> bool:
@@ -127,7 +133,7 @@ def assemble(
         posts=posts,
         budget=budget,
         in_hand=InHand(),
-        seen=Seen(state.read_marks(folder.seen)),
+        seen=Seen(marks),
         images=images,
         gauge=gauge,
     )
@@ -139,7 +145,7 @@ def assemble(
     rules = Rules(
         screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
     )
-    return Parts(services, sinks, rules, folder)
+    return Parts(services, sinks, rules, folder, withheld)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:
@@ -161,11 +167,13 @@ async def archive(lesson: Lesson) -> Outcome:
     raise NotImplementedError
 
 
-def save(parts: Parts) -> None:
+async def save(parts: Parts) -> None:
     """Write what outlives the process.
 
     Raises:
         OSError: the data folder cannot be written.
     """
-    state.write_marks(parts.folder.seen, parts.services.seen.marks())
-    state.write_spent(parts.folder.usage, parts.services.budget.spent)
+    # Rendered here, on the loop: a thread would see marks change while it reads them.
+    marks, spent = state.render_marks(parts.services.seen.marks()), state.render_spent(parts.services.budget.spent)
+    await files.in_thread(files.replace, parts.folder.seen, marks)
+    await files.in_thread(files.replace, parts.folder.usage, spent)

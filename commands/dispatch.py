@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 
+from commands.ask import ask
 from commands.assembling import redactor_of
 from commands.replay import ReplayOptions, replay
 from services import logs
+from services.connection import GatewayRefused
 from services.data_folder import FolderBusy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
         settings = load(options.config)
         configure_logging(settings)
         return command(settings, options)
-    except (SettingsError, BadRecording, FolderBusy, UnreadableExchanges) as error:
+    except (SettingsError, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges) as error:
         print(f"app.py: {error}", file=sys.stderr)  # noqa: T201 (the one line the user is to read)
         return UNUSABLE
 
@@ -36,7 +37,12 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
                 options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
             ),
         )
-    raise NotImplementedError
+    if options.ask is not None:
+        return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay)
+    # discord.py takes over a second to import, and nobody else needs it.
+    from commands.live import LiveOptions, live  # noqa: PLC0415
+
+    return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
 
 
 def configure_logging(settings: Settings) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from reactivex import operators as ops
 from reactivex.subject import Subject
 from rich.console import Console
-from streams.recording import dispatches, first_time
 
 from clock import VirtualLoop
 from commands.assembling import assemble, library_of, save
@@ -21,7 +20,6 @@ from commands.running import Running
 from commands.thinking import assistant_for
 from model.outcomes import End
 from operators.decode import decode
-from services import files
 from services.dispatches import Dispatch
 from services.llm.image_sources import RecordedImages
 from services.rehearsal import Rehearsal
@@ -31,6 +29,7 @@ from sinks.json_lines import JsonLines
 from sinks.tally import Tally
 from sinks.terminal import Terminal
 from streams.graph import graph
+from streams.recording import dispatches, first_time
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ async def _replay(settings: Settings, options: ReplayOptions) -> int:
         in_order.flush()
         writer.finish(tally)
         if options.data is not None:
-            await files.in_thread(save, parts)
+            await save(parts)
     if not tally.adds_up:
         log.error("the accounting does not add up: %d messages heard, but %s", tally.messages, tally.summary())
     return 0 if finished and tally.adds_up and not tally.failed else 1

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from services.extractive import ExtractiveAssistant
-
 from services.assistant import Assistant
+from services.extractive import ExtractiveAssistant
 from services.library import Library
 from services.llm.endpoint import Endpoint, EndpointSettings
+from services.llm.images import image_adapter
 from services.llm.opening import open_endpoint
 from services.llm.recording import RecordingEndpoint
 from services.llm.replaying import ReplayEndpoint
@@ -70,7 +70,10 @@ async def assistant_for(
         endpoint = RecordingEndpoint(endpoint, record)
     try:
         method = "function_calling" if llm is None else llm.structured_output_method
-        yield ModelAssistant(StructuredLLM(endpoint, method, observe=observe), tasks_of(settings))
+        yield ModelAssistant(
+            StructuredLLM(endpoint, method, image_adapter=image_adapter(settings.llm_image_adapter), observe=observe),
+            tasks_of(settings),
+        )
     finally:
         await endpoint.aclose()
 

@@ -79,6 +79,8 @@ class Router:
 
     async def _for_community(self, begun: Begun, target: Message | None) -> Inquiry | Ignored | Outcome:
         part = begun.part
+        if await self._answered_before(part):
+            return Ignored(Reason.DUPLICATE, part.place.id, part.message_ids, part.number)
         addressed = self._addresses_bot(part, target)
         inquiry = Inquiry(part, begun.token, addressed=addressed)
         if part.place.is_thread:
@@ -92,6 +94,20 @@ class Router:
         if not addressed and await self._team_is_answering(part):
             return skipped(inquiry, Reason.TEAM_IS_ANSWERING)
         return inquiry
+
+    async def _answered_before(self, part: Part) -> bool:
+        """Whether an earlier run has answered what catch-up brings: its post is there, noted down or not."""
+        last = part.last
+        if self._posts.answered(last.id):
+            return True
+        if not self._history.is_from_before(last.id):
+            return False
+        if part.place.is_thread:
+            later = await self._history.newest(part.place.id, THREAD_MESSAGES)
+            return any(
+                m.reply_to and m.reply_to.message_id == last.id and self._people.is_bot_itself(m.author) for m in later
+            )
+        return any(self._people.is_bot_itself(m.author) for m in await self._history.newest(last.id, THREAD_MESSAGES))
 
     def _addresses_bot(self, part: Part, target: Message | None) -> bool:
         bot_id = self._people.bot_id

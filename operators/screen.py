@@ -42,6 +42,8 @@ class ScreenRules:
     allowed: frozenset[int]
     """Channels; empty: all."""
     denied: frozenset[int]
+    ended: Callable[[int, int], bool] = lambda _place_id, _message_id: False
+    """Whether a message had its end before this process began, so that catch-up brings it in vain."""
 
 
 def screen(
@@ -70,7 +72,7 @@ def screen(
                 return ()
 
     def posted(at: float, message: Message) -> Screened:
-        if message.id in seen:
+        if message.id in seen or rules.ended(message.channel_id, message.id):
             return ignored(message, Reason.DUPLICATE)
         seen[message.id] = None
         if len(seen) > DEDUPLICATED:

@@ -80,7 +80,7 @@ class Context:
         for message in messages:
             kind = await self.author_type(message)
             is_bot_itself = self._people.is_bot_itself(message.author)
-            text = self._rules.redact(render(message, {}))
+            text = self._rules.redact(render(message, self._history.names))
             if not text or (kind is AuthorType.BOT and not is_bot_itself):
                 continue
             turns.append(

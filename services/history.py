@@ -29,6 +29,8 @@ class History:
     def __init__(self, fetcher: Fetcher | None) -> None:
         self._fetcher = fetcher
         self._places: dict[int, Place] = {}
+        self.names: dict[int, str] = {}
+        """Of places, and of the bot, by id: what their mentions read as."""
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
@@ -50,8 +52,10 @@ class History:
                 self.meet(place)
             case PlaceGone(place_id=place_id):
                 self._places.pop(place_id, None)
+                self.names.pop(place_id, None)
                 self._timelines.pop(place_id, None)
-            case Ready(at=at):
+            case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
+                self.names[bot_id] = bot_name
                 self._begin(at)
             case _:
                 pass
@@ -88,8 +92,12 @@ class History:
         if known is None and self._fetcher is not None:
             known = await self._fetcher.place(place_id)
             if known is not None:
-                self._places[place_id] = known
+                self.meet(known)
         return known
+
+    def is_from_before(self, message_id: int) -> bool:
+        """Whether a message was written before the session began."""
+        return message_id < self._live_from
 
     def known(self, channel_id: int, message_id: int) -> Message | None:
         """A message, as far as it is in memory."""

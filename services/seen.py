@@ -22,11 +22,12 @@ class Mark:
 
 
 class Seen:
-    """Follows messages from arrival to end. `changed` is called whenever there is something new to save."""
+    """Follows messages from arrival to end."""
 
-    def __init__(self, earlier: Mapping[int, Mark] | None = None, changed: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, earlier: Mapping[int, Mark] | None = None) -> None:
         self._marks = dict(earlier or {})
-        self._changed = changed
+        self.changed: Callable[[], None] = lambda: None
+        """Called whenever there is something new to save."""
 
     def arrived(self, message: Message) -> None:
         mark = self._marks.get(message.channel_id)
@@ -71,4 +72,4 @@ class Seen:
         if through:
             mark.below = max(through)
             mark.done -= through
-        self._changed()
+        self.changed()

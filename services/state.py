@@ -14,10 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import TypeAdapter, ValidationError
+
 from services import files
 from services.budget import Spent
 from services.posts import Post
 from services.seen import Mark
+
+_POST = TypeAdapter(Post)
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +37,17 @@ def read_marks(path: Path) -> dict[int, Mark]:
     return marks
 
 
-def write_marks(path: Path, marks: Mapping[int, Mark]) -> None:
-    """Raises OSError."""
+def copied(marks: Mapping[int, Mark]) -> dict[int, Mark]:
+    """Marks that stay as they are now."""
+    return {place_id: Mark(mark.below, set(mark.done)) for place_id, mark in marks.items()}
+
+
+def render_marks(marks: Mapping[int, Mark]) -> bytes:
     text = {
         str(place_id): {"below": str(mark.below), "done": [str(message_id) for message_id in sorted(mark.done)]}
         for place_id, mark in sorted(marks.items())
     }
-    _replace(path, text)
+    return json.dumps(text, indent=0).encode() + b"\n"
 
 
 def read_spent(path: Path) -> Spent:
@@ -57,10 +65,10 @@ def read_spent(path: Path) -> Spent:
         return Spent()
 
 
-def write_spent(path: Path, spent: Spent) -> None:
-    """Raises OSError."""
+def render_spent(spent: Spent) -> bytes:
     chains = {str(user): list(begun) for user, begun in sorted(spent.chains.items()) if begun}
-    _replace(path, {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "chains": chains})
+    counts = {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "chains": chains}
+    return json.dumps(counts, indent=0).encode() + b"\n"
 
 
 def read_posts(path: Path) -> list[Post]:
@@ -68,9 +76,8 @@ def read_posts(path: Path) -> list[Post]:
     posts: list[Post] = []
     for number, line in enumerate(_text(path).splitlines(), 1):
         try:
-            fields = json.loads(line)
-            posts.append(Post(**{**fields, "sources": tuple(fields["sources"])}))
-        except (TypeError, ValueError, KeyError):
+            posts.append(_POST.validate_json(line))
+        except ValidationError:
             log.warning("%s, line %d: damaged, left out", path, number)
     return posts
 
@@ -101,10 +108,6 @@ def read_ids(path: Path) -> set[int]:
     except (TypeError, ValueError):
         log.error("%s is damaged: nobody counts as opted out until it is mended", path)  # noqa: TRY400 (a line for the operator)
         return set()
-
-
-def _replace(path: Path, content: Mapping[str, Any]) -> None:
-    files.replace(path, json.dumps(content, indent=0).encode() + b"\n")
 
 
 def _object(path: Path) -> dict[str, Any]:

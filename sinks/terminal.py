@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from rich.console import Console
@@ -53,7 +54,7 @@ class Terminal:
         )
         table.add_row("messages", str(tally.messages), f"in {tally.parts.total()} parts, or ignored")
         for result in Result:
-            detail = ", ".join(f"{count} {why}" for why, count in sorted(tally.reasons.get(result, {}).items()))
+            detail = ", ".join(f"{count} {why}" for why, count in sorted(tally.reasons.get(result, Counter()).items()))
             table.add_row(Text(result, STYLES[result]), str(tally.parts[result]), detail)
         table.add_row(
             "ignored", str(tally.ignored.total()), ", ".join(f"{n} {why}" for why, n in sorted(tally.ignored.items()))

@@ -8,9 +8,10 @@ from reactivex import operators as ops
 from clock import now, utc_clock
 from model.batches import Batch, Key
 from model.events import Event, Posted, Ready
-from model.outcomes import Ignored, Outcome
+from model.outcomes import End, Ignored, Outcome, Reason
 from operators import Amend, in_turn, map_async, quiet_window, spread
 from operators.cut import Begun
+from operators.in_hand import InHand
 from operators.inquiry import Inquiry, Lesson
 from operators.route import Routed, Router
 from operators.screen import Screened, Spoken
@@ -42,6 +43,8 @@ def settled(ends: Observable[End], in_hand: InHand, seen: Seen) -> Observable[En
     """The same ends, once nothing holds their messages any more."""
 
     def settle(end: End) -> None:
+        if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE:
+            return  # the message itself may still be in hand
         in_hand.settle(end)
         seen.settled(end)
 

@@ -1,12 +1,8 @@
-"""How property tests run."""
+"""How property tests of the services run."""
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-<<<<<<< HEAD
-QUICKLY = settings(max_examples=40, deadline=None)
-=======
-QUICKLY = settings(max_examples=25, deadline=None)
->>>>>>> assistant
-"""For property tests: enough examples to find what they look for, and no failure because a machine is busy."""
+QUICKLY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Enough examples to find what they look for, and no failure because a machine is busy."""

@@ -1,0 +1,152 @@
+"""The bot, running: from the gateway through the graph to Discord, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reactivex import Observable
+from reactivex import operators as ops
+
+from commands.assembling import assemble, library_of, save
+from commands.running import Running
+from commands.saving import saved_soon
+from commands.thinking import assistant_for, endpoint_settings
+from model.messages import Message
+from operators.decode import decode
+from services.data_folder import lock
+from services.discord import Poster
+from services.discord_client import Client
+from services.discord_fetcher import RestFetcher
+from services.discord_poster import DiscordPoster
+from services.dispatches import Dispatch
+from services.llm.image_sources import CDNImages
+from services.llm.reachable import unreachable_because
+from services.payloads import Decoder
+from services.rehearsal import Rehearsal
+from settings import Settings, usable_token
+from streams.gateway import Gateway, observable
+from streams.graph import graph
+from streams.recorder import Recorder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    dry_run: bool = False
+    record: Path | None = None
+    llm_record: Path | None = None
+    llm_replay: Path | None = None
+
+
+def live(settings: Settings, options: LiveOptions) -> int:
+    """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off.
+
+    Raises:
+        SettingsError: there is no token.
+        FolderBusy: another process writes the data folder.
+        GatewayRefused: Discord refuses the token or an intent.
+    """
+    token = usable_token(settings)
+    with lock(settings.app.data_dir, "app.py"):
+        return asyncio.run(run_bot(settings, options, token))
+
+
+async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
+    """One life of the bot on the running loop."""
+    discord, answering = settings.discord, settings.ai_response
+    library = library_of(settings)
+    decoder = Decoder()
+    async with AsyncExitStack() as stack:
+        assistant = await stack.enter_async_context(
+            assistant_for(answering, library, record=options.llm_record, replay=options.llm_replay)
+        )
+        client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
+        fetcher = RestFetcher(client.http, place=decoder.place)
+        poster: Poster = Rehearsal() if options.dry_run or settings.app.dry_run else DiscordPoster(client.http)
+        images = CDNImages(
+            timeout_seconds=answering.image_download_timeout_seconds, max_retries=answering.image_download_max_retries
+        )
+        parts = assemble(
+            settings,
+            assistant=assistant,
+            library=library,
+            poster=poster,
+            ends=lambda _: None,
+            fetcher=fetcher,
+            images=images if answering.llm_enable_image else None,
+        )
+        services = parts.services
+        services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
+        gateway = Gateway(
+            client,
+            token,
+            fetcher=fetcher,
+            marks=services.seen.below,
+            catch_up_minutes=discord.catch_up_minutes,
+            allowlist=discord.channel_allowlist,
+            denylist=discord.channel_denylist,
+        )
+        dispatches = observable(gateway)
+        if options.record is not None:
+            dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld))
+        await warn_if_unreachable(settings)
+        running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
+        stopped = stop_signal()
+        await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
+        gateway.stop()
+        return 0 if await running.drain(settings.app.shutdown_grace_seconds) else 1
+
+
+@asynccontextmanager
+async def connected_later(*, feedback: bool) -> AsyncGenerator[Client]:
+    """A client that the gateway connects; closed last, so that answers under way can still be posted."""
+    client = Client(feedback=feedback)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def recorded(
+    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool]
+) -> AsyncGenerator[Observable[Dispatch]]:
+    """The same dispatches, written to a recording as they come by."""
+    recorder = Recorder(path, opted_out=opted_out)
+    try:
+        yield dispatches.pipe(ops.do_action(recorder.write))
+    finally:
+        await recorder.close()
+
+
+async def warn_if_unreachable(settings: Settings) -> None:
+    """The bot starts all the same: an endpoint may come back."""
+    llm = settings.ai_response.llm
+    if llm is None:
+        log.warning("ai_response.llm is not set: answers are quotes from the knowledge base")
+        return
+    reason = await unreachable_because(endpoint_settings(llm))
+    if reason is not None:
+        log.warning("ai_response.llm: %s; questions stay unanswered until it is back", reason)
+
+
+def stop_signal() -> asyncio.Future[None]:
+    """Done when the process is told to stop."""
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            log.info("stopping: what is in hand is finished first")
+            stopped.set_result(None)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    return stopped
