@@ -17,9 +17,6 @@ from typing import Any, TypeVar, TypeVarTuple
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-LOOK_EVERY = 16
-"""A loop with work to do looks for signals and sockets every so many turns: a look costs as much as a short turn."""
-
 POLL_SECONDS = 0.05
 """How long one real wait lasts at most while the clock stands still; a completion wakes it sooner."""
 
@@ -65,15 +62,11 @@ class _Selector(selectors.BaseSelector):
     def __init__(self, idle: Callable[[], float]) -> None:
         self._idle = idle
         self._real = selectors.DefaultSelector()
-        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        wait = 0.0 if timeout is not None and timeout <= 0 else self._idle()
-        if not wait:
-            self._turns = (self._turns + 1) % LOOK_EVERY
-            if self._turns:
-                return []
-        return self._real.select(wait)
+        if timeout is not None and timeout <= 0:
+            return self._real.select(0)
+        return self._real.select(self._idle())
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._real.register(fileobj, events, data)
