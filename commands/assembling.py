@@ -12,7 +12,7 @@ from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services import files, state, week_files
-from services.assistant import Assistant
+from services.assistant import Assistant, Usage
 from services.budget import Budget, Limits
 from services.captures import Captures
 from services.context import Context, ContextRules
@@ -26,6 +26,7 @@ from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
 from services.seen import Seen
+from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
 from settings import Settings
 from sinks.archive import RawArchive
@@ -78,6 +79,7 @@ def assemble(
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
     gauge: Gauge = ignore,
+    tokens: TellTokens = unheard,
     durable: bool = True,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
@@ -98,6 +100,7 @@ def assemble(
         ),
         state.read_spent(folder.usage),
     )
+    usage = Usage(Spending(budget, tokens))
     opted_out = state.read_ids(folder.opt_outs)
     screening = ScreenRules(
         opt_out_marker=discord.opt_out_marker,
@@ -135,7 +138,7 @@ def assemble(
         history=history,
         people=people,
         team=team,
-        router=Router(people, history, team, posts, routing),
+        router=Router(people, history, team, posts, routing, usage),
         context=context,
         posts=posts,
         budget=budget,
@@ -143,6 +146,7 @@ def assemble(
         seen=Seen(marks),
         images=images,
         gauge=gauge,
+        usage=usage,
     )
     replies = Replies(poster, posts, history, people, budget, feedback=discord.feedback)
     feedback = Feedback(

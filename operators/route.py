@@ -11,6 +11,7 @@ from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import Begun
 from operators.inquiry import Inquiry, Lesson, skipped
+from services.assistant import Usage
 from services.history import History
 from services.people import People
 from services.posts import Posts
@@ -49,12 +50,22 @@ class Router:
     the earlier messages of a thread that it has not followed from the start.
     """
 
-    def __init__(self, people: People, history: History, team: TeamActivity, posts: Posts, rules: RouteRules) -> None:
+    def __init__(
+        self,
+        people: People,
+        history: History,
+        team: TeamActivity,
+        posts: Posts,
+        rules: RouteRules,
+        usage: Usage | None = None,
+    ) -> None:
+        """`usage` adds up what all inquiries together use."""
         self._people = people
         self._history = history
         self._team = team
         self._posts = posts
         self._rules = rules
+        self._usage = usage
         self._captured: OrderedDict[Key, Message] = OrderedDict()
         """By team member and channel, the end of the last part that was captured."""
 
@@ -96,7 +107,7 @@ class Router:
         if await self._answered_before(part):
             return Ignored(Reason.DUPLICATE, part.place.id, part.message_ids, part.number)
         addressed = self._addresses_bot(part, target)
-        inquiry = Inquiry(part, begun.token, addressed=addressed)
+        inquiry = Inquiry(part, begun.token, addressed=addressed, usage=Usage(self._usage))
         if part.place.is_thread:
             if not addressed and not await self._thread_is_ours(part):
                 return not_addressed(part)
@@ -105,7 +116,8 @@ class Router:
         mode = self._rules.reply_mode_by_channel.get(part.place.channel_id, self._rules.reply_mode)
         if mode == "off" or (mode == "mention" and not addressed):
             return skipped(inquiry, Reason.REPLY_MODE)
-        if not addressed and await self._team_is_answering(part):
+        # What is called off already ends as cancelled, for the reason that came first.
+        if not addressed and begun.token.error is None and await self._team_is_answering(part):
             return skipped(inquiry, Reason.TEAM_IS_ANSWERING)
         return inquiry
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from reactivex import Observable, compose
+from reactivex import operators as ops
 
 from model.outcomes import Outcome, Reason
 from operators import in_turn, only
@@ -36,7 +37,10 @@ def answers(
     """
     s, at_once = services, rules.max_concurrent
     gathering = step(
-        "gather", gather(s.context, s.history, s.posts, s.images, rules.thread_reuse_seconds), at_once, s.gauge
+        "gather",
+        gather(s.context, s.history, s.posts, s.in_hand, s.images, rules.thread_reuse_seconds),
+        at_once,
+        s.gauge,
     )
     thinking = chain(s.assistant, s.library, s.budget, rules, s.gauge)
     replying = step("reply", reply, at_once, s.gauge)
@@ -48,7 +52,8 @@ def answers(
             max_active=at_once,
             max_waiting=rules.max_waiting,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
-        )
+        ),
+        ops.do_action(lambda outcome: s.budget.used(outcome.llm_tokens, outcome.at)),
     )
 
 

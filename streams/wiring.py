@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from model.events import Reaction
@@ -13,7 +13,7 @@ from operators.inquiry import Inquiry
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services.assistant import Assistant
+from services.assistant import Assistant, Usage
 from services.budget import Budget
 from services.captures import Capture
 from services.context import Context
@@ -43,6 +43,8 @@ class Services:
     seen: Seen
     images: ImageSource | None = None
     gauge: Gauge = ignore
+    usage: Usage = field(default_factory=Usage)
+    """What the whole run has used of the LLM."""
 
 
 @dataclass(frozen=True, slots=True)
