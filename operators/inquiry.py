@@ -64,7 +64,6 @@ def end(inquiry: Inquiry, result: Result, reason: str | None = None) -> Outcome:
         reason=reason,
         sources=inquiry.shown_sources,
         llm_calls=inquiry.usage.calls.total(),
-        llm_tokens=inquiry.usage.tokens.total(),
         decisions=inquiry.decisions,
     )
 
