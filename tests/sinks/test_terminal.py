@@ -131,7 +131,7 @@ def test_of_a_web_page_the_path_is_shown_and_of_a_long_one_its_end() -> None:
 
 @given(st.text(max_size=60), st.integers(1, 40), st.booleans())
 @QUICKLY
-def test_a_cell_has_exactly_its_width(text: str, width: int, keep_end: bool) -> None:  # noqa: FBT001 - drawn
+def test_a_cell_has_exactly_its_width(text: str, width: int, keep_end: bool) -> None:
     assert cell_len(in_cells(text, width, keep_end=keep_end)) == width
 
 
