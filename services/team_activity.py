@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-
 from typing import TypeVar
 
 from model.batches import Key

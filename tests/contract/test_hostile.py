@@ -1,4 +1,4 @@
-"""What people write to steer, to ping or to read what is not theirs (pitfalls 16, 17 and 19), through the real parts."""
+"""What people write to steer, to ping or to read what is not theirs (pitfalls 16, 17, 19), through the real parts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,14 @@ async def world_with(folder: Path, endpoint: ScriptedEndpoint, board: Noticeboar
 
 @pytest.mark.parametrize(
     "named",
-    ["kb:../../.env", "kb:../.env", "team:/etc/passwd", "kb:/etc/passwd", "kb:http://169.254.169.254/latest", "guide.md"],
+    [
+        "kb:../../.env",
+        "kb:../.env",
+        "team:/etc/passwd",
+        "kb:/etc/passwd",
+        "kb:http://169.254.169.254/latest",
+        "guide.md",
+    ],
 )
 async def test_a_model_cannot_have_anything_read_that_is_not_in_the_index(tmp_path: Path, named: str) -> None:
     """Pitfalls 16 and 17."""

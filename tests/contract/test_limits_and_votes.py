@@ -19,9 +19,7 @@ async def ask(world: World, text: str, seconds: float = 61) -> None:
     await world.wait(seconds)
 
 
-async def test_nobody_starts_more_chains_an_hour_than_allowed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_nobody_starts_more_chains_an_hour_than_allowed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = await World.begin(tmp_path, limits={"chains_per_user_per_hour": 2}, script=Script(picks=[]))
     for number in range(4):
         await ask(world, f"{number}?")
@@ -138,9 +136,7 @@ async def test_a_call_for_help_leads_to_the_thread_and_pings_nobody(
     assert "asks for a person" in caplog.text
 
 
-async def test_a_call_for_help_without_a_channel_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_call_for_help_without_a_channel_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = await answered(tmp_path)
     world.reacts(ANNA, world.last_reply_id, "🆘")
     await world.close()
@@ -148,9 +144,7 @@ async def test_a_call_for_help_without_a_channel_is_logged(
     assert "asks for a person" in caplog.text
 
 
-async def test_a_vote_that_cannot_be_written_disturbs_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_vote_that_cannot_be_written_disturbs_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = await answered(tmp_path)
     (tmp_path / "data" / "feedback.jsonl").mkdir(parents=True)
     world.reacts(BEN, world.last_reply_id, "👍")

@@ -40,7 +40,11 @@ async def test_different_askers_are_answered_side_by_side(tmp_path: Path) -> Non
     world.says(ANNA, "Third?", where=12)
     await world.wait(300)
     assert world.replies == ["About: Second?", "About: Third?", "About: First?"]
-    assert [line.split('"reply_text": "')[1][:13] for line in world.lines] == ["About: First?", "About: Second", "About: Third?"]
+    assert [line.split('"reply_text": "')[1][:13] for line in world.lines] == [
+        "About: First?",
+        "About: Second",
+        "About: Third?",
+    ]
 
 
 async def test_no_more_than_32_are_answered_at_once(tmp_path: Path) -> None:

@@ -26,7 +26,9 @@ async def test_work_in_hand_has_the_grace_period(tmp_path: Path) -> None:
 
 async def test_what_is_not_finished_in_time_is_cancelled_and_left_for_catch_up(tmp_path: Path) -> None:
     """Pitfall 8: also what only waited for its turn."""
-    world = await World.begin(tmp_path, script=Script(seconds={"slow": 1000}), discord={"message_batch_wait_seconds": 5})
+    world = await World.begin(
+        tmp_path, script=Script(seconds={"slow": 1000}), discord={"message_batch_wait_seconds": 5}
+    )
     before = world.says(BEN, "Quick?")
     await world.wait(6)
     world.says(ANNA, "This is slow?")
