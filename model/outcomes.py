@@ -61,7 +61,6 @@ class Outcome:
     """The thread that the reply went to."""
     qa_id: str | None = None
     llm_calls: int = 0
-    llm_tokens: int = 0
     decisions: dict[str, object] = field(default_factory=dict[str, object])
     """The path through the steps, for logs and `--ask`; never posted."""
 

@@ -51,6 +51,8 @@ class Lesson:
     target: Message | None
     """The message that the part replies to."""
     token: CancelToken
+    continues: int | None = None
+    """The message of an earlier part that was captured, where this one has no reply but goes on with it."""
 
 
 def end(inquiry: Inquiry, result: Result, reason: str | None = None) -> Outcome:
@@ -62,7 +64,6 @@ def end(inquiry: Inquiry, result: Result, reason: str | None = None) -> Outcome:
         reason=reason,
         sources=inquiry.shown_sources,
         llm_calls=inquiry.usage.calls.total(),
-        llm_tokens=inquiry.usage.tokens.total(),
         decisions=inquiry.decisions,
     )
 

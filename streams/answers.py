@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from reactivex import Observable, compose
-from reactivex import operators as ops
 
 from model.outcomes import Outcome, Reason
 from operators import in_turn, only
@@ -53,7 +52,6 @@ def answers(
             max_waiting=rules.max_waiting,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
         ),
-        ops.do_action(lambda outcome: s.budget.used(outcome.llm_tokens, outcome.at)),
     )
 
 
