@@ -165,8 +165,7 @@ class History:
         pages = 0
         while pages * PAGE < limit:
             page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
-            for message in page:
-                timeline.add(message)
+            self._take(timeline, page)
             full = len(page) == PAGE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
             if not full:
@@ -194,14 +193,19 @@ class History:
         assert self._fetcher is not None  # noqa: S101 (callers have asked)
         timeline = self._timeline(channel_id)
         page = await self._fetcher.messages(channel_id, limit=PAGE, around=message_id)
-        for message in page:
-            timeline.add(message)
+        self._take(timeline, page)
         # Half of the page lies on each side; a side that came short has been read to its end.
         older = sum(1 for message in page if message.id < message_id)
         newer = sum(1 for message in page if message.id > message_id)
         low = page[0].id if older >= PAGE // 2 - 1 else 0
         high = page[-1].id if newer >= PAGE // 2 - 1 else ENDLESS
         timeline.cover(min(low, message_id), max(high, message_id))
+
+    def _take(self, timeline: Timeline, page: Sequence[Message]) -> None:
+        """Take in what was fetched, but for what has been deleted meanwhile."""
+        for message in page:
+            if message.id not in self._gone:
+                timeline.add(message)
 
     def _timeline(self, place_id: int) -> Timeline:
         timeline = self._timelines.get(place_id)

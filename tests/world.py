@@ -12,6 +12,7 @@ an operator would set.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -233,6 +234,8 @@ class World:
         self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
         self.ends: list[End] = []
         self.captures: list[Capture] = []
+        self.delivered: Counter[int] = Counter()
+        """How often each message was."""
         self.tally = Tally()
         self.lines: list[str] = []
         self._in_order = InOrder(lambda outcome: self.lines.append(render(outcome)))
@@ -297,6 +300,7 @@ class World:
 
     def delivers(self, message: Message) -> Message:
         """A message that Discord sends: for the first time, or once more."""
+        self.delivered[message.id] += 1
         self.happens(Posted(now(), message))
         return message
 

@@ -1,5 +1,8 @@
 """Batches, duplicates, order of arrival, files, and what people opted out of."""
 
+# pyright: reportPrivateUsage=false
+# Whether memory is given back cannot be seen from outside.
+
 from __future__ import annotations
 
 import json
