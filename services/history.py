@@ -23,7 +23,8 @@ class History:
     """Messages and places as far as they are known now.
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
-    channel once. Without one (replay) the stream is all there is.
+    channel once. Without one (replay) the stream is all there is, but for what the bot itself said back then: now it
+    speaks anew, and nobody is to see it say everything twice.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
@@ -34,12 +35,14 @@ class History:
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
+        self._bot_id: int | None = None
 
     def observe(self, event: Event) -> None:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                self.note(message)
+                if self._fetcher is not None or message.author.id != self._bot_id:
+                    self.note(message)
                 if quoted is not None and self._timeline(quoted.channel_id).get(quoted.id) is None:
                     self._timeline(quoted.channel_id).add(quoted)
             case Edited():
@@ -55,6 +58,7 @@ class History:
                 self.names.pop(place_id, None)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
+                self._bot_id = bot_id
                 self.names[bot_id] = bot_name
                 self._begin(at)
             case _:
