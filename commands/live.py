@@ -102,7 +102,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         )
         dispatches = observable(gateway)
         if options.record is not None:
-            dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld, images.content))
+            dispatches = await stack.enter_async_context(
+                recorded(dispatches, options.record, parts.withheld, images.content)
+            )
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
         await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)

@@ -141,7 +141,9 @@ class Gateway:
         self._warned[guild.id] = warning
         if not marks or not self._catch_up_minutes:
             return []
-        after = starts(marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild.id))
+        after = starts(
+            marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild.id)
+        )
         missed = await catch_up(after, guild_id=guild.id, history=self._fetcher)
         if missed:
             log.info("catch-up: %d messages in server %d", len(missed), guild.id)

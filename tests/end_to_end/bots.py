@@ -134,4 +134,4 @@ def posts_in(server: DiscordServer, place: Place | int) -> list[Post]:
 
 def answers_to(server: DiscordServer, question: Message) -> list[Post]:
     """What the bot posted in the thread on a question, or in reply to it."""
-    return [post for post in server.posts if post.place.id == question.id or post.reference == question.id]
+    return [post for post in server.posts if question.id in {post.place.id, post.reference}]

@@ -25,8 +25,13 @@ __all__ = ["discord_server", "hurried_discord"]
 import_module("services.llm.chat")
 
 
+PLAIN = LiveOptions()
+
+
 class Start(Protocol):
-    async def __call__(self, options: LiveOptions = ..., *, ready: bool = ..., **sections: dict[str, Any]) -> RunningBot:
+    async def __call__(
+        self, options: LiveOptions = ..., *, ready: bool = ..., **sections: dict[str, Any]
+    ) -> RunningBot:
         """A bot with the configuration's sections as given, over short times."""
         ...
 
@@ -53,7 +58,10 @@ async def start(
     begun: list[RunningBot] = []
 
     async def begin(
-        options: LiveOptions = LiveOptions(), *, ready: bool = True, **sections: dict[str, Any]  # noqa: B008 (frozen)
+        options: LiveOptions = PLAIN,
+        *,
+        ready: bool = True,
+        **sections: dict[str, Any],
     ) -> RunningBot:
         bot = RunningBot(discord_server, settings_of(data, **sections), options)
         begun.append(bot)
@@ -80,6 +88,11 @@ def settings_of(data: Path, **sections: dict[str, Any]) -> Settings:
 
 def llm(server: LLMServer, **changes: Any) -> dict[str, Any]:
     """The value of `ai_response.llm` for a loopback model."""
-    plain = {"base_url": server.base_url, "api_key": "sk-loopback", "model": "m", "timeout_seconds": 5, "max_retries": 0}
+    plain = {
+        "base_url": server.base_url,
+        "api_key": "sk-loopback",
+        "model": "m",
+        "timeout_seconds": 5,
+        "max_retries": 0,
+    }
     return plain | changes
-

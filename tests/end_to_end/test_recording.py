@@ -34,9 +34,7 @@ def said_live(outcomes: list[Outcome]) -> list[dict[str, Any]]:
     return [comparable(json.loads(render(outcome))) for outcome in ordered]
 
 
-async def replayed(
-    bot: RunningBot, options: ReplayOptions, capsys: pytest.CaptureFixture[str]
-) -> list[dict[str, Any]]:
+async def replayed(bot: RunningBot, options: ReplayOptions, capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     capsys.readouterr()
     # A loop of its own, with a virtual clock, cannot run inside of this one.
     code = await asyncio.to_thread(replay, bot.settings, options)
@@ -56,9 +54,7 @@ async def test_a_recorded_session_replays_to_the_same_outcomes(
     recording, exchanges = tmp_path / "session.jsonl", tmp_path / "exchanges.jsonl"
     help_ = discord_server.add_channel("help")
     ada, bob = discord_server.add_member("ada"), discord_server.add_member("bob")
-    bot = await start(
-        LiveOptions(record=recording, llm_record=exchanges), ai_response={"llm": llm(llm_server)}
-    )
+    bot = await start(LiveOptions(record=recording, llm_record=exchanges), ai_response={"llm": llm(llm_server)})
     await discord_server.say(help_, ada, "case-1: how can I restore a backup?")
     (first,) = await bot.until_posts(1)
     await discord_server.say(first.place, ada, "case-2: and what about the settings?")
