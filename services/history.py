@@ -17,6 +17,7 @@ KEPT_PLACES = 1_000
 KEPT_MESSAGES = 1_000
 """Live, of each place. A replay keeps everything: it has nobody to ask."""
 KEPT_GONE = 10_000
+"""Ids of messages that were deleted, and as many of such as were edited: what comes late must not undo that."""
 
 
 class History:
@@ -34,6 +35,7 @@ class History:
         """Of places, and of the bot, by id: what their mentions read as."""
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
+        self._edited: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
         self._bot_id: int | None = None
 
@@ -41,9 +43,13 @@ class History:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                if self._fetcher is not None or message.author.id != self._bot_id:
+                if not self._is_outdated(message) and not self._speaks_anew(message):
                     self.note(message)
-                if quoted is not None and self._timeline(quoted.channel_id).get(quoted.id) is None:
+                if (
+                    quoted is not None
+                    and quoted.id not in self._gone
+                    and self.known(quoted.channel_id, quoted.id) is None
+                ):
                     self._timeline(quoted.channel_id).add(quoted)
             case Edited():
                 self._edit(event)
@@ -106,6 +112,10 @@ class History:
     def known(self, channel_id: int, message_id: int) -> Message | None:
         """A message, as far as it is in memory."""
         return self._timeline(channel_id).get(message_id)
+
+    def is_gone(self, message_id: int) -> bool:
+        """Whether it is known that a message does not exist any more."""
+        return message_id in self._gone
 
     def recent(self, channel_id: int) -> Sequence[Message]:
         """What is in memory of a place, oldest first."""
@@ -208,6 +218,9 @@ class History:
             self._timelines.move_to_end(place_id)
         return timeline
 
+    def _speaks_anew(self, message: Message) -> bool:
+        return self._fetcher is None and message.author.id == self._bot_id
+
     def _begin(self, at: float) -> None:
         """A new session: what was said between the last one and this one may be missing."""
         self._live_from = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
@@ -221,11 +234,21 @@ class History:
         message = timeline.get(edit.message_id)
         if message is not None:
             timeline.add(edited(message, edit))
+            _keep(self._edited, edit.message_id)
 
     def _say_gone(self, message_id: int) -> None:
-        self._gone[message_id] = None
-        if len(self._gone) > KEPT_GONE:
-            self._gone.popitem(last=False)
+        _keep(self._gone, message_id)
+
+    def _is_outdated(self, message: Message) -> bool:
+        """Whether a delivery tells less than is known: the message was deleted, or edited, since it was written."""
+        known = self.known(message.channel_id, message.id)
+        return message.id in self._gone or (message.id in self._edited and known is not None)
+
+
+def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
+    ids[message_id] = None
+    if len(ids) > KEPT_GONE:
+        ids.popitem(last=False)
 
 
 def edited(message: Message, edit: Edited) -> Message:

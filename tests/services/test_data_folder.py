@@ -82,7 +82,9 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
     assert names == {
         "lock_file": ".lock",
         "seen": "state/seen.json",
-        "usage": "state/usage.jsonl",
+        "usage": "state/usage.json",
+        "posts": "state/posts.jsonl",
+        "feedback_key": "state/feedback.key",
         "opt_outs": "state/opt-outs.json",
         "feedback": "feedback.jsonl",
         "evidence": "evidence",

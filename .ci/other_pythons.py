@@ -1,0 +1,57 @@
+"""Runs the tests of the clock and the generic operators on other Pythons, as far as they are on this machine."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ("tests/clock", "tests/operators")
+
+
+def interpreter(version: str) -> Path | None:
+    """A Python of this version: on the PATH, or where pyenv keeps them. None: there is none."""
+    candidates = [
+        shutil.which(f"python{version}"),
+        *sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python")),
+    ]
+    for candidate in candidates:
+        if candidate is None:
+            continue
+        told = subprocess.run(  # noqa: S603 (a path that was just looked up)
+            [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if told.stdout.strip() == version:
+            return Path(candidate)
+    return None
+
+
+def run(version: str) -> bool:
+    """Whether the tests pass on this Python; true where there is none, having said so."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return True  # the main run
+    python = interpreter(version)
+    if python is None:
+        print(f"Python {version}: not on this machine, skipped")
+        return True
+    environment = ROOT / f".venv-{version}"
+    stamp = environment / "installed"
+    locked = ROOT / "requirements" / "development.txt"
+    if not stamp.exists() or stamp.stat().st_mtime < locked.stat().st_mtime:
+        subprocess.run([python, "-m", "venv", environment], check=True)  # noqa: S603
+        pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", locked], check=True)  # noqa: S603
+        stamp.touch()
+    print(f"Python {version}:", flush=True)
+    tests = [environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
+    return subprocess.run(tests, cwd=ROOT, check=False).returncode == 0  # noqa: S603
+
+
+if __name__ == "__main__":
+    results = [run(version) for version in sys.argv[1:]]
+    sys.exit(0 if all(results) else 1)

@@ -1,0 +1,69 @@
+# Two commands set everything up: `make demo` shows Millrace at work, `make check` runs every check.
+# Both need only Python 3.11 or newer, make and git.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OTHERS := 3.11 3.12 3.13
+
+.PHONY: demo check lint types imports dependencies generated tests other-pythons benchmarks lock clean help
+
+help:
+	@echo "make demo           replay a day of an invented community, no key needed"
+	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
+	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
+	@echo "make benchmarks     the figures of benchmarks/README.md"
+	@echo "make lock           resolve the dependencies anew"
+
+demo: $(VENV)/runtime
+	@$(BIN)/python app.py --config examples/demo.yaml --replay examples/demo.jsonl
+
+check: lint types imports dependencies generated tests other-pythons
+	@echo "All checks passed."
+
+lint: $(VENV)/development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/development
+	$(BIN)/basedpyright
+
+imports: $(VENV)/development
+	$(BIN)/lint-imports
+
+dependencies: $(VENV)/development
+	$(BIN)/deptry .
+
+generated: $(VENV)/development
+	$(BIN)/python -m settings.reference --check
+	$(BIN)/python examples/make_demo.py --check
+
+tests: $(VENV)/development
+	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/coverage report --include='operators/*' --fail-under=100
+	$(BIN)/coverage report --omit='operators/*' --fail-under=90
+
+# The virtual loop leans on asyncio's inner workings: its tests run on every Python that is here.
+other-pythons: $(VENV)/development
+	@$(BIN)/python .ci/other_pythons.py $(OTHERS)
+
+benchmarks: $(VENV)/development
+	$(BIN)/python -m benchmarks
+
+$(VENV)/runtime: requirements/runtime.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(VENV)/development: requirements/development.txt $(VENV)/runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+lock: $(VENV)/development
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml -o requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml --group dev -o requirements/development.txt
+
+clean:
+	rm -rf $(VENV) .venv-* .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache
