@@ -33,7 +33,7 @@ from services.rehearsal import Rehearsal
 from settings import Settings, usable_token
 from streams.gateway import Gateway, observable
 from streams.graph import graph
-from streams.recorder import Recorder
+from streams.recorder import Download, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         )
         dispatches = observable(gateway)
         if options.record is not None:
-            dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld))
+            dispatches = await stack.enter_async_context(
+                recorded(dispatches, options.record, parts.withheld, images.content)
+            )
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
         await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
@@ -125,10 +127,10 @@ async def connected_later(*, feedback: bool) -> AsyncGenerator[Client]:
 
 @asynccontextmanager
 async def recorded(
-    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool]
+    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool], download: Download
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """The same dispatches, written to a recording as they come by."""
-    recorder = Recorder(path, opted_out=opted_out)
+    recorder = Recorder(path, opted_out=opted_out, download=download)
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:
