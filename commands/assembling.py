@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from model.messages import Message
-from model.outcomes import End, Outcome
+from model.outcomes import End
 from operators.in_hand import InHand
-from operators.inquiry import Lesson
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services import files, state
+from services import files, state, week_files
 from services.assistant import Assistant, Usage
 from services.budget import Budget, Limits
+from services.captures import Captures
 from services.context import Context, ContextRules
 from services.data_folder import DataFolder
 from services.discord import Fetcher, Poster
@@ -29,9 +29,13 @@ from services.seen import Seen
 from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
 from settings import Settings
+from sinks.archive import RawArchive
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.wiring import AnswerRules, Rules, Services, Sinks
+
+REMEMBERED_WEEKS = 2
+"""How far back a capture finds the conversation that it goes on with, in files of the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,11 @@ def assemble(
         ended=Seen(state.copied(marks)).has_end,
     )
 
+    def left_alone(author_id: int, text: str) -> bool:
+        return discord.opt_out_marker in text or author_id in opted_out
+
     def withheld(message: Message) -> bool:
-        return discord.opt_out_marker in message.text or message.author.id in opted_out
+        return left_alone(message.author.id, message.text)
 
     context = Context(
         history,
@@ -145,7 +152,9 @@ def assemble(
     feedback = Feedback(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
-    sinks = Sinks(reply=replies.post, archive=archive, feedback=feedback.keep, ends=ends)
+    raw = settings.kb.team_raw_dir
+    archive = RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone))
+    sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
         screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
     )
@@ -165,10 +174,6 @@ def answer_rules(settings: Settings) -> AnswerRules:
         enable_verification=answering.enable_verification,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
     )
-
-
-async def archive(lesson: Lesson) -> Outcome:
-    raise NotImplementedError
 
 
 async def save(parts: Parts) -> None:

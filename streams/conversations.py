@@ -48,8 +48,8 @@ def settled(ends: Observable[End], in_hand: InHand, seen: Seen) -> Observable[En
     """The same ends, once nothing holds their messages any more."""
 
     def settle(end: End) -> None:
-        if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE:
-            return  # the message itself may still be in hand
+        if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None:
+            return  # a second delivery: the message itself may still be in hand
         in_hand.settle(end)
         seen.settled(end)
 

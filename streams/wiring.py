@@ -9,12 +9,13 @@ from typing import Any
 from model.events import Reaction
 from model.outcomes import End, Outcome
 from operators.in_hand import InHand
-from operators.inquiry import Inquiry, Lesson
+from operators.inquiry import Inquiry
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services.assistant import Assistant, Usage
 from services.budget import Budget
+from services.captures import Capture
 from services.context import Context
 from services.history import History
 from services.library import Library
@@ -51,7 +52,7 @@ class Sinks:
     """Where the streams end."""
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
-    archive: Callable[[Lesson], Coroutine[Any, Any, Outcome]]
+    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
     ends: Callable[[End], None]
     """Told of every end, at once; must not fail."""
