@@ -29,7 +29,7 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
 
     parts = assemble(
         settings,
-        assistant=ExtractiveAssistant(library.index),
+        assistant=ExtractiveAssistant(library),
         library=library,
         poster=Rehearsal(),
         ends=unheard,
