@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model.messages import PlaceKind
+from model.messages import PlaceKind, Reference
 from services.assistant import GatingResult, VerificationResult
 from services.llm.errors import Unavailable
 from tests.world import (
@@ -59,7 +59,7 @@ async def test_a_team_members_reply_is_captured(tmp_path: Path) -> None:
     world.says(TESS, "Because.", to=question)
     await world.wait(61)
     assert world.story == ["replied", "captured"]
-    assert [lesson.target for lesson in world.lessons] == [question]
+    assert [lesson.part.messages[0].reply_to for lesson in world.lessons] == [Reference(question.id, HELP)]
 
 
 @pytest.mark.parametrize("verdict", [CHATTER, UNCLEAR])
