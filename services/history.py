@@ -24,7 +24,8 @@ class History:
     """Messages and places as far as they are known now.
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
-    channel once. Without one (replay) the stream is all there is.
+    channel once. Without one (replay) the stream is all there is, but for what the bot itself said back then: now it
+    speaks anew, and nobody is to see it say everything twice.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
@@ -36,12 +37,13 @@ class History:
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
+        self._bot_id: int | None = None
 
     def observe(self, event: Event) -> None:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                if not self._is_outdated(message):
+                if not self._is_outdated(message) and not self._speaks_anew(message):
                     self.note(message)
                 if (
                     quoted is not None
@@ -62,6 +64,7 @@ class History:
                 self.names.pop(place_id, None)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
+                self._bot_id = bot_id
                 self.names[bot_id] = bot_name
                 self._begin(at)
             case _:
@@ -218,6 +221,9 @@ class History:
         elif self._fetcher is not None:
             self._timelines.move_to_end(place_id)
         return timeline
+
+    def _speaks_anew(self, message: Message) -> bool:
+        return self._fetcher is None and message.author.id == self._bot_id
 
     def _begin(self, at: float) -> None:
         """A new session: what was said between the last one and this one may be missing."""
