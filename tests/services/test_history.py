@@ -269,7 +269,11 @@ def test_a_timeline_is_a_sorted_set_of_messages(steps: list[tuple[str, int]]) ->
     assert len(timeline) == len(model)
     assert all(timeline.get(number) == message(number) for number in model)
     back = [each and each.id for each in timeline.before(ENDLESS)]
-    assert [each for each in back if each is not None] == sorted(model, reverse=True)
+    known = [each for each in back if each is not None]
+    # What comes in below the stretch that is known to be complete is not walked to.
+    assert known == sorted(model, reverse=True)[: len(known)]
+    assert back[len(known) :] in ([], [None])
+    assert timeline._ids == sorted(model)
 
 
 def test_what_comes_after_a_pause_is_not_known_to_be_complete() -> None:

@@ -7,15 +7,13 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from model.batches import Part
-from model.messages import Attachment, AuthorType, Place, PlaceKind
+from model.messages import AuthorType, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from sinks.in_order import InOrder
 from sinks.json_lines import JsonLines
 from sinks.tally import Tally
-from sinks.terminal import Terminal, short
 from tests.services.places import EPOCH, message
 from tests.services.quickly import QUICKLY
 
@@ -101,41 +99,3 @@ def test_a_run_has_failed_when_something_failed_or_was_cut_off() -> None:
     failed.add(outcome(1, Result.FAILED, "TimedOut at gate"))
     cut_off.add(outcome(1, Result.CANCELLED, Reason.SHUTDOWN))
     assert (failed.failed, cut_off.failed, failed.adds_up) == (True, True, False)
-
-
-def test_the_terminal_says_what_became_of_what() -> None:
-    out, tally = io.StringIO(), Tally()
-    terminal = Terminal(Console(file=out, width=120, color_system=None), lambda _: "help")
-    shown = [
-        replace(outcome(1, Result.REPLIED), sources=("kb:a.md",)),
-        outcome(2, Result.REPLIED),
-        outcome(3, Result.SKIPPED, Reason.BUDGET),
-        outcome(4, Result.CAPTURED),
-    ]
-    for each in shown:
-        terminal.write(each)
-        tally.add(each)
-    tally.add(Ignored(Reason.BOT, 1, (5,)))
-    terminal.finish(tally)
-    text = out.getvalue()
-    for expected in ("22:14:21 #help", "└ from kb:a.md", "└ from the image", "└ budget", "1 budget", "1 bot"):
-        assert expected in text
-
-
-def test_markup_in_messages_is_printed_as_written() -> None:
-    out = io.StringIO()
-    said = replace(message(1), text="[bold]loud[/bold] [/nonsense]")
-    shown = outcome()
-    Terminal(Console(file=out, width=120, color_system=None), lambda _: "[red]").write(
-        replace(shown, part=replace(shown.part, messages=(said,)))
-    )
-    assert "[bold]loud[/bold] [/nonsense]" in out.getvalue()
-
-
-def test_long_and_silent_parts_are_summed_up_in_one_line() -> None:
-    part = outcome().part
-    long = replace(part, messages=(replace(part.messages[0], text="word\n" * 50),))
-    assert short(long).endswith("…")
-    assert "\n" not in short(long)
-    file = Attachment(1, "a.txt", 1, "")
-    assert short(replace(part, messages=(replace(part.messages[0], text="", attachments=(file,)),))) == "anna: (a file)"
