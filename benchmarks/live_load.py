@@ -106,8 +106,10 @@ def report(server: DiscordServer, questions: list[Message], latency: float, at_o
     print(f"replies lost {len(lost)}, doubled {doubled}, crossed {len(crossed)}")
     print(f"REST requests {len(server.requests)}, of them unknown {len(server.unknown)}")
     peak = resource.getrusage(resource.RUSAGE_SELF)
-    processor = peak.ru_utime + peak.ru_stime
-    print(f"processor {processor:.1f} s, memory at most {peak.ru_maxrss / 1024:.0f} MB, servers included")
+    print(
+        f"processor {peak.ru_utime + peak.ru_stime:.1f} s, memory at most {peak.ru_maxrss / 1024:.0f} MB, "
+        "servers included"
+    )
     return 1 if lost or doubled or crossed else 0
 
 

@@ -14,12 +14,16 @@ from typing import Any
 from reactivex import Observable
 from reactivex import operators as ops
 
+from clock import now
 from commands.assembling import assemble, library_of, save
+from commands.measuring import measuring
 from commands.running import Running
 from commands.saving import saved_soon
 from commands.thinking import assistant_for, endpoint_settings
 from model.messages import Message
+from model.outcomes import End
 from operators.decode import decode
+from services.connection import Health
 from services.data_folder import lock
 from services.discord import Poster
 from services.discord_client import Client
@@ -31,6 +35,7 @@ from services.llm.reachable import unreachable_because
 from services.payloads import Decoder
 from services.rehearsal import Rehearsal
 from settings import Settings, usable_token
+from sinks.journal import journal
 from streams.gateway import Gateway, observable
 from streams.graph import graph
 from streams.recorder import Download, Recorder
@@ -70,29 +75,44 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     decoder = Decoder()
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
+        health = Health(now())
+        meters = await stack.enter_async_context(measuring(settings.metrics, lambda: health.problem(now())))
         assistant = await stack.enter_async_context(
-            assistant_for(answering, library, record=options.llm_record, replay=options.llm_replay)
+            assistant_for(
+                answering, library, record=options.llm_record, replay=options.llm_replay, observe=meters.observe
+            )
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
         fetcher = RestFetcher(client.http, place=decoder.place)
-        poster: Poster = Rehearsal() if options.dry_run or settings.app.dry_run else DiscordPoster(client.http)
+        rehearsed = options.dry_run or settings.app.dry_run
+        poster: Poster = Rehearsal() if rehearsed else DiscordPoster(client.http)
         images = CDNImages(
             timeout_seconds=answering.image_download_timeout_seconds, max_retries=answering.image_download_max_retries
         )
+
+        def ended(end: End) -> None:
+            meters.end(end)
+            journal(end)
+
         parts = assemble(
             settings,
             assistant=assistant,
             library=library,
             poster=poster,
-            ends=lambda _: None,
+            ends=ended,
             fetcher=fetcher,
             images=images if answering.llm_enable_image else None,
+            gauge=meters.gauge,
+            tokens=meters.tokens,
+            durable=not rehearsed,
         )
         services = parts.services
-        services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
+        if not rehearsed:  # what was only rehearsed has not been answered
+            services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
         gateway = Gateway(
             client,
             token,
+            health=health,
             fetcher=fetcher,
             marks=services.seen.below,
             met=services.seen.met,
