@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from model.batches import Key, Part
 from model.events import Deleted
 from model.messages import AuthorType, Message
-from model.outcomes import End, Ignored, Outcome, Reason, Removed
+from model.outcomes import End, Ignored, Outcome, Reason
 from operators.cancel_token import CancelToken
 
 
@@ -96,16 +96,15 @@ class InHand:
 
     def settle(self, end: End) -> None:
         """The messages have their end."""
-        match end:
-            case Outcome(part=part):
-                self._release(part.message_ids)
-                self._drop_token(part.number)
-            case Ignored(message_ids=message_ids, part_number=number):
-                self._release(message_ids)
-                if number is not None:
-                    self._drop_token(number)
-            case Removed(message_id=message_id):
-                self._release((message_id,))
+        if isinstance(end, Outcome):
+            self._release(end.part.message_ids)
+            self._drop_token(end.part.number)
+        elif isinstance(end, Ignored):
+            self._release(end.message_ids)
+            if end.part_number is not None:
+                self._drop_token(end.part_number)
+        else:
+            self._release((end.message_id,))
 
     def stop(self) -> None:
         """Call off every part, those still to come included: the grace period is over."""

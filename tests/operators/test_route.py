@@ -556,3 +556,23 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
     parts.on_next(talk.begun(talk.says(asked)))
     parts.on_completed()
     assert [told(end) for end in await results] == ["nothing", "answer"]
+
+
+async def test_what_was_answered_before_the_note_was_lost_is_not_answered_again() -> None:
+    """Pitfall 25: catch-up brings a question whose reply is on record."""
+    talk = Talk()
+    asked = talk.says(ANN)
+    post = Post(0.0, 5, asked.id, CHANNEL.id, ANN.id, asked.id, opened_thread=True, question="?", sources=())
+    result = await router_of(talk, posts=Posts([post])).route(talk.begun(asked))
+    assert isinstance(result, Ignored)
+    assert result.reason is Reason.DUPLICATE
+
+
+async def test_the_memory_of_captures_to_go_on_with_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("operators.route.REMEMBERED", 1)
+    talk = Talk()
+    router = router_of(talk, rules=RouteRules(capture_continuations=True))
+    for helper in (STAFF, STAFF_TOO):
+        assert told(await router.route(talk.begun(talk.says(helper, to=talk.says(ANN))))) == "capture"
+    assert told(await router.route(talk.begun(talk.says(STAFF)))) == "nothing", "forgotten"
+    assert told(await router.route(talk.begun(talk.says(STAFF_TOO)))) == "capture"

@@ -1,0 +1,22 @@
+"""What is in hand, and what calls it off; the graph's own tests show the rest."""
+
+from __future__ import annotations
+
+from model.outcomes import Outcome, Reason, Result
+from operators.in_hand import CalledOff, InHand
+from tests.talk import ANN, Talk
+
+
+def test_a_part_that_begins_after_the_grace_period_is_called_off_at_birth() -> None:
+    """Pitfall 8: it is left for catch-up, not half begun."""
+    talk, in_hand = Talk(), InHand()
+    in_hand.stop()
+    token = in_hand.begin(talk.part(talk.says(ANN)))
+    assert isinstance(token.error, CalledOff)
+    assert token.error.reason is Reason.SHUTDOWN
+
+
+def test_a_part_that_was_never_begun_may_end() -> None:
+    talk, in_hand = Talk(), InHand()
+    in_hand.settle(Outcome(talk.part(talk.says(ANN)), 0.0, Result.SKIPPED, Reason.BUDGET))
+    assert len(in_hand) == 0
