@@ -94,24 +94,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     Raises `Deadlock` out of `run_until_complete` when all that is left waits for nothing.
     """
 
-    # asyncio's own heap of timers, which it replaces now and then: private, and alike in 3.11, 3.12 and 3.13.
+    # Private to asyncio, and alike in 3.11, 3.12 and 3.13: its heap of timers, which it replaces now and then, and
+    # how much earlier than its time a timer may fire.
     _scheduled: list[TimerHandle]
+    _clock_resolution: float
+    _check_closed: Callable[[], None]
 
     def __init__(self, start: float = 0.0, *, speed: float | None = None) -> None:
-        self._now = start
         self._speed = speed
         self._order = itertools.count()
         self._held: deque[tuple[asyncio.Future[Any], asyncio.Future[Any]]] = deque()
         super().__init__(_Selector(self._idle))
-        self._set(start)
+        self._set_time(start)
 
     def time(self) -> float:
         return self._now
-
-    def _set(self, now: float) -> None:
-        self._now = now
-        # asyncio runs timers due before time() + resolution: with today's UTC its own, a nanosecond, adds nothing.
-        self._clock_resolution = math.ulp(now)
 
     def call_at(
         self,
@@ -120,6 +117,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> TimerHandle:
+        self._check_closed()
         timer = _Timer(next(self._order), when, callback, args, self, context)
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue]
@@ -133,7 +131,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         due: asyncio.Future[T] = self.create_future()
         self._held.append((work, due))
         due.add_done_callback(lambda _: work.cancel() if due.cancelled() else None)
-        work.add_done_callback(lambda _: None)  # a completion wakes the selector
+        # Being told wakes the selector; looking at the error keeps asyncio from reporting it when `due` was cancelled.
+        work.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         return due
 
     def run_in_executor(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -171,15 +170,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         when = timers[0].when()
         if self._speed is not None and when > self._now:
             return self._pass_time(when)
-        self._set(max(self._now, when))
+        self._set_time(max(self._now, when))
         return 0.0
 
     def _pass_time(self, when: float) -> float:
         assert self._speed is not None  # noqa: S101
         step = min(when - self._now, POLL_SECONDS * self._speed)
         # The wait itself happens in select(); signals and sockets cut it short and lose at most one step.
-        self._set(when if when - self._now <= step else self._now + step)
+        self._set_time(when if when - self._now <= step else self._now + step)
         return step / self._speed
+
+    def _set_time(self, seconds: float) -> None:
+        self._now = seconds
+        # asyncio fires what is due before now + resolution. Its own nanosecond is lost when it is added to a time of
+        # today: a timer due now would never be due. One ulp is never lost, and never fires anything early.
+        self._clock_resolution = math.ulp(seconds)
 
 
 def _copy(work: asyncio.Future[T], due: asyncio.Future[T]) -> None:

@@ -17,9 +17,9 @@ def bypass(
 ) -> Callable[[Observable[T | P]], Observable[R | P]]:
     """Items of one type go by untouched, at once; all others go through `operator`.
 
-        --1-p-2----------------|
-        [ bypass(P, slow(3))   ]
-        ----p-1-2--------------|
+        --1-p-2----|
+        [ bypass(P, slow(3)) ]
+        ----p1---2-|
 
     Completes when `operator` has.
     """

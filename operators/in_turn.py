@@ -27,9 +27,9 @@ def in_turn(
 ) -> Callable[[Observable[T]], Observable[R]]:
     """Run items through `pipeline`: one key's items one after another, different keys side by side.
 
-        --a1-a2-b1------------------|
-        [ in_turn(letter, slow(6))  ]
-        --------a1-----b1-a2--------|      a2 begins when a1 is through; b1 did not wait
+        --aab----------------|
+        [ in_turn(letter, slow(6)) ]
+        --------a-b---a------|       the second `a` begins when the first is through; `b` did not wait
 
     `pipeline` gives exactly one result for each item, in any order; `key_of_result` tells whose. At most
     `max_active` items are inside it, and `max_waiting` before it: beyond that the oldest waiting one leaves as
@@ -44,6 +44,7 @@ def in_turn(
             queues: dict[K, deque[int]] = {}
             free: list[int] = []  # a heap: first in line of each key that is not active
             arrivals = 0
+            admitting = False
             source_done = False
 
             def on_next(item: T) -> None:
@@ -60,16 +61,27 @@ def in_turn(
                 if len(queue) == 1 and name not in active:
                     heapq.heappush(free, arrivals)
                 admit()
-                if len(waiting) > max_waiting:
-                    drop_oldest()
 
             def admit() -> None:
+                nonlocal admitting
+                if admitting:  # a result came at once: the loop below goes on, as deep a recursion would not
+                    return
+                admitting = True
+                raised: Exception | None = None
                 while free and len(active) < max_active:
                     number = heapq.heappop(free)
                     name, item = waiting.pop(number)
                     leave_queue(name)
                     active.add(name)
-                    inside.on_next(item)
+                    try:
+                        inside.on_next(item)
+                    except Exception as error:  # noqa: BLE001 (a raising subscriber's; heard when the others are in)
+                        raised = raised or error
+                admitting = False
+                while len(waiting) > max_waiting:
+                    drop_oldest()
+                if raised is not None:
+                    raise raised
 
             def leave_queue(name: K) -> None:
                 queue = queues[name]
@@ -82,8 +94,7 @@ def in_turn(
                 name, item = waiting.pop(number)
                 leave_queue(name)
                 if name not in active:
-                    free.remove(number)
-                    heapq.heapify(free)
+                    heapq.heappop(free)  # nothing that is free came earlier
                     if name in queues:
                         heapq.heappush(free, queues[name][0])
                 observer.on_next(on_overflow(item))
@@ -108,11 +119,15 @@ def in_turn(
                 if source_done and not active and not waiting:
                     inside.on_completed()
 
+            def drop_all() -> None:
+                waiting.clear()
+                queues.clear()
+                free.clear()
+
             return CompositeDisposable(
                 pipeline(inside).subscribe(on_result, observer.on_error, observer.on_completed, scheduler=scheduler),
                 source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
-                Disposable(waiting.clear),
-                Disposable(free.clear),
+                Disposable(drop_all),
             )
 
         return Observable(subscribe)

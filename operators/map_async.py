@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
@@ -37,76 +37,84 @@ def map_async(
 ) -> Callable[[Observable[T]], Observable[R]]:
     """Await `fn` for each item, at most `max_concurrent` at a time.
 
-        --1--2--3------------|
-        [ map_async(fn)      ]      fn(2) raises
-        -----1--x--3---------|      x = on_failure(2, error)
+        --1--2--3------|
+        [ map_async(fn) ]        fn takes a second, fn(2) raises
+        ---1--x--3-----|         x = on_failure(2, error)
 
-        --3-1----------------|
-        [ ordered=True       ]      fn(n) takes n seconds
-        -----(3 1)-----------|      in order of arrival; the others leave as they finish
+        -31----|
+        [ ordered=True ]         fn(n) takes n seconds
+        ----(3 1)--|             in order of arrival; the others leave as they finish
 
     Failure is data: whatever `fn` raises, and `Overflow` for the oldest of more than `max_waiting` waiting items
     (None: all may wait), comes out as `on_failure(item, error)`. So does the error of an item's cancel `token`:
-    an item called off while waiting is not begun, one at work is cancelled. Completion waits for the work in hand;
-    dispose cancels it. Each call runs in the context of the item that caused it. `gauge` is told how many are at
-    work whenever that has changed.
+    an item called off while waiting is not begun, one at work is cancelled. What overflows leaves at once, also where
+    the others leave in order. Completion waits for the work in hand; dispose cancels it. Each call runs, and its
+    result leaves, in the context of the item that caused it. `gauge` is told how many are at work whenever that has
+    changed.
     """
 
     def operator(source: Observable[T]) -> Observable[R]:
         def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             loop = asyncio.get_running_loop()
             waiting: deque[tuple[T, Context]] = deque()
-            running: dict[asyncio.Task[R], T] = {}  # in order of arrival
+            running: dict[asyncio.Task[R], tuple[T, Context]] = {}  # in order of arrival
             source_done = False
 
             def on_next(item: T) -> None:
                 waiting.append((item, copy_context()))
                 start_waiting()
                 if max_waiting is not None and len(waiting) > max_waiting:
-                    oldest, _ = waiting.popleft()
-                    observer.on_next(on_failure(oldest, Overflow(f"more than {max_waiting} were waiting")))
+                    oldest, context = waiting.popleft()
+                    error = Overflow(f"more than {max_waiting} were waiting")
+                    observer.on_next(context.run(on_failure, oldest, error))
 
             def start_waiting() -> None:
                 while waiting and len(running) < max_concurrent:
                     item, context = waiting.popleft()
                     fate = None if token is None else token(item)
-                    if fate is not None and fate.error is not None:
-                        observer.on_next(on_failure(item, fate.error))
-                        continue
-                    task = loop.create_task(fn(item), context=context)
-                    running[task] = item
+                    task = loop.create_task(context.run(begin, item, fate), context=context)
+                    running[task] = item, context
                     if fate is not None:
                         fate.attach(task.cancel)
                     task.add_done_callback(finish, context=context)
                     report()
 
+            def begin(item: T, fate: CancelToken | None) -> Coroutine[Any, Any, R]:
+                if fate is not None and fate.error is not None:
+                    return fail(fate.error)
+                try:
+                    return fn(item)
+                except Exception as error:  # noqa: BLE001 (not all that gives a coroutine is `async def`)
+                    return fail(error)
+
             def finish(task: asyncio.Task[R]) -> None:
                 if task not in running:  # disposed meanwhile, or already emitted in turn
                     return
+                if ordered and task is not first():
+                    return
                 try:
-                    if not ordered:
-                        emit(task)
-                    while ordered and running and (first := next(iter(running))).done():
-                        emit(first)
-                finally:  # a raising subscriber must not cost us the slot
+                    emit(task)
+                finally:  # a raising subscriber must not cost us the slot, nor the next in line its turn
                     start_waiting()
                     report()
+                    if ordered and running and first().done():
+                        loop.call_soon(finish, first(), context=running[first()][1])
                     complete_when_idle()
 
+            def first() -> asyncio.Task[R]:
+                return next(iter(running))
+
             def emit(task: asyncio.Task[R]) -> None:
-                item = running.pop(task)
+                item, _ = running.pop(task)
                 fate = None if token is None else token(item)
                 if fate is not None:
                     fate.detach()
-                if task.cancelled():
-                    called_off = None if fate is None else fate.error
-                    observer.on_next(on_failure(item, called_off or CancelledWithin("cancelled from within")))
-                    return
-                error = task.exception()
+                error = CancelledWithin("cancelled from within") if task.cancelled() else task.exception()
                 if error is None:
                     observer.on_next(task.result())
                 elif isinstance(error, Exception):
-                    observer.on_next(on_failure(item, error))
+                    called_off = None if fate is None else fate.error
+                    observer.on_next(on_failure(item, called_off or error))
                 else:  # KeyboardInterrupt, SystemExit: not an item's failure
                     raise error
 
@@ -129,6 +137,8 @@ def map_async(
                 running.clear()
                 for task in tasks:
                     task.cancel()
+                if tasks:
+                    report()
 
             return CompositeDisposable(
                 source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
@@ -138,3 +148,8 @@ def map_async(
         return Observable(subscribe)
 
     return operator
+
+
+async def fail(error: Exception) -> NoReturn:
+    """Work that is over before it has begun."""
+    raise error

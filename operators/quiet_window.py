@@ -44,17 +44,17 @@ def quiet_window(
 ) -> Callable[[Observable[T | Amend[K, T]]], Observable[list[T]]]:
     """Emit a key's items as one list once the key has been quiet for `seconds`.
 
-        --a1-a2-b1---------|
+        --a-a-b-------|
         [ quiet_window(4) ]
-        ---------A---B-----|      A = [a1, a2], B = [b1]
+        --------A-B---|          A = [a, a], B = [b]
 
-        --a1-a2-a3-a4------|
+        --a-a-a-a-----|
         [ quiet_window(4, max_seconds=6) ]
-        --------A-----B----|      A = [a1, a2, a3]: a window is open for `max_seconds` at the most
+        --------A---A-|          a window is open for `max_seconds` at the most; the last `a` starts a new one
 
-        --a1-b1-(a1→a9)-(b1→)--|
-        [ quiet_window(9)      ]
-        -----------A-----------|  A = [a9]: an `Amend` changes or drops what waits; an empty window vanishes
+        -a-b-(x y)----|
+        [ quiet_window(5) ]
+        ------C---|              x = Amend(a → c), C = [c]; y = Amend(b → nothing): an empty window vanishes
 
     A window is half open: an item that lands exactly on the deadline starts a new one. Completion flushes open
     windows, earliest deadline first; dispose drops them. `at` tells when an item happened (default: now), on the
@@ -74,12 +74,8 @@ def quiet_window(
             timer: asyncio.TimerHandle | None = None
             timer_due = 0.0
 
-            def arm() -> None:
+            def arm(deadline: float) -> None:
                 nonlocal timer, timer_due
-                upcoming = windows.first()
-                if upcoming is None:
-                    return
-                deadline = upcoming[1].deadline
                 if timer is not None:
                     if timer_due <= deadline:
                         return
@@ -95,7 +91,9 @@ def quiet_window(
                     while (upcoming := windows.first()) is not None and upcoming[1].deadline <= moment:
                         close(*upcoming)
                 finally:  # a raising subscriber must not keep the other windows from closing
-                    arm()
+                    upcoming = windows.first()
+                    if upcoming is not None:
+                        arm(upcoming[1].deadline)
 
             def close(name: K, window: _Window[T]) -> None:
                 windows.pop(name)
@@ -113,17 +111,16 @@ def quiet_window(
                     observer.on_error(error)
                     return
                 window = windows.get(name)
-                if window is not None and window.deadline <= moment:
-                    close(name, window)
-                    window = None
-                if window is None:
-                    window = _Window(0.0, moment, [item])
-                    windows.put(name, window, moment + min(seconds, max_seconds))
-                    report()
-                else:
+                if window is not None and moment < window.deadline:
                     window.items.append(item)
                     windows.put(name, window, max(window.deadline, min(moment + seconds, window.opened + max_seconds)))
-                arm()
+                    return
+                fresh = _Window(0.0, moment, [item])
+                windows.put(name, fresh, moment + min(seconds, max_seconds))
+                arm(fresh.deadline)
+                report()
+                if window is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
+                    observer.on_next(window.items)
 
             def amend(change: Amend[K, T]) -> None:
                 window = windows.get(change.key)
@@ -144,10 +141,16 @@ def quiet_window(
                     gauge(len(windows))
 
             def on_completed() -> None:
+                nonlocal timer
                 stop_timer()
-                while (upcoming := windows.first()) is not None:
-                    close(*upcoming)
-                observer.on_completed()
+                try:
+                    while (upcoming := windows.first()) is not None:
+                        close(*upcoming)
+                finally:
+                    if windows:  # a raising subscriber must not keep the others from closing
+                        timer = loop.call_later(0, on_completed)
+                    else:
+                        observer.on_completed()
 
             def stop_timer() -> None:
                 nonlocal timer
@@ -155,10 +158,15 @@ def quiet_window(
                     timer.cancel()
                     timer = None
 
+            def drop() -> None:
+                stop_timer()
+                if windows:
+                    windows.clear()
+                    report()
+
             return CompositeDisposable(
                 source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
-                Disposable(stop_timer),
-                Disposable(windows.clear),
+                Disposable(drop),
             )
 
         return Observable(subscribe)

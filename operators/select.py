@@ -7,12 +7,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from services.ranking import narrow
-
 from model.outcomes import Outcome, Reason
 from operators.inquiry import Inquiry, skipped
 from services.assistant import Assistant
 from services.library import Library
+from services.ranking import narrow
 
 log = logging.getLogger(__name__)
 

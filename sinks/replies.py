@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from services.discord_text import split, thread_name
-
 from clock import now
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome
@@ -14,6 +12,7 @@ from operators.inquiry import Inquiry, replied
 from services.budget import Budget
 from services.citing import links_block
 from services.discord import Poster, PostFailed
+from services.discord_text import split, thread_name
 from services.history import History
 from services.people import People
 from services.posts import Post, Posts

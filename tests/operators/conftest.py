@@ -1,0 +1,3 @@
+from tests.leaks import crashes
+
+__all__ = ["crashes"]

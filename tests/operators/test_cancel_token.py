@@ -1,0 +1,88 @@
+import asyncio
+
+import pytest
+
+from operators import CancelToken
+
+WHY, LATER = ValueError("deleted"), ValueError("too late")
+
+
+def test_a_new_token_knows_no_error() -> None:
+    assert CancelToken().error is None
+
+
+def test_the_first_error_stays() -> None:
+    token = CancelToken()
+    token.cancel(WHY)
+    token.cancel(LATER)
+    assert token.error is WHY
+
+
+def test_the_step_at_work_is_stopped_once() -> None:
+    token, stops = CancelToken(), list[str]()
+    token.attach(lambda: stops.append("stopped"))
+    token.cancel(WHY)
+    token.cancel(LATER)
+    assert stops == ["stopped"]
+
+
+def test_only_the_step_now_at_work_is_stopped() -> None:
+    token, stops = CancelToken(), list[str]()
+    token.attach(lambda: stops.append("first"))
+    token.attach(lambda: stops.append("second"))
+    token.cancel(WHY)
+    assert stops == ["second"]
+
+
+def test_a_step_that_has_detached_is_left_alone() -> None:
+    token = CancelToken()
+    token.attach(pytest.fail)
+    token.detach()
+    token.cancel(WHY)
+    assert token.error is WHY
+
+
+def test_who_is_stopped_sees_why() -> None:
+    token, seen = CancelToken(), list[Exception | None]()
+    token.attach(lambda: seen.append(token.error))
+    token.cancel(WHY)
+    assert seen == [WHY]
+
+
+async def test_it_expires_in_its_time() -> None:
+    token, stopped = CancelToken(), asyncio.Event()
+    token.attach(stopped.set)
+    token.expire_in(5, LATER)
+    await asyncio.sleep(4.9)
+    assert token.error is None
+    await stopped.wait()
+    assert asyncio.get_running_loop().time() == 5
+    assert token.error is LATER
+
+
+async def test_the_first_expiry_counts() -> None:
+    token = CancelToken()
+    token.expire_in(5, LATER)
+    token.expire_in(1, WHY)
+    await asyncio.sleep(2)
+    assert token.error is None
+    await asyncio.sleep(4)
+    assert token.error is LATER
+
+
+async def test_what_is_closed_does_not_expire() -> None:
+    token = CancelToken()
+    token.expire_in(5, LATER)
+    token.close()
+    token.close()
+    await asyncio.sleep(6)
+    assert token.error is None
+
+
+async def test_what_is_called_off_does_not_expire_any_more() -> None:
+    token = CancelToken()
+    token.expire_in(5, LATER)
+    token.cancel(WHY)
+    token.expire_in(1, LATER)
+    await asyncio.sleep(6)
+    assert token.error is WHY
