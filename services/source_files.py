@@ -121,13 +121,19 @@ def read_text(folder: Path, name: str, max_bytes: int) -> Text:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise NotText("it is no ordinary file")
-        with open(descriptor, "rb", buffering=0, closefd=False) as file:  # noqa: PTH123 (of a descriptor)
-            data = file.read(max_bytes + 1)
+        data = _read(descriptor, min(status.st_size, max_bytes) + 1)
     finally:
         os.close(descriptor)
     if len(data) > max_bytes:
         raise NotText(f"it is larger than {max_bytes} bytes (kb.max_source_bytes)")
     return Text(_decoded(data), status.st_size, status.st_mtime_ns)
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    data = os.read(descriptor, size)
+    while len(data) < size and (more := os.read(descriptor, size - len(data))):
+        data += more
+    return data
 
 
 def _decoded(data: bytes) -> str:
