@@ -28,9 +28,14 @@ def discover(ledger: Ledger, places: Places, key: str) -> Callable[[object], Cor
 
     The first event is `Found`; troubles come next, then what is to be done, in a fixed order. Files and pages are
     looked at apart: where one kind cannot be looked at, nothing of that kind changes, and the other goes on.
+
+    Raises:
+        OSError: the cache file is there and cannot be read.
     """
 
     async def discovered(_trigger: object) -> list[Event]:
+        if not ledger.loaded:
+            await ledger.load()
         # Nothing else touches the ledger until this has ended: one update at a time, and this is its first step.
         return await in_thread(_look, ledger, places, key, now())
 

@@ -166,7 +166,7 @@ def parse(data: bytes, file: str = "cache") -> dict[str, Record]:
         return _saved(text, file)
     content: dict[str, Any] = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
     version, sources = content.get("schema_version"), content.get("sources")
-    if version != SCHEMA_VERSION or isinstance(version, bool) or not isinstance(sources, dict):
+    if version is not SCHEMA_VERSION or not isinstance(sources, dict):
         log.warning("%s: no cache of schema_version %d; descriptions are made anew", file, SCHEMA_VERSION)
         return {}
     return _sound_ones(((key, _dumps({key: value})) for key, value in cast("dict[str, Any]", sources).items()), file)

@@ -24,7 +24,9 @@ class Unfit:
 class Ledger:
     """A fold over the records that one update after another brings. One writer: the update that is running."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        """`path`: the cache file. It is read by `load`, and written by somebody else (sinks.knowledge)."""
+        self.path = path
         self._records: dict[str, Record] = {}
         self._descriptions: dict[tuple[str, str], tuple[str, str]] = {}
         """Content and summary key → whose description that is, and the description."""
@@ -38,13 +40,13 @@ class Ledger:
     def records(self) -> Mapping[str, Record]:
         return MappingProxyType(self._records)
 
-    async def load(self, path: Path) -> None:
-        """Start from a cache file; a missing one is an empty cache.
+    async def load(self) -> None:
+        """Start from the cache file; a missing one is an empty cache.
 
         Raises:
             OSError: the file is there and cannot be read. It is then no empty cache: that would cost every description.
         """
-        found = await in_thread(_read, path)
+        found = await in_thread(_read, self.path)
         for record in found.values():
             self._records[record.source_id] = record
             self._learn(record)
@@ -53,6 +55,8 @@ class Ledger:
     def put(self, record: Record) -> None:
         source_id = record.source_id
         before = self._records.get(source_id)
+        if before == record:
+            return
         if before is not None:
             self._unlearn(before)
         self._records[source_id] = record
