@@ -89,21 +89,21 @@ def files_to_do(
     """What a listing means for the files in `records`."""
     left_out = dict(listing.left_out)
     for name, (size, mtime) in listing.files.items():
-        known = unfit.get(name)
-        if known is not None and (known.size_bytes, known.mtime_ns) == (size, mtime):
-            left_out[name] = known.reason
-            continue
         record = records.get(name)
         file = None if record is None else record.file
-        if record is None or file is None or file.size_bytes != size or file.mtime_ns != mtime:
-            yield Suspect(name, size, mtime)
+        if record is not None and file is not None and file.mtime_ns == mtime and file.size_bytes == size:
+            if record.summary_pending or record.gone_at or record.summary_key != key or not record.summary_text:
+                yield from _unless_done(record, key)
+        elif (known := unfit.get(name)) is not None and (known.size_bytes, known.mtime_ns) == (size, mtime):
+            left_out[name] = known.reason
         else:
-            yield from _unless_done(record, key)
+            yield Suspect(name, size, mtime)
     for name, reason in left_out.items():
         yield LeftOut(name, reason)
     for name, record in records.items():
-        here = name in listing.files and name not in left_out
-        if record.file is not None and not here and not listing.unsure(name):
+        if name in listing.files and name not in left_out:
+            continue
+        if record.file is not None and not listing.unsure(name):
             yield from gone(record, at)
 
 

@@ -28,8 +28,8 @@ class Ledger:
         """`path`: the cache file. It is read by `load`, and written by somebody else (sinks.knowledge)."""
         self.path = path
         self._records: dict[str, Record] = {}
-        self._descriptions: dict[tuple[str, str], tuple[str, str]] = {}
-        """Content and summary key → whose description that is, and the description."""
+        self._descriptions: dict[tuple[str, str], tuple[str, str]] | None = None
+        """Content and summary key → whose description that is, and the description. None: nobody has asked yet."""
         self.version = 0
         """Changes with every change, so that a writer can tell whether there is anything new."""
         self.loaded = False
@@ -47,9 +47,7 @@ class Ledger:
             OSError: the file is there and cannot be read. It is then no empty cache: that would cost every description.
         """
         found = await in_thread(_read, self.path)
-        for record in found.values():
-            self._records[record.source_id] = record
-            self._learn(record)
+        self._records.update(found)
         self.loaded = True
 
     def put(self, record: Record) -> None:
@@ -69,15 +67,21 @@ class Ledger:
 
     def description(self, content_hash: str, key: str) -> str | None:
         """The description that some source with this content has already, from the same prompt and model."""
+        if self._descriptions is None:
+            self._descriptions = {}
+            for record in self._records.values():
+                self._learn(record)
         found = self._descriptions.get((content_hash, key))
         return None if found is None else found[1]
 
     def _learn(self, record: Record) -> None:
-        if record.described:
+        if self._descriptions is not None and record.described:
             known = (record.content_hash, record.summary_key)
             self._descriptions.setdefault(known, (record.source_id, record.summary_text))
 
     def _unlearn(self, record: Record) -> None:
+        if self._descriptions is None:
+            return
         known = (record.content_hash, record.summary_key)
         owner = self._descriptions.get(known)
         if owner is not None and owner[0] == record.source_id:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 from services.confined import Outside
+
+HIDDEN = "it is hidden"
 
 _DEPTH = 64
 """Folders within folders; a link can make a tree as deep as it likes."""
@@ -53,17 +56,24 @@ def list_files(folder: Path, max_bytes: int) -> Listing:
 def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: Listing, above: tuple[str, ...]) -> None:
     try:
         with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+            entries = sorted(found, key=attrgetter("name"))
     except OSError as error:
         listing.unreadable[prefix.removesuffix("/")] = error.strerror or str(error)
         return
+    files = listing.files
     for entry in entries:
-        name = prefix + entry.name
-        reason = _unfit_name(entry.name)
-        if reason:
-            listing.left_out[name] = reason
+        own = entry.name
+        name = prefix + own
+        # Of what is printable, only a blank is white space.
+        if own[0] == "." or own[-1] == " " or "\\" in own or not own.isprintable():
+            listing.left_out[name] = HIDDEN if own[0] == "." else "its name cannot stand in an index; rename it"
             continue
         try:
+            if entry.is_file(follow_symlinks=False):  # nearly all there is: no detours
+                status = entry.stat(follow_symlinks=False)
+                if 0 < status.st_size <= max_bytes:
+                    files[name] = status.st_size, status.st_mtime_ns
+                    continue
             _take(home, entry, name, max_bytes, listing, above)
         except FileNotFoundError:
             continue  # gone in this very moment, or a link to nothing
@@ -145,14 +155,6 @@ def _decoded(data: bytes) -> str:
     if not text.strip():
         raise NotText("it is empty")
     return text
-
-
-def _unfit_name(name: str) -> str:
-    if name.startswith("."):
-        return "it is hidden"
-    if not name.isprintable() or name != name.rstrip() or "\\" in name:
-        return "its name holds characters that cannot stand in an index; rename it"
-    return ""
 
 
 def _check_inside(home: str, path: str) -> None:

@@ -69,7 +69,7 @@ class CacheAndIndex:
         index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
         if not new and index_there and cache_there:
             return
-        records.sort(key=_place)
+        _sort(records)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)
         self._cache_seen = _signature(self._ledger.path)
@@ -99,9 +99,11 @@ class CacheAndIndex:
         return kept
 
 
-def _place(record: Record) -> tuple[str, str]:
+def _sort(records: list[Record]) -> None:
     """Files first, then pages, each by id."""
-    return record.source_type, record.source_id
+    files = {record.file.rel_path: record for record in records if record.file is not None}
+    pages = {record.url.url: record for record in records if record.url is not None}
+    records[:] = [files[name] for name in sorted(files)] + [pages[url] for url in sorted(pages)]
 
 
 def _indexed(record: Record) -> bool:

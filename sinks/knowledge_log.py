@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 
 from operators.sources import Event, How, LeftOut, Report, Trouble
+from services.source_files import HIDDEN
 
 NAMED = 5
 """Troubles of one phase that are named; of more only the number is told, so that an outage does not flood the log."""
@@ -25,8 +26,7 @@ class KnowledgeLog:
         match event:
             case LeftOut(name=name, reason=reason):
                 if self._new(name, reason):
-                    hidden = reason == "it is hidden"
-                    log.log(logging.DEBUG if hidden else logging.WARNING, "%s is left out: %s", name, reason)
+                    log.log(logging.INFO if reason == HIDDEN else logging.WARNING, "%s is left out: %s", name, reason)
             case Trouble(about=about, phase=phase, message=message):
                 if self._new(about, message):
                     self._named[phase] += 1
