@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -59,11 +60,16 @@ def live(settings: Settings, options: LiveOptions) -> int:
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
-    """One life of the bot on the running loop."""
+    """One life of the bot on the running loop.
+
+    Raises:
+        GatewayRefused: Discord refuses the token or an intent.
+    """
     discord, answering = settings.discord, settings.ai_response
     library = library_of(settings)
     decoder = Decoder()
     async with AsyncExitStack() as stack:
+        stopped = stack.enter_context(stop_signal())
         assistant = await stack.enter_async_context(
             assistant_for(answering, library, record=options.llm_record, replay=options.llm_replay)
         )
@@ -89,6 +95,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             token,
             fetcher=fetcher,
             marks=services.seen.below,
+            met=services.seen.met,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
             denylist=discord.channel_denylist,
@@ -96,12 +103,14 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         dispatches = observable(gateway)
         if options.record is not None:
             dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld))
-        await warn_if_unreachable(settings)
+        await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        stopped = stop_signal()
         await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
-        return 0 if await running.drain(settings.app.shutdown_grace_seconds) else 1
+        drained = await running.drain(settings.app.shutdown_grace_seconds)
+        if gateway.refusal is not None:
+            raise gateway.refusal
+        return 0 if drained else 1
 
 
 @asynccontextmanager
@@ -126,6 +135,17 @@ async def recorded(
         await recorder.close()
 
 
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do `work` beside the block; given up at its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def warn_if_unreachable(settings: Settings) -> None:
     """The bot starts all the same: an endpoint may come back."""
     llm = settings.ai_response.llm
@@ -137,8 +157,9 @@ async def warn_if_unreachable(settings: Settings) -> None:
         log.warning("ai_response.llm: %s; questions stay unanswered until it is back", reason)
 
 
-def stop_signal() -> asyncio.Future[None]:
-    """Done when the process is told to stop."""
+@contextmanager
+def stop_signal() -> Generator[asyncio.Future[None]]:
+    """Done when the process is told to stop; from the start on, so that no stop is met with a traceback."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[None] = loop.create_future()
 
@@ -147,6 +168,11 @@ def stop_signal() -> asyncio.Future[None]:
             log.info("stopping: what is in hand is finished first")
             stopped.set_result(None)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
         loop.add_signal_handler(number, stop)
-    return stopped
+    try:
+        yield stopped
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -17,6 +17,7 @@ KEPT_PLACES = 1_000
 KEPT_MESSAGES = 1_000
 """Live, of each place. A replay keeps everything: it has nobody to ask."""
 KEPT_GONE = 10_000
+"""Ids of messages that were deleted, and as many of such as were edited: what comes late must not undo that."""
 
 
 class History:
@@ -33,14 +34,20 @@ class History:
         """Of places, and of the bot, by id: what their mentions read as."""
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
+        self._edited: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
 
     def observe(self, event: Event) -> None:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                self.note(message)
-                if quoted is not None and self._timeline(quoted.channel_id).get(quoted.id) is None:
+                if not self._is_outdated(message):
+                    self.note(message)
+                if (
+                    quoted is not None
+                    and quoted.id not in self._gone
+                    and self.known(quoted.channel_id, quoted.id) is None
+                ):
                     self._timeline(quoted.channel_id).add(quoted)
             case Edited():
                 self._edit(event)
@@ -102,6 +109,10 @@ class History:
     def known(self, channel_id: int, message_id: int) -> Message | None:
         """A message, as far as it is in memory."""
         return self._timeline(channel_id).get(message_id)
+
+    def is_gone(self, message_id: int) -> bool:
+        """Whether it is known that a message does not exist any more."""
+        return message_id in self._gone
 
     def recent(self, channel_id: int) -> Sequence[Message]:
         """What is in memory of a place, oldest first."""
@@ -217,11 +228,21 @@ class History:
         message = timeline.get(edit.message_id)
         if message is not None:
             timeline.add(edited(message, edit))
+            _keep(self._edited, edit.message_id)
 
     def _say_gone(self, message_id: int) -> None:
-        self._gone[message_id] = None
-        if len(self._gone) > KEPT_GONE:
-            self._gone.popitem(last=False)
+        _keep(self._gone, message_id)
+
+    def _is_outdated(self, message: Message) -> bool:
+        """Whether a delivery tells less than is known: the message was deleted, or edited, since it was written."""
+        known = self.known(message.channel_id, message.id)
+        return message.id in self._gone or (message.id in self._edited and known is not None)
+
+
+def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
+    ids[message_id] = None
+    if len(ids) > KEPT_GONE:
+        ids.popitem(last=False)
 
 
 def edited(message: Message, edit: Edited) -> Message:
