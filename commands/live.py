@@ -15,9 +15,10 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from commands.assembling import assemble, library_of, save
+from commands.knowing import kept_up_to_date
 from commands.running import Running
 from commands.saving import saved_soon
-from commands.thinking import assistant_for, endpoint_settings
+from commands.thinking import asker_for, assistant_of, endpoint_settings
 from model.messages import Message
 from operators.decode import decode
 from services.data_folder import lock
@@ -70,8 +71,13 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     decoder = Decoder()
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
-        assistant = await stack.enter_async_context(
-            assistant_for(answering, library, record=options.llm_record, replay=options.llm_replay)
+        asker = await stack.enter_async_context(
+            asker_for(
+                answering.llm,
+                adapter=answering.llm_image_adapter,
+                record=options.llm_record,
+                replay=options.llm_replay,
+            )
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
         fetcher = RestFetcher(client.http, place=decoder.place)
@@ -81,7 +87,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         )
         parts = assemble(
             settings,
-            assistant=assistant,
+            assistant=assistant_of(answering, library, asker),
             library=library,
             poster=poster,
             ends=lambda _: None,
@@ -105,7 +111,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
+        async with kept_up_to_date(settings, asker, services.usage, record=options.llm_record):
+            await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)
         if gateway.refusal is not None:

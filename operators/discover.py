@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
@@ -44,7 +44,7 @@ def discover(ledger: Ledger, places: Places, key: str) -> Callable[[object], Cor
 
 def _look(ledger: Ledger, places: Places, key: str, at: float) -> list[Event]:
     listing = list_files(places.sources_dir, places.max_source_bytes)
-    links, trouble = _links(ledger, places)
+    links, trouble = links_of(ledger, places)
     events: list[Event] = [*_folder_troubles(listing, places)]
     if trouble is not None:
         events.append(trouble)
@@ -69,7 +69,7 @@ def _folder_troubles(listing: Listing, places: Places) -> Iterator[Trouble]:
         yield Trouble(where, "discover", f"{reason}; {remedy}", fatal=not name)
 
 
-def _links(ledger: Ledger, places: Places) -> tuple[Links | None, Trouble | None]:
+def links_of(ledger: Ledger, places: Places) -> tuple[Links | None, Trouble | None]:
     where = str(places.links_file)
     try:
         links = read_links(places.links_file)
@@ -168,6 +168,6 @@ class Few:
     events: tuple[Event, ...]
 
 
-def few_at_once(events: list[Event], size: int = 64) -> Iterator[Few]:
+def few_at_once(events: Sequence[Event], size: int = 64) -> Iterator[Few]:
     """Cut a long list, which would otherwise hold up the loop while each event runs through the whole graph."""
     return (Few(tuple(events[at : at + size])) for at in range(0, len(events), size))

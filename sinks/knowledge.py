@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,8 @@ class CacheAndIndex:
         """Of the ledger, when it was last written; it begins as the cache file has it."""
         self._cache_seen: confined.Signature | None = None
         self._index_seen: confined.Signature | None = None
+        self._writing = threading.Lock()
+        """Whoever waited for a write may be cancelled while its thread goes on, and another one follow."""
 
     async def save(self, _sign: object = None) -> list[Trouble]:
         """Bring both files up to date; what is so already is not written.
@@ -53,7 +56,7 @@ class CacheAndIndex:
         # Records never change: what a thread sees is the ledger as it is now, whatever happens to it meanwhile.
         records = list(ledger.records.values())
         try:
-            await in_thread(self._write, records, version, rfc3339(now()))
+            await in_thread(self._write_in_turn, records, version, rfc3339(now()))
         except OSError as error:
             return [Trouble(str(error.filename), "write", error.strerror or str(error), fatal=True)]
         return []
@@ -63,12 +66,17 @@ class CacheAndIndex:
         """How many sources have a place in the index."""
         return sum(map(_indexed, self._ledger.records.values()))
 
+    def _write_in_turn(self, records: list[Record], version: int, at: str) -> None:
+        with self._writing:
+            if version >= self._version:
+                self._write(records, version, at)
+
     def _write(self, records: list[Record], version: int, at: str) -> None:
         new = version != self._version
         cache_there = _signature(self._ledger.path) == self._cache_seen
         index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
-        if not new and index_there and cache_there:
-            return
+        if not new and ((index_there and cache_there) or not records):
+            return  # an index that somebody made by hand stays, as long as there is nothing to put in its place
         _sort(records)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)

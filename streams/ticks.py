@@ -34,7 +34,9 @@ class Tick(StrEnum):
 
 
 def ticks(every_seconds: float) -> Observable[Tick]:
-    """S----T----T----T--      ticks(5)
+    """Tick at once, and every so many seconds.
+
+    S----T----T----T--      ticks(5)
 
     Never completes; disposing stops it.
     """
@@ -49,7 +51,7 @@ def ticks(every_seconds: float) -> Observable[Tick]:
             observer.on_next(why)
 
         timer = loop.call_soon(tick, Tick.START)
-        return Disposable(lambda: timer.cancel())
+        return Disposable(lambda: timer.cancel())  # noqa: PLW0108 (whichever it is then)
 
     return Observable(subscribe)
 
@@ -74,33 +76,43 @@ def whole(_item: object) -> None:
 
 async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> AsyncGenerator[Tick]:
     """A tick for each bunch of changes in `folder`, or of its file `only`; and when it goes away or comes back."""
-    # It takes a tenth of a second to import, which only the live bot needs.
-    from watchfiles import awatch  # noqa: PLC0415
-
     reported = False
     while True:
         seen = identity(folder)
         try:
-            if seen is not None:
-                watching = awatch(
-                    folder, recursive=recursive, rust_timeout=int(LOOK_SECONDS * 1000), yield_on_timeout=True
-                )
-                async for found in watching:
-                    if identity(folder) != seen:
-                        break
-                    if found and (only is None or any(os.path.basename(path) == only for _, path in found)):  # noqa: PTH119
-                        yield Tick.FILES
+            async for names in watched(folder, recursive=recursive):
+                if identity(folder) != seen:
+                    break
+                if names and (only is None or only in names):
+                    yield Tick.FILES
         except (OSError, RuntimeError) as error:
-            if not reported:
+            if seen is not None and not reported:
                 log.warning("%s cannot be watched (%s); changes are found by the timer only", folder, error)
                 reported = True
-            seen = identity(folder)
-        while identity(folder) in {None, seen}:
+        if identity(folder) in {None, seen}:
             await asyncio.sleep(LOOK_SECONDS)
-            if reported:
-                break  # perhaps there are watches to be had again
-        if not reported:
+        if identity(folder) != seen:
             yield Tick.FILES
+
+
+async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
+    """The names of files that have changed; every few seconds none, so that the caller can look around.
+
+    Raises:
+        OSError, RuntimeError: there is no such folder, or the system has no watches left.
+    """
+    # It takes a tenth of a second to import, which only the live bot needs.
+    from watchfiles import awatch  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType] (speaks of trio, too)
+
+    watching = awatch(
+        folder,
+        watch_filter=None,
+        recursive=recursive,
+        rust_timeout=int(LOOK_SECONDS * 1000),
+        yield_on_timeout=True,
+    )
+    async for found in watching:
+        yield {path.rpartition("/")[2] for _, path in found}
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
