@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import reactivex as rx
-
 from operators.fetch import Pace
 from operators.sources import Event, Places, Report
 from services.kb_cache import Record, parse
@@ -127,8 +125,11 @@ class Shelf:
         def fail(error: Exception) -> None:
             finished.set_exception(error)
 
-        update(parts, self.rules).subscribe(see, fail)
-        return await finished
+        subscription = update(parts, self.rules).subscribe(see, fail)
+        try:
+            return await finished
+        finally:
+            subscription.dispose()
 
     @property
     def records(self) -> dict[str, Record]:
@@ -151,7 +152,3 @@ class Shelf:
 
     def stamps(self) -> tuple[int, int]:
         return self.cache.stat().st_mtime_ns, self.index.stat().st_mtime_ns
-
-
-def once() -> rx.Observable[object]:
-    return rx.of(None)
