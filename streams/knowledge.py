@@ -54,7 +54,7 @@ ENOUGH = 0.05
 """The share of the sources after which cache and index are written while an update runs (SPEC 7)."""
 WRITE_SECONDS = 30.0
 """After this time they are written anyway (SPEC 7)."""
-PAUSE_SECONDS = 2.0
+PAUSE_SECONDS = 5.0
 """Between two writes: where sources change faster than that, little is lost by a crash."""
 READERS = 2
 """Threads that read files, a few dozen at a time: one waits for the disk while the other computes."""

@@ -1,6 +1,6 @@
 """Kills runs of `--init-kb` at random moments, and looks at what they leave.
 
-    python -m tests.commands.killing 100
+python -m tests.commands.killing 100
 """
 
 from __future__ import annotations

@@ -64,7 +64,9 @@ def test_failures_are_exit_code_1(root: Path, describer: FakeDescriber, capsys: 
     assert "kb:setup.md" in (base(root) / "index.txt").read_text()
 
 
-def test_nothing_summarised_is_never_0(root: Path, describer: FakeDescriber, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_summarised_is_never_0(
+    root: Path, describer: FakeDescriber, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Pitfall 43."""
     describer.says = lambda _: " "
     assert run(root) == 1

@@ -76,7 +76,11 @@ async def test_an_equal_answer_costs_no_description_and_a_new_one_costs_one(shel
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(FetchFailed("HTTP 500"), "error"), (FetchTimedOut("no answer in 30 s"), "timeout"), (OSError(28, "full"), "error")],
+    [
+        (FetchFailed("HTTP 500"), "error"),
+        (FetchTimedOut("no answer in 30 s"), "timeout"),
+        (OSError(28, "full"), "error"),
+    ],
 )
 async def test_a_failing_page_keeps_its_text_and_is_asked_again_after_a_tick(
     shelf: Shelf, error: Exception, status: str
