@@ -20,6 +20,7 @@ _SHORTEST_TERM: Final = 4
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._-][A-Za-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`#>|]+")
+_ADDRESS = re.compile(r"\b\w+://\S+")
 _KEY: Final = "extractive 1"
 """Raise the number when descriptions of the same text would change."""
 
@@ -47,7 +48,7 @@ def describe(source_id: str, text: str) -> str:
     if headings[1:]:
         sentences.append(f"Covers {_listed(heading[:_HEADING_CHARS] for heading in headings[1 : 1 + _HEADINGS])}.")
     said = " ".join(sentences).lower()
-    telling = [term for term in _terms(text) if term.lower() not in said][:_TERMS]
+    telling = [term for term in _terms(_ADDRESS.sub(" ", plain(text))) if term.lower() not in said][:_TERMS]
     if telling:
         sentences.append(f"Mentions {_listed(telling)}.")
     return " ".join(sentences)
@@ -59,8 +60,9 @@ def plain(text: str) -> str:
 
 
 def _name(source_id: str) -> str:
-    last = source_id.rstrip("/").rpartition("/")[2].partition("?")[0]
-    return plain(re.sub(r"[-_.]+", " ", last.rpartition(".")[0] or last)) or source_id
+    path, _, last = source_id.partition("?")[0].rstrip("/").rpartition("/")
+    named = last if path.endswith(":/") else last.rpartition(".")[0] or last  # a host has no ending to leave out
+    return plain(re.sub(r"[-_.]+", " ", named)) or source_id
 
 
 def _is_prose(text: str) -> bool:
