@@ -11,6 +11,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from services.web import FetchFailed
 from services.web_fetcher.addresses import is_public
 
+_AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
+"""Family, type, protocol, name and address, as `getaddrinfo` gives them."""
+
 
 class PublicOnly(AbstractResolver):
     """Looks up with `inner`, and refuses a name if any one of its addresses is not public.
@@ -50,14 +53,14 @@ def connector(resolver: AbstractResolver, *, public_only: bool) -> aiohttp.TCPCo
     )
 
 
-def _public_socket(info: aiohttp.AddrInfoType) -> socket.socket:
+def _public_socket(info: _AddressInfo) -> socket.socket:
     """The last gate before the dialling: addresses that stand in the URL itself pass no resolver."""
     if not _dialled_is_public(str(info[4][0])):
         raise PermissionError("not a public address")
     return _socket(info)
 
 
-def _socket(info: aiohttp.AddrInfoType) -> socket.socket:
+def _socket(info: _AddressInfo) -> socket.socket:
     family, kind, protocol, _, _ = info
     return socket.socket(family, kind, protocol)
 

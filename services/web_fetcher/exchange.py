@@ -21,6 +21,16 @@ _CHUNK_BYTES = 65_536
 _ENCODINGS = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 """What aiohttp unpacks, the last two only where their packages are installed. It passes others on as they are."""
 
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (aiohttp.ClientConnectorDNSError, "its host name cannot be looked up"),
+    (aiohttp.ClientSSLError, "no secure connection can be made to it"),
+    (aiohttp.ClientPayloadError, "its body is damaged or breaks off"),
+    (aiohttp.ServerDisconnectedError, "the connection was closed before it had answered"),
+    (OSError, "the connection broke off"),
+)
+
+_TOLD_BELOW = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -99,19 +109,12 @@ class Exchange:
 def _reason(error: Exception) -> str:
     """One line for people. The library's own words may hold the URL."""
     match error:
-        case aiohttp.ClientConnectorDNSError():
-            return "its host name cannot be looked up"
         case aiohttp.ClientConnectorCertificateError():
             verdict = error.certificate_error
             detail = verdict.verify_message if isinstance(verdict, ssl.SSLCertVerificationError) else "not valid"
             return f"its certificate is not accepted ({detail})"
-        case aiohttp.ClientSSLError():
-            return "no secure connection can be made to it"
-        case aiohttp.ClientConnectorError():
+        case aiohttp.ClientConnectorError() if not isinstance(error, _TOLD_BELOW):
             return f"it cannot be reached ({error.os_error.strerror or type(error.os_error).__name__})"
-        case aiohttp.ClientPayloadError():
-            return "its body is damaged or breaks off"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
-            return "the connection was closed before it had answered"
         case _:
-            return f"its answer is not understood ({type(error).__name__})"
+            said = (reason for kind, reason in _REASONS if isinstance(error, kind))
+            return next(said, f"its answer is not understood ({type(error).__name__})")
