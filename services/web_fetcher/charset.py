@@ -21,7 +21,7 @@ _KNOWN = re.compile(r"utf-(8|16|32)|cp|iso|koi8|mac|gb|big5|euc|shift|ascii|tis|
 """Begins the names of Python's codecs for charsets of the web. Others are no charsets, or take for ever (punycode)."""
 _ALSO_VALID_UTF8 = re.compile(r"iso2022|utf-(16|32)")
 """Charsets whose text, seen as bytes, may well pass for UTF-8."""
-_AS_WRITTEN = {"iso8859-1": "cp1252", "ascii": "cp1252"}
+_AS_WRITTEN = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 """What is called so on the web is this (WHATWG, Encoding)."""
 
 

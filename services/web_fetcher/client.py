@@ -68,7 +68,7 @@ class CheckedClient:
             answer = await clock.outside(partial(self._ask, budget, at, sent))
             if answer.status not in _REDIRECTS:
                 return answer
-            at = self._next(answer)
+            at = next_url(answer, self._private_hosts)
             if at in seen:
                 raise FetchFailed("its redirects lead in a circle")
             if len(seen) > MAX_REDIRECTS:
@@ -79,18 +79,24 @@ class CheckedClient:
         async with budget.spending():
             return await self._exchange.get(url, headers)
 
-    def _next(self, answer: Answer) -> URL:
-        location = answer.headers.get("Location", "")
-        try:
-            url = answer.url.join(URL(location)).with_fragment(None)
-        except ValueError:
-            raise FetchFailed("it redirects to something that is no URL") from None
-        if not location:
-            raise FetchFailed("it redirects without saying where to")
-        if answer.url.scheme == "https" and url.scheme == "http":
-            # On that stretch anybody could put words into the knowledge base; who means it can list the http URL.
-            raise FetchFailed("it redirects from https to http, which is not followed")
-        try:
-            return allowed(url, self._private_hosts)
-        except FetchFailed as refused:
-            raise FetchFailed(f"it redirects to where nothing is fetched: {refused}") from None
+
+def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
+    """Where a redirect leads, if one may go there.
+
+    Raises:
+        FetchFailed: it leads nowhere, to what `checked_url` refuses, or from https to http: on that stretch anybody
+            could put words into the knowledge base; who means it can list the http URL.
+    """
+    location = answer.headers.get("Location", "")
+    try:
+        url = answer.url.join(URL(location)).with_fragment(None)
+    except ValueError:
+        raise FetchFailed("it redirects to something that is no URL") from None
+    if not location:
+        raise FetchFailed("it redirects without saying where to")
+    if answer.url.scheme == "https" and url.scheme == "http":
+        raise FetchFailed("it redirects from https to http, which is not followed")
+    try:
+        return allowed(url, private_hosts)
+    except FetchFailed as refused:
+        raise FetchFailed(f"it redirects to where nothing is fetched: {refused}") from None

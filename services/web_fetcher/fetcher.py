@@ -9,7 +9,7 @@ from services.web_fetcher.client import CheckedClient
 from services.web_fetcher.exchange import PAGES, Answer
 from services.web_fetcher.extraction import Extraction
 
-_NOT_MODIFIED = 304
+NOT_MODIFIED = 304
 _LONGEST_VALIDATOR = 1024
 """Characters. A server that wants more to be kept for it does without."""
 
@@ -23,7 +23,7 @@ class WebFetcher:
 
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
         answer = await self._client.get(url, conditions(etag, last_modified))
-        if answer.status == _NOT_MODIFIED and (etag or last_modified):
+        if answer.status == NOT_MODIFIED and (etag or last_modified):
             return NotModified(*validators(answer.headers))
         page = checked_page(answer)
         text = await self._extraction.text(page.body, content_type(page))

@@ -30,7 +30,9 @@ def read_html(html: str) -> Text:
 
     Where trafilatura finds no main text, it is all text of the body; that may be empty.
     """
-    tree = trafilatura.load_html(_without_declaration(html))
+    html = _without_declaration(html)
+    # What begins with no tag is not taken for a page, unless it is put into one.
+    tree = trafilatura.load_html(html if html.startswith("<") else f"<html><body>{html}</body></html>")
     if tree is None:
         return Text("", "")
     main = None
