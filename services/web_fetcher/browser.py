@@ -45,7 +45,9 @@ _WITHOUT_SOCKETS = """
 for (const name of ["WebTransport", "WebSocketStream", "RTCPeerConnection", "webkitRTCPeerConnection"])
     delete globalThis[name];
 """
-_PATHS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_STAY = "aborted"
+"""The error after which a browser stays where it is, instead of showing an error page."""
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 class BrowserFetcher:
@@ -97,13 +99,16 @@ class BrowserFetcher:
             tab = await context.new_page()
             await tab.goto(str(page.url), wait_until="load", timeout=0)
             await requests.quiet()
-            return await tab.content()
+            html = await tab.content()
+            if tab.url.startswith("chrome"):
+                raise FetchFailed("it leads to where nothing is fetched")  # and that is what the browser says there
+            return html
 
     async def _started(self) -> Browser:
         async with self._starting:
             if self._browser is None or not self._browser.is_connected():
                 playwright = await self._closing.enter_async_context(async_playwright())
-                self._browser = await _launch(playwright)
+                self._browser = await launch(playwright)
                 self._closing.push_async_callback(self._browser.close)
             return self._browser
 
@@ -123,7 +128,7 @@ class _Requests:
         try:
             await self._answer(route)
         except WebError:
-            await route.abort()
+            await route.abort(_STAY)
         except PlaywrightError:
             return  # the page has gone meanwhile
         finally:
@@ -134,8 +139,8 @@ class _Requests:
         """Wait until nothing has been asked for in `QUIET_SECONDS`, from now on."""
         loop = asyncio.get_running_loop()
         self._last = loop.time()
-        while self._under_way or (left := self._last + QUIET_SECONDS - loop.time()) > 0:
-            await asyncio.sleep(QUIET_SECONDS / 10 if self._under_way else left)  # noqa: ASYNC110 (for silence)
+        while self._under_way or loop.time() < self._last + QUIET_SECONDS:  # noqa: ASYNC110 (silence is no event)
+            await asyncio.sleep(QUIET_SECONDS / 10)
 
     async def _answer(self, route: Route) -> None:
         request = route.request
@@ -145,9 +150,11 @@ class _Requests:
             self._count += 1
             # GET alone: to look at a page changes nothing.
             if request.method != "GET" or request.resource_type not in _NEEDED or self._count > MAX_REQUESTS:
-                await route.abort()
+                await route.abort(_STAY)
                 return
             answer = await self._client.get(request.url)
+            if request.is_navigation_request():
+                checked_page(answer)  # the browser would write an error page of its own
         # Unpacked already, and of the length that it has; a cookie would be kept where nobody wants one.
         dropped = {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "connection"}
         headers = {name: value for name, value in answer.headers.items() if name.lower() not in dropped}
@@ -169,16 +176,20 @@ async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
         await context.close()
 
 
-async def _launch(playwright: Playwright) -> Browser:
+def chromium() -> str | None:
+    """Where the system has a Chromium."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+async def launch(playwright: Playwright) -> Browser:
     """Chromium as the system has it, else as Playwright has it.
 
     Raises:
         FetchFailed: there is none, or it does not start.
     """
-    installed = next(filter(None, map(shutil.which, _PATHS)), None)
     try:
         return await playwright.chromium.launch(
-            executable_path=installed,
+            executable_path=chromium(),
             args=list(_CUT_OFF),
             proxy={"server": _NOWHERE},
             # Chromium's own sandbox refuses to work for root, as which containers run.

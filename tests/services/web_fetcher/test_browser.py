@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from services.web import FetchFailed, FetchTimedOut, NotModified
+from services.web import FetchTimedOut, NotModified
 from services.web_fetcher.extraction import Extraction
-from tests.loopback.web_server import WebServer, kept, page, redirect, status
+from tests.loopback.web_server import WebServer, kept, page, redirect
 from tests.services.web_fetcher.fetching import again, client, failure_of, page_of
 
 pytest.importorskip("playwright", reason="needs the extra `browser`")
@@ -24,7 +24,7 @@ from services.web_fetcher.browser import BrowserFetcher
 
 pytestmark = [
     pytest.mark.real_time,
-    pytest.mark.skipif(not any(map(shutil.which, module._PATHS)), reason="there is no Chromium here to render with"),
+    pytest.mark.skipif(module.chromium() is None, reason="there is no Chromium here to render with"),
 ]
 
 SHELL = "<html><head><title>App</title></head><body><div id=root></div><script src=/app.js></script></body></html>"
@@ -126,7 +126,7 @@ async def test_pitfall_17_a_page_reaches_nothing_but_what_the_checked_client_fet
 
 async def test_pitfall_17_the_browser_has_no_network_even_where_nothing_is_intercepted(server: WebServer) -> None:
     async with async_playwright() as playwright:
-        browser = await module._launch(playwright)
+        browser = await module.launch(playwright)
         tab = await browser.new_page()
         for host in ("127.0.0.1", "localhost", "mill.example"):
             with pytest.raises(PlaywrightError, match="ERR_"):
@@ -135,35 +135,31 @@ async def test_pitfall_17_the_browser_has_no_network_even_where_nothing_is_inter
     assert server.seen == []
 
 
-async def test_a_page_that_is_never_done_is_timed_out(server: WebServer) -> None:
-    server.paths["/busy"] = page("<html><body><p>x<script>while (true) {}</script></body></html>")
-    async with rendering(timeout_seconds=3) as web:
-        with pytest.raises(FetchTimedOut, match="not rendered within 3 s"):
-            await page_of(web, at(server, "/busy"))
-
-
-async def test_a_page_may_not_ask_for_ever(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_misbehaves_is_an_error_and_spoils_no_other(
+    server: WebServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One browser for all of them."""
     monkeypatch.setattr(module, "MAX_REQUESTS", 3)
-    asking = (
-        f"<html><body><article><p>{TEXT}</p></article><script>for (let i = 0; i < 9; i++) fetch('/x' + i);</script>"
-    )
-    server.paths |= {"/asking": page(asking), "/x1": status(500)}
-    async with rendering() as web:
+    leaving = f"<html><body><article><p>{TEXT}</p></article><script>location = {{}}</script>"
+    asking = "for (let i = 0; i < 9; i++) fetch('/x' + i);"
+    server.paths |= {
+        "/busy": page("<html><body><p>x<script>while (true) {}</script></body></html>"),
+        "/asking": page(f"<html><body><article><p>{TEXT}</p></article><script>{asking}</script>"),
+        "/empty": page("<html><body><div id=root></div><script>throw new Error('no')</script></body></html>"),
+        "/inside": page(leaving.format("'http://169.254.169.254/'")),
+        "/missing": page(leaving.format("'/none'")),
+        "/broken": page(leaving.format("'chrome://version/'")),
+        "/elsewhere": page(leaving.format("'/'")),
+    }
+    async with rendering(timeout_seconds=15) as web:
+        with pytest.raises(FetchTimedOut, match="not rendered within 15 s"):
+            await page_of(web, at(server, "/busy"))
+        server.seen.clear()
         assert (await page_of(web, at(server, "/asking"))).text == TEXT
-    assert len(server.seen) == 4
-
-
-async def test_a_page_that_stays_empty_is_an_error(server: WebServer) -> None:
-    server.paths["/app.js"] = page("throw new Error('no')", "text/javascript")
-    async with rendering() as web:
-        assert await failure_of(web, at(server, "/")) == "there is no text in it"
-
-
-async def test_a_page_that_leads_elsewhere_is_an_error_or_its_own_text(server: WebServer) -> None:
-    server.paths["/leaving"] = page("<html><body><script>location = 'http://169.254.169.254/'</script>")
-    async with rendering() as web:
-        with pytest.raises(FetchFailed):
-            await page_of(web, at(server, "/leaving"))
+        assert len(server.seen) == 4
+        assert await failure_of(web, at(server, "/empty")) == "there is no text in it"
+        for path in ("/inside", "/missing", "/broken", "/elsewhere"):
+            assert (await page_of(web, at(server, path))).text == TEXT
 
 
 async def test_without_a_chromium_that_starts_the_error_says_what_to_do(
