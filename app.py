@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"
     )
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
-    commands.add_argument("--forget", type=int, metavar="USER_ID", help="remove what is kept of a person")
+    commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is kept of a person")
     replay = cli.add_argument_group("with --replay")
     replay.add_argument("--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one)")
     replay.add_argument(
@@ -53,10 +53,21 @@ def parser() -> argparse.ArgumentParser:
 
 def positive(text: str) -> float:
     """A number above zero, for argparse."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError("a number above 0, such as 1 or 60")
+        raise argparse.ArgumentTypeError("write a number above 0, such as 1 or 60")
     return number
+
+
+def user_id(text: str) -> int:
+    """A Discord id, for argparse."""
+    # Not int() at once, which takes signs, underlines and the digits of other scripts as well.
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64):
+        raise argparse.ArgumentTypeError("write the id of a Discord user, such as 1458745245675032710")
+    return int(text)
 
 
 if __name__ == "__main__":

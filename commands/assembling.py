@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from model.messages import Message
-from model.outcomes import End, Outcome
+from model.outcomes import End
 from operators.in_hand import InHand
-from operators.inquiry import Lesson
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services import files, state
-from services.assistant import Assistant
+from services import files, state, week_files
+from services.assistant import Assistant, Usage
 from services.budget import Budget, Limits
+from services.captures import Captures
 from services.context import Context, ContextRules
 from services.data_folder import DataFolder
 from services.discord import Fetcher, Poster
@@ -26,11 +26,16 @@ from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
 from services.seen import Seen
+from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
 from settings import Settings
+from sinks.archive import RawArchive
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.wiring import AnswerRules, Rules, Services, Sinks
+
+REMEMBERED_WEEKS = 2
+"""How far back a capture finds the conversation that it goes on with, in files of the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,13 @@ def assemble(
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
     gauge: Gauge = ignore,
+    tokens: TellTokens = unheard,
     durable: bool = True,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
-    `durable`: what was seen counts as seen, and posts are noted down as they are made. A replay is not: it may play
-    the same messages again.
+    `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
+    they may meet the same messages again.
     """
     folder = DataFolder(settings.app.data_dir)
     marks = state.read_marks(folder.seen) if durable else {}
@@ -94,6 +100,7 @@ def assemble(
         ),
         state.read_spent(folder.usage),
     )
+    usage = Usage(Spending(budget, tokens))
     opted_out = state.read_ids(folder.opt_outs)
     screening = ScreenRules(
         opt_out_marker=discord.opt_out_marker,
@@ -104,8 +111,11 @@ def assemble(
         ended=Seen(state.copied(marks)).has_end,
     )
 
+    def left_alone(author_id: int, text: str) -> bool:
+        return discord.opt_out_marker in text or author_id in opted_out
+
     def withheld(message: Message) -> bool:
-        return discord.opt_out_marker in message.text or message.author.id in opted_out
+        return left_alone(message.author.id, message.text)
 
     context = Context(
         history,
@@ -128,7 +138,7 @@ def assemble(
         history=history,
         people=people,
         team=team,
-        router=Router(people, history, team, posts, routing),
+        router=Router(people, history, team, posts, routing, usage),
         context=context,
         posts=posts,
         budget=budget,
@@ -136,12 +146,15 @@ def assemble(
         seen=Seen(marks),
         images=images,
         gauge=gauge,
+        usage=usage,
     )
     replies = Replies(poster, posts, history, people, budget, feedback=discord.feedback)
     feedback = Feedback(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
-    sinks = Sinks(reply=replies.post, archive=archive, feedback=feedback.keep, ends=ends)
+    raw = settings.kb.team_raw_dir
+    archive = RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone))
+    sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
         screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
     )
@@ -161,10 +174,6 @@ def answer_rules(settings: Settings) -> AnswerRules:
         enable_verification=answering.enable_verification,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
     )
-
-
-async def archive(lesson: Lesson) -> Outcome:
-    raise NotImplementedError
 
 
 async def save(parts: Parts) -> None:

@@ -3,33 +3,78 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import sys
+from collections.abc import Callable
 
 from commands.ask import ask
 from commands.assembling import redactor_of
+from commands.check import check
+from commands.errors import Unusable
+from commands.forget import forget
+from commands.options import blame, check_combination, check_files, command_of
 from commands.replay import ReplayOptions, replay
 from services import logs
 from services.connection import GatewayRefused
 from services.data_folder import FolderBusy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
+from services.redaction import Redactor
 from settings import Settings, SettingsError, load
 
-UNUSABLE = 2
+FAILED, UNUSABLE = 1, 2
+CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges)
+"""Each says in one line what to do."""
+
+log = logging.getLogger(__name__)
 
 
 def run(options: argparse.Namespace) -> int:
     """The exit code of the command that `options` (see `app.parser`) name."""
+    redact = Redactor().text
     try:
+        check_combination(options)
         settings = load(options.config)
-        configure_logging(settings)
-        return command(settings, options)
-    except (SettingsError, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges) as error:
-        print(f"app.py: {error}", file=sys.stderr)  # noqa: T201 (the one line the user is to read)
-        return UNUSABLE
+        redact = redactor_of(settings).text
+        configure_logging(settings, redact, bot=command_of(options) == "bot")
+        check_files(settings, options)
+        return guarded(settings, options, redact)
+    except SettingsError as error:
+        return say(str(error), UNUSABLE)  # names keys and how to set them, never values
+    except CANNOT_START as error:
+        return say(redact(str(error)), UNUSABLE)
+
+
+def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[str], str]) -> int:
+    """Run the command; whatever ends it, the exit code tells."""
+    try:
+        code = command(settings, options)
+        sys.stdout.flush()
+    except CANNOT_START:
+        raise
+    except BrokenPipeError:
+        return quietly_cut_off()
+    except KeyboardInterrupt:
+        return say("interrupted", FAILED)
+    except OSError as error:
+        at_fault = blame(error, settings, options)
+        where = error.filename if at_fault is None else f"{at_fault}: {error.filename}"
+        # Some errors have no file and no word from the system, but a text.
+        text = f"{where}: {error.strerror}" if error.filename is not None else error.strerror or str(error)
+        return say(redact(text), FAILED if at_fault is None else UNUSABLE)
+    except Exception:
+        # The log takes secrets out of tracebacks; Python's own report of an error does not.
+        log.critical("this is a bug; please report it together with these lines", exc_info=True)
+        return FAILED
+    return code
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
+    if options.check:
+        return check(settings)
+    if options.forget is not None:
+        return forget(settings, options.forget)
     if options.replay is not None:
         return replay(
             settings,
@@ -45,12 +90,28 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
     return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
 
 
-def configure_logging(settings: Settings) -> None:
-    logging_ = settings.logging
+def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: bool) -> None:
+    """As configured for the bot. Other commands have their own output, so they say on the console what went wrong and
+    no more, unless DEBUG is asked for; and they leave the log file to the bot, which may be writing it.
+    """
+    chosen = settings.logging
+    quiet = not bot and chosen.level == "INFO"
     logs.configure(
-        level=logging_.level,
-        style=logging_.format,
-        file=logging_.file.path,
-        backup_count=logging_.file.rotation.backup_count,
-        redact=redactor_of(settings).text,
+        level="WARNING" if quiet else chosen.level,
+        style=chosen.format,
+        file=chosen.file.path if bot else None,
+        backup_count=chosen.file.rotation.backup_count,
+        redact=redact,
     )
+
+
+def say(line: str, code: int) -> int:
+    """The one line that the user is to read."""
+    print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def quietly_cut_off() -> int:
+    """Whoever read the output has gone (`| head`): nothing is left to say, and the interpreter must not try at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED

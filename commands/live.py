@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from reactivex import Observable
 from reactivex import operators as ops
 
+from clock import now
 from commands.assembling import assemble, library_of, save
+from commands.measuring import measuring
 from commands.running import Running
 from commands.saving import saved_soon
 from commands.thinking import assistant_for, endpoint_settings
 from model.messages import Message
+from model.outcomes import End
 from operators.decode import decode
+from services.connection import Health
 from services.data_folder import lock
 from services.discord import Poster
 from services.discord_client import Client
@@ -30,9 +35,10 @@ from services.llm.reachable import unreachable_because
 from services.payloads import Decoder
 from services.rehearsal import Rehearsal
 from settings import Settings, usable_token
+from sinks.journal import journal
 from streams.gateway import Gateway, observable
 from streams.graph import graph
-from streams.recorder import Recorder
+from streams.recorder import Download, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -59,49 +65,74 @@ def live(settings: Settings, options: LiveOptions) -> int:
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
-    """One life of the bot on the running loop."""
+    """One life of the bot on the running loop.
+
+    Raises:
+        GatewayRefused: Discord refuses the token or an intent.
+    """
     discord, answering = settings.discord, settings.ai_response
     library = library_of(settings)
     decoder = Decoder()
     async with AsyncExitStack() as stack:
+        stopped = stack.enter_context(stop_signal())
+        health = Health(now())
+        meters = await stack.enter_async_context(measuring(settings.metrics, lambda: health.problem(now())))
         assistant = await stack.enter_async_context(
-            assistant_for(answering, library, record=options.llm_record, replay=options.llm_replay)
+            assistant_for(
+                answering, library, record=options.llm_record, replay=options.llm_replay, observe=meters.observe
+            )
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
         fetcher = RestFetcher(client.http, place=decoder.place)
-        poster: Poster = Rehearsal() if options.dry_run or settings.app.dry_run else DiscordPoster(client.http)
+        rehearsed = options.dry_run or settings.app.dry_run
+        poster: Poster = Rehearsal() if rehearsed else DiscordPoster(client.http)
         images = CDNImages(
             timeout_seconds=answering.image_download_timeout_seconds, max_retries=answering.image_download_max_retries
         )
+
+        def ended(end: End) -> None:
+            meters.end(end)
+            journal(end)
+
         parts = assemble(
             settings,
             assistant=assistant,
             library=library,
             poster=poster,
-            ends=lambda _: None,
+            ends=ended,
             fetcher=fetcher,
             images=images if answering.llm_enable_image else None,
+            gauge=meters.gauge,
+            tokens=meters.tokens,
+            durable=not rehearsed,
         )
         services = parts.services
-        services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
+        if not rehearsed:  # what was only rehearsed has not been answered
+            services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
         gateway = Gateway(
             client,
             token,
+            health=health,
             fetcher=fetcher,
             marks=services.seen.below,
+            met=services.seen.met,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
             denylist=discord.channel_denylist,
         )
         dispatches = observable(gateway)
         if options.record is not None:
-            dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld))
-        await warn_if_unreachable(settings)
+            dispatches = await stack.enter_async_context(
+                recorded(dispatches, options.record, parts.withheld, images.content)
+            )
+        await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        stopped = stop_signal()
         await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
-        return 0 if await running.drain(settings.app.shutdown_grace_seconds) else 1
+        drained = await running.drain(settings.app.shutdown_grace_seconds)
+        if gateway.refusal is not None:
+            raise gateway.refusal
+        return 0 if drained else 1
 
 
 @asynccontextmanager
@@ -116,14 +147,25 @@ async def connected_later(*, feedback: bool) -> AsyncGenerator[Client]:
 
 @asynccontextmanager
 async def recorded(
-    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool]
+    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool], download: Download
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """The same dispatches, written to a recording as they come by."""
-    recorder = Recorder(path, opted_out=opted_out)
+    recorder = Recorder(path, opted_out=opted_out, download=download)
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:
         await recorder.close()
+
+
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do `work` beside the block; given up at its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def warn_if_unreachable(settings: Settings) -> None:
@@ -137,8 +179,9 @@ async def warn_if_unreachable(settings: Settings) -> None:
         log.warning("ai_response.llm: %s; questions stay unanswered until it is back", reason)
 
 
-def stop_signal() -> asyncio.Future[None]:
-    """Done when the process is told to stop."""
+@contextmanager
+def stop_signal() -> Generator[asyncio.Future[None]]:
+    """Done when the process is told to stop; from the start on, so that no stop is met with a traceback."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[None] = loop.create_future()
 
@@ -147,6 +190,11 @@ def stop_signal() -> asyncio.Future[None]:
             log.info("stopping: what is in hand is finished first")
             stopped.set_result(None)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
         loop.add_signal_handler(number, stop)
-    return stopped
+    try:
+        yield stopped
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -46,8 +46,8 @@ class ReplayOptions:
     llm_replay: Path | None = None
 
 
-def replay(settings: Settings, options: ReplayOptions) -> int:
-    """Play a recording or export; print what happens. Gives the exit code.
+def replay(settings: Settings, options: ReplayOptions, console: Console | None = None) -> int:
+    """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code.
 
     Raises:
         BadRecording: the file holds nothing to play.
@@ -57,14 +57,14 @@ def replay(settings: Settings, options: ReplayOptions) -> int:
         start = first_time(options.file)
         factory = lambda: VirtualLoop(start, speed=options.speed)  # noqa: E731
         runner = stack.enter_context(asyncio.Runner(loop_factory=factory))
-        return runner.run(_replay(settings.rehearsed_in(data), options))
+        return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
 
 
 PATIENCE_SECONDS = 30 * 86_400.0
 """Virtual: whatever still runs when the recording ends is waited for; its own limits bound it."""
 
 
-async def _replay(settings: Settings, options: ReplayOptions) -> int:
+async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
     library = library_of(settings)
     images = (
         RecordedImages(options.file.with_name(f"{options.file.name}.attachments"))
@@ -89,7 +89,11 @@ async def _replay(settings: Settings, options: ReplayOptions) -> int:
             images=images,
             durable=False,
         )
-        writer = JsonLines(sys.stdout) if options.as_json else Terminal(Console(), parts.services.history.name_of)
+        writer = (
+            JsonLines(sys.stdout)
+            if options.as_json
+            else Terminal(console, parts.services.history.name_of, f"Replaying {options.file.name}", backend(settings))
+        )
         in_order = InOrder(writer.write)
         source: Subject[Dispatch] = Subject()
         events = source.pipe(decode(), ops.do_action(tally.hear))
@@ -105,3 +109,11 @@ async def _replay(settings: Settings, options: ReplayOptions) -> int:
     if not tally.adds_up:
         log.error("the accounting does not add up: %d messages heard, but %s", tally.messages, tally.summary())
     return 0 if finished and tally.adds_up and not tally.failed else 1
+
+
+def backend(settings: Settings) -> str:
+    """Who answers, for people."""
+    llm = settings.ai_response.llm
+    if llm is None:
+        return "no language model configured: answers are quotes from the knowledge base"
+    return f"answers by {llm.model}"

@@ -64,7 +64,7 @@ async def assistant_for(
     elif llm is not None:
         endpoint = open_endpoint(endpoint_settings(llm))
     else:
-        yield ExtractiveAssistant(library.index)
+        yield ExtractiveAssistant(library)
         return
     if record is not None:
         endpoint = RecordingEndpoint(endpoint, record)

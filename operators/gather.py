@@ -9,6 +9,7 @@ from typing import Any
 from model.conversations import Image
 from model.messages import AuthorType, Message
 from model.outcomes import Outcome
+from operators.in_hand import InHand
 from operators.inquiry import Inquiry
 from services.context import Context
 from services.history import History
@@ -17,7 +18,12 @@ from services.posts import Posts
 
 
 def gather(
-    context: Context, history: History, posts: Posts, images: ImageSource | None, thread_reuse_seconds: float
+    context: Context,
+    history: History,
+    posts: Posts,
+    in_hand: InHand,
+    images: ImageSource | None,
+    thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give an inquiry its conversation: a thread's history, or the chain of replies; with `images`, their bytes.
 
@@ -36,6 +42,8 @@ def gather(
             reply_place_id = part.place.id
         else:
             around, reply_place_id = await reusable_thread(inquiry)
+            if reply_place_id is not None:
+                in_hand.reply_in(part, reply_place_id)
         messages = {message.id: message for message in around}
         messages |= {message.id: message for message in await context.replies(part.messages)}
         # What the person wrote after this part is the next part's affair.

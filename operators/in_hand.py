@@ -28,6 +28,8 @@ class _Held:
     """Called off before its window closed."""
     token: CancelToken | None = None
     """Its part's, once there is one."""
+    thread_id: int | None = None
+    """Where team members make an answer needless by posting at all."""
 
 
 class InHand:
@@ -50,7 +52,7 @@ class InHand:
     def hold(self, message: Message, author_type: AuthorType, *, in_thread: bool) -> None:
         self._held[message.id] = _Held(message, author_type)
         if in_thread and author_type is AuthorType.COMMUNITY_USER:
-            self._in_threads.setdefault(message.channel_id, set()).add(message.id)
+            self._move(message.id, message.channel_id)
 
     def waiting_key(self, message_id: int) -> Key | None:
         """The window in which a message still waits."""
@@ -73,6 +75,11 @@ class InHand:
         self._tokens[part.number] = token
         return token
 
+    def reply_in(self, part: Part, thread_id: int) -> None:
+        """A part from a channel is going to be answered in this thread, which makes it the part's own."""
+        for message_id in part.message_ids:
+            self._move(message_id, thread_id)
+
     def deleted(self, event: Deleted) -> None:
         """Call off the answers to deleted messages; those still waiting are the window's affair."""
         for message_id in event.message_ids:
@@ -82,6 +89,8 @@ class InHand:
         """A team member replied to a message in hand, or posted in its thread."""
         if message.reply_to is not None:
             self._call_off(message.reply_to.message_id, Reason.TEAM_ANSWERED)
+        # A thread has the id of the message that it was opened on.
+        self._call_off(message.channel_id, Reason.TEAM_ANSWERED)
         for message_id in tuple(self._in_threads.get(message.channel_id, ())):
             self._call_off(message_id, Reason.TEAM_ANSWERED)
 
@@ -116,15 +125,21 @@ class InHand:
 
     def _release(self, message_ids: Iterable[int]) -> None:
         for message_id in message_ids:
-            held = self._held.pop(message_id, None)
-            if held is None:
-                continue
-            place_id = held.message.channel_id
-            there = self._in_threads.get(place_id)
-            if there is not None:
-                there.discard(message_id)
-                if not there:
-                    del self._in_threads[place_id]
+            self._move(message_id, None)
+            self._held.pop(message_id, None)
+
+    def _move(self, message_id: int, thread_id: int | None) -> None:
+        held = self._held.get(message_id)
+        if held is None:
+            return
+        if held.thread_id is not None:
+            there = self._in_threads[held.thread_id]
+            there.discard(message_id)
+            if not there:
+                del self._in_threads[held.thread_id]
+        held.thread_id = thread_id
+        if thread_id is not None:
+            self._in_threads.setdefault(thread_id, set()).add(message_id)
 
     def _drop_token(self, number: int) -> None:
         token = self._tokens.pop(number, None)

@@ -51,6 +51,8 @@ class Lesson:
     target: Message | None
     """The message that the part replies to."""
     token: CancelToken
+    continues: int | None = None
+    """The message of an earlier part that was captured, where this one has no reply but goes on with it."""
 
 
 def end(inquiry: Inquiry, result: Result, reason: str | None = None) -> Outcome:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from model.batches import Key, Part
-from model.messages import AuthorType, Message, PlaceKind
+from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import Begun
 from operators.inquiry import Inquiry, Lesson, skipped
+from services.assistant import Usage
 from services.history import History
 from services.people import People
 from services.posts import Posts
@@ -17,6 +19,8 @@ from services.team_activity import TeamActivity
 
 THREAD_MESSAGES = 200
 """How much of a thread is read, newest first."""
+REMEMBERED = 10_000
+"""Captured parts that a team member may go on with; those of longest ago are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,24 @@ class Router:
     the earlier messages of a thread that it has not followed from the start.
     """
 
-    def __init__(self, people: People, history: History, team: TeamActivity, posts: Posts, rules: RouteRules) -> None:
+    def __init__(
+        self,
+        people: People,
+        history: History,
+        team: TeamActivity,
+        posts: Posts,
+        rules: RouteRules,
+        usage: Usage | None = None,
+    ) -> None:
+        """`usage` adds up what all inquiries together use."""
         self._people = people
         self._history = history
         self._team = team
         self._posts = posts
         self._rules = rules
-        self._captured_at: dict[tuple[int, int], float] = {}
+        self._usage = usage
+        self._captured: OrderedDict[Key, Message] = OrderedDict()
+        """By team member and channel, the end of the last part that was captured."""
 
     async def route(self, begun: Begun) -> Inquiry | Lesson | Ignored | Outcome:
         """Decide about one part.
@@ -64,10 +79,20 @@ class Router:
         target = await self._target(part)
         if part.author_type is AuthorType.TEAM_MEMBER:
             if await self._teaches(part, target):
-                self._captured_at[part.key] = part.last.at
-                return Lesson(part, target, begun.token)
+                return self._lesson(begun, target)
             return not_addressed(part)
         return await self._for_community(begun, target)
+
+    def _lesson(self, begun: Begun, target: Message | None) -> Lesson:
+        part = begun.part
+        if part.place.is_thread:
+            return Lesson(part, target, begun.token)
+        goes_on = None if target is not None else self._captured.get(part.key)
+        self._captured[part.key] = part.last
+        self._captured.move_to_end(part.key)
+        if len(self._captured) > REMEMBERED:
+            self._captured.popitem(last=False)
+        return Lesson(part, target, begun.token, None if goes_on is None else goes_on.id)
 
     async def _target(self, part: Part) -> Message | None:
         """The message that the part replies to; None for none, or one that no longer exists."""
@@ -82,7 +107,7 @@ class Router:
         if await self._answered_before(part):
             return Ignored(Reason.DUPLICATE, part.place.id, part.message_ids, part.number)
         addressed = self._addresses_bot(part, target)
-        inquiry = Inquiry(part, begun.token, addressed=addressed)
+        inquiry = Inquiry(part, begun.token, addressed=addressed, usage=Usage(self._usage))
         if part.place.is_thread:
             if not addressed and not await self._thread_is_ours(part):
                 return not_addressed(part)
@@ -91,7 +116,8 @@ class Router:
         mode = self._rules.reply_mode_by_channel.get(part.place.channel_id, self._rules.reply_mode)
         if mode == "off" or (mode == "mention" and not addressed):
             return skipped(inquiry, Reason.REPLY_MODE)
-        if not addressed and await self._team_is_answering(part):
+        # What is called off already ends as cancelled, for the reason that came first.
+        if not addressed and begun.token.error is None and await self._team_is_answering(part):
             return skipped(inquiry, Reason.TEAM_IS_ANSWERING)
         return inquiry
 
@@ -130,8 +156,8 @@ class Router:
             earlier = await self._history.newest(part.place.id, THREAD_MESSAGES)
             own = [message.id for message in earlier if message.author.id == part.author.id and message.id < first.id]
             return await self._team_has_posted(part, after=max(own, default=0))
-        helped_at = self._team.helped_at(part.place.id, part.author.id)
-        return helped_at is not None and first.at - self._rules.team_active_seconds <= helped_at <= first.at
+        since = first.at - self._rules.team_active_seconds
+        return self._team.helped(part.place.id, part.author.id, since, first.at)
 
     async def _team_has_posted(self, part: Part, *, after: int) -> bool:
         """Whether a team member has posted in the part's thread, after a message of it."""
@@ -144,14 +170,18 @@ class Router:
 
     async def _teaches(self, part: Part, target: Message | None) -> bool:
         place = part.place
-        if not place.public and self._rules.capture_channels.isdisjoint({place.id, place.channel_id}):
-            return False  # private talk must not become public knowledge
+        if not self._may_capture(place) or (target and not self._may_capture(self._history.place(target.channel_id))):
+            return False
         kind = None if target is None else await self._people.look_up(target.author, place.guild_id)
         if kind is AuthorType.COMMUNITY_USER:
             return True
         if place.is_thread:
             return kind is not AuthorType.TEAM_MEMBER and await self._community_has_posted(part)
         return target is None and self._continues(part)
+
+    def _may_capture(self, place: Place) -> bool:
+        """Private talk must not become public knowledge."""
+        return place.public or not self._rules.capture_channels.isdisjoint({place.id, place.channel_id})
 
     async def _community_has_posted(self, part: Part) -> bool:
         for message in await self._history.newest(part.place.id, THREAD_MESSAGES):
@@ -166,12 +196,12 @@ class Router:
 
     def _continues(self, part: Part) -> bool:
         """Whether a part without a reply goes on with what the same team member was just captured saying."""
-        captured_at = self._captured_at.get(part.key)
-        if not self._rules.capture_continuations or captured_at is None:
+        captured = self._captured.get(part.key)
+        if not self._rules.capture_continuations or captured is None:
             return False
         first = part.messages[0]
-        fresh = first.at - captured_at < self._rules.grouping_seconds
-        return fresh and not self._team.written_to_since(part.place.id, part.author.id, captured_at)
+        fresh = first.at - captured.at < self._rules.grouping_seconds
+        return fresh and not self._team.written_to(part.place.id, part.author.id, captured.at, first.at)
 
 
 def not_addressed(part: Part) -> Ignored:

@@ -77,13 +77,16 @@ def screen(
         seen[message.id] = None
         if len(seen) > DEDUPLICATED:
             seen.popitem(last=False)
+        if history.is_gone(message.id):  # the deletion overtook it
+            return Removed(message.channel_id, message.id)
         author_type = people.type_of(message.author)
         unwanted = reason_to_ignore(message, author_type)
+        if unwanted in {None, Reason.OPTED_OUT}:  # whoever wants no bot to read along has spoken all the same
+            team.observe(message)
+            if author_type is AuthorType.TEAM_MEMBER:
+                in_hand.team_posted(message)
         if unwanted is not None:
             return ignored(message, unwanted)
-        team.observe(message)
-        if author_type is AuthorType.TEAM_MEMBER:
-            in_hand.team_posted(message)
         in_hand.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
         return Spoken(at, message)
 

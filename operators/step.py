@@ -54,9 +54,10 @@ def step(
     async def timed(inquiry: Inquiry) -> Inquiry | Outcome:
         about.set(inquiry.part)
         began = now()
-        result = await fn(inquiry)
-        log.debug("%s took %.0f ms", name, (now() - began) * 1000)
-        return result
+        try:
+            return await fn(inquiry)
+        finally:
+            log.debug("%s took %.0f ms", name, (now() - began) * 1000)
 
     def failed(inquiry: Inquiry, error: Exception) -> Inquiry | Outcome:
         return failure(inquiry, name, error)

@@ -31,6 +31,7 @@ from services import qa_ids
 log = logging.getLogger(__name__)
 
 MARKER = "--- QA ---"
+_MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
 _CONVERSATION = re.compile(r"(?:thread|reply)_[0-9]+")
@@ -163,6 +164,26 @@ def parse(text: str, file: str = "archive", first_line: int = 1) -> list[Pair]:
         except Malformed as error:
             log.warning("%s:%d: %s; block skipped", file, first_line + start, error)
     return pairs
+
+
+def blocks(text: str) -> list[tuple[str, Pair | None]]:
+    """`text` cut into its blocks, letter for letter, each with its pair; None where a block is malformed or torn.
+
+    Whatever stands before the first marker is a piece of its own. For whoever changes a block and nothing else.
+    """
+    starts = [0, *(found.start() for found in _MARKER_LINE.finditer(text)), len(text)]
+    pieces = [text[start:stop] for start, stop in pairwise(starts) if start < stop]
+    return [(piece, _pair_in(piece)) for piece in pieces]
+
+
+def _pair_in(piece: str) -> Pair | None:
+    first, *lines = piece.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    if first != MARKER or lines[-2:] != ["", ""]:
+        return None
+    try:
+        return _block(lines)
+    except Malformed:
+        return None
 
 
 def _block(lines: list[str]) -> Pair:

@@ -35,11 +35,17 @@ class VerificationResult(BaseModel):
     suggested_fix: str | None
 
 
+class Counting(Protocol):
+    """Whoever wants to hear of each call that was answered."""
+
+    def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None: ...
+
+
 @dataclass(slots=True)
 class Usage:
-    """Counts the calls to a model, and their tokens, of one part; and of its parent, the whole run."""
+    """Counts the calls to a model, and their tokens, of one part; and tells its parent, such as that of the run."""
 
-    parent: Usage | None = None
+    parent: Counting | None = None
     calls: Counter[str] = field(default_factory=Counter[str])
     """By step."""
     tokens: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])

@@ -72,6 +72,10 @@ class Context:
     async def author_type(self, message: Message) -> AuthorType:
         return await self._people.look_up(message.author, message.guild_id)
 
+    def text_of(self, message: Message) -> str:
+        """How a message reads: trimmed, mentions as names, a placeholder for each attachment, without secrets."""
+        return self._rules.redact(render(message, self._history.names))
+
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
     ) -> Conversation:
@@ -80,7 +84,7 @@ class Context:
         for message in messages:
             kind = await self.author_type(message)
             is_bot_itself = self._people.is_bot_itself(message.author)
-            text = self._rules.redact(render(message, self._history.names))
+            text = self.text_of(message)
             if not text or (kind is AuthorType.BOT and not is_bot_itself):
                 continue
             turns.append(

@@ -17,12 +17,20 @@ import discord
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 from tenacity.wait import wait_base
 
+from clock import now
+
 T = TypeVar("T")
 
 ATTEMPTS = 3
 CALL_SECONDS = 100.0
 """Longer than discord.py's own five tries (25 s of pauses) and a rate limit waited out (60 s) together."""
 BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
+
+FORBIDDEN_SECONDS = 600.0
+"""How long a 403 is remembered: the span over which Discord counts the bad answers that ban an address."""
+NOT_AGAIN = "not asked again so soon after Discord answered 403"
+LACKING = frozenset({50001, 50013})
+"""Codes of a 403 that holds for the whole channel."""
 
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 """All that a call can end with. `RuntimeError`: aiohttp's word for a session that has been closed. A time-out is an
@@ -47,6 +55,21 @@ def worth_repeating(error: BaseException) -> bool:
     if isinstance(error, discord.DiscordServerError):
         return error.status not in _RETRIED_BY_DISCORD_PY
     return isinstance(error, (aiohttp.ClientError, OSError))
+
+
+class Forbidden:
+    """The places that have just answered 403."""
+
+    def __init__(self) -> None:
+        self._until: dict[int, float] = {}
+
+    def note(self, place_id: int) -> None:
+        at = now()
+        self._until = {id_: until for id_, until in self._until.items() if until > at}
+        self._until[place_id] = at + FORBIDDEN_SECONDS
+
+    def lately(self, place_id: int) -> bool:
+        return self._until.get(place_id, 0) > now()
 
 
 async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:

@@ -11,11 +11,10 @@ import discord
 from discord.http import HTTPClient
 from tenacity.wait import wait_base
 
-from clock import now
 from model.messages import Message, Place
 from services import payloads
 from services.discord import LookupFailed
-from services.discord_calls import BACK_OFF, FAILURES, patiently, reason
+from services.discord_calls import BACK_OFF, FAILURES, NOT_AGAIN, Forbidden, patiently, reason
 from services.shared_calls import SharedCalls
 
 T = TypeVar("T")
@@ -24,8 +23,6 @@ log = logging.getLogger(__name__)
 
 CONCURRENT_CALLS = 8
 """Well below the 50 requests a second that Discord grants a bot (API reference, "Global Rate Limit")."""
-FORBIDDEN_SECONDS = 600.0
-"""How long a 403 is remembered: the span over which Discord counts the bad answers that ban an address."""
 
 
 class RestFetcher:
@@ -48,7 +45,7 @@ class RestFetcher:
         self._wait = wait
         self._slots = asyncio.Semaphore(CONCURRENT_CALLS)
         self._shared = SharedCalls()
-        self._forbidden: dict[int, float] = {}
+        self._forbidden = Forbidden()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
         payload = await self._read(
@@ -112,8 +109,8 @@ class RestFetcher:
 
     async def _read(self, owner_id: int, key: Hashable, request: Callable[[], Awaitable[T]]) -> T | None:
         """One shared read. `owner_id` is the channel or guild whose permissions it needs."""
-        if self._forbidden.get(owner_id, 0) > now():
-            raise LookupFailed(f"{owner_id}: not asked again so soon after Discord answered 403")
+        if self._forbidden.lately(owner_id):
+            raise LookupFailed(f"{owner_id}: {NOT_AGAIN}")
         return await self._shared.share(key, lambda: self._ask(owner_id, request))
 
     async def _ask(self, owner_id: int, request: Callable[[], Awaitable[T]]) -> T | None:
@@ -123,15 +120,10 @@ class RestFetcher:
         except discord.NotFound:
             return None
         except discord.Forbidden as error:
-            self._remember(owner_id)
+            self._forbidden.note(owner_id)
             raise LookupFailed(f"{owner_id}: {reason(error)}") from error
         except FAILURES as error:
             raise LookupFailed(f"{owner_id}: {reason(error)}") from error
-
-    def _remember(self, owner_id: int) -> None:
-        at = now()
-        self._forbidden = {id_: until for id_, until in self._forbidden.items() if until > at}
-        self._forbidden[owner_id] = at + FORBIDDEN_SECONDS
 
 
 def _decoded(decode: Callable[[Mapping[str, object]], T], payload: object) -> T:

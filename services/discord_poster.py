@@ -11,7 +11,7 @@ from discord.http import HTTPClient, handle_message_parameters
 from tenacity.wait import wait_base
 
 from services.discord import PostFailed
-from services.discord_calls import BACK_OFF, FAILURES, patiently, reason
+from services.discord_calls import BACK_OFF, FAILURES, LACKING, NOT_AGAIN, Forbidden, patiently, reason
 
 T = TypeVar("T")
 
@@ -31,8 +31,13 @@ class DiscordPoster:
     def __init__(self, http: HTTPClient, *, wait: wait_base = BACK_OFF) -> None:
         self._http = http
         self._wait = wait
+        self._forbidden = Forbidden()
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
+        failed = f"no thread on message {message_id} in channel {channel_id}"
+        if self._forbidden.lately(channel_id):
+            raise PostFailed(f"{failed}: {NOT_AGAIN}")
+
         def request() -> Awaitable[object]:
             return self._http.start_thread_with_message(
                 channel_id, message_id, name=name, auto_archive_duration=ARCHIVE_AFTER_MINUTES
@@ -41,12 +46,12 @@ class DiscordPoster:
         try:
             await patiently(request, wait=self._wait)
         except discord.HTTPException as error:
+            if error.code in LACKING:
+                self._forbidden.note(channel_id)
             if error.code != ALREADY_A_THREAD:
-                raise PostFailed(
-                    f"no thread on message {message_id} in channel {channel_id}: {reason(error)}"
-                ) from error
+                raise PostFailed(f"{failed}: {reason(error)}") from error
         except FAILURES as error:
-            raise PostFailed(f"no thread on message {message_id} in channel {channel_id}: {reason(error)}") from error
+            raise PostFailed(f"{failed}: {reason(error)}") from error
         # A thread on a message has that message's id (API reference, "Start Thread from Message").
         return message_id
 

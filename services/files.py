@@ -1,6 +1,7 @@
 """Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
 
-`replace` swaps a whole file, `append` adds to its end, `in_thread` keeps both off the event loop.
+`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off; `in_thread` keeps them all off
+the event loop.
 
 Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
 """
@@ -79,6 +80,17 @@ def append(path: Path, data: bytes) -> None:
                 os.ftruncate(descriptor, old_length)
                 os.fsync(descriptor)
                 raise
+        finally:
+            os.close(descriptor)
+
+
+def truncate(path: Path, length: int) -> None:
+    """Cut a file back to `length` bytes, durably."""
+    with _named(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, length)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
 

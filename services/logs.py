@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from clock import rfc3339
 from model.batches import Part
+from model.messages import Message
 
 about: ContextVar[Part | None] = ContextVar("about", default=None)
 """The part that the running code is about: log lines take their ids from it."""
@@ -36,6 +38,19 @@ def fields() -> dict[str, str]:
     }
 
 
+def about_message(message: Message) -> dict[str, dict[str, str]]:
+    """`extra` for a line about a message that belongs to no part yet."""
+    return {
+        "ids": {
+            "platform": "discord",
+            "guild_id": str(message.guild_id or ""),
+            "channel_id": str(message.channel_id),
+            "message_id": str(message.id),
+            "author_id": str(message.author.id),
+        }
+    }
+
+
 class Lines(logging.Formatter):
     """One line (and a traceback, where there is one) for people, or a JSON object for machines."""
 
@@ -45,8 +60,8 @@ class Lines(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        ids = fields()
-        text = record.getMessage()
+        ids: dict[str, str] = getattr(record, "ids", None) or fields()
+        text = _text(record)
         trace = self.formatException(record.exc_info) if record.exc_info else ""
         if self._json:
             entry = {
@@ -64,6 +79,20 @@ class Lines(logging.Formatter):
         return self._redact(f"{line}\n{trace}" if trace else line)
 
 
+def _text(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # A slip in somebody's format. Logging itself would print it past the redactor.
+        return f"{record.msg} {record.args!r}"
+
+
+def _unwritten(record: logging.LogRecord) -> None:
+    """In the place of logging's own report, which repeats the line as it was before secrets were taken out."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"a log line of {record.name} could not be written: {sys.exc_info()[1]}", file=sys.stderr)  # noqa: T201
+
+
 def configure(
     *, level: str, style: str, file: Path | None, backup_count: int, redact: Callable[[str], str] = str
 ) -> None:
@@ -74,6 +103,7 @@ def configure(
     lines = Lines(style, redact)
     console = logging.StreamHandler(sys.stderr)
     console.setFormatter(lines)
+    console.handleError = _unwritten
     logging.basicConfig(level=level, handlers=[console], force=True)
     console_level = logging.getLogger().level
     for chatty in ("discord", "httpx", "httpcore", "openai", "aiohttp.access"):
@@ -89,4 +119,5 @@ def configure(
         log.error("logging.file.path: cannot write %s (%s); logging to the console only", file, error.strerror)  # noqa: TRY400 (a readable line, no traceback)
         return
     rotating.setFormatter(lines)
+    rotating.handleError = _unwritten
     logging.getLogger().addHandler(rotating)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from model.messages import Message
+from model.messages import DISCORD_EPOCH_MS, Message
 from model.outcomes import End, Ignored, Outcome, Reason, Removed
 
 
@@ -28,6 +28,12 @@ class Seen:
         self._marks = dict(earlier or {})
         self.changed: Callable[[], None] = lambda: None
         """Called whenever there is something new to save."""
+
+    def met(self, guild_id: int, at: float) -> None:
+        """A guild is there. From when it is first met, none of its messages may be missed, also where none was yet."""
+        if -guild_id not in self._marks:
+            self._marks[-guild_id] = Mark(max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22)
+            self.changed()
 
     def arrived(self, message: Message) -> None:
         mark = self._marks.get(message.channel_id)
@@ -53,7 +59,9 @@ class Seen:
         return mark is not None and (message_id <= mark.below or message_id in mark.done)
 
     def below(self) -> Mapping[int, int]:
-        """By place, the id below which every message has its end."""
+        """By place, the id below which every message has its end; by minus the id of a guild, the same for those of its
+        places that nothing was heard of.
+        """
         return {place_id: mark.below for place_id, mark in self._marks.items()}
 
     def marks(self) -> Mapping[int, Mark]:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def read_marks(path: Path) -> dict[int, Mark]:
-    """`{"<place>": {"below": "<id>", "done": ["<id>", …]}}`, ids as strings."""
+    """`{"<place>": {"below": "<id>", "done": ["<id>", …]}}`, ids as strings; for a guild as a whole, minus its id."""
     marks: dict[int, Mark] = {}
     for place_id, mark in _object(path).items():
         try:

@@ -57,7 +57,11 @@ class LogFileSettings(Section):
 class LoggingSettings(Section):
     """What is logged, and where to."""
 
-    level: Level = Field(default="INFO", description="The least severity that is logged; DEBUG includes message texts.")
+    level: Level = Field(
+        default="INFO",
+        description="The least severity that is logged; DEBUG includes message texts. Commands other than the bot "
+        "itself log to the console only, and for INFO no less than WARNING.",
+    )
     format: LogFormat = Field(default="text", description="Lines for people, or one JSON object a line.")
     file: LogFileSettings = Field(default_factory=LogFileSettings, description="A log file beside the console.")
 

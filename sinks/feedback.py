@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import logging
 import secrets
@@ -16,6 +14,7 @@ from services.data_folder import DataFolder
 from services.discord import Poster, PostFailed
 from services.people import People
 from services.posts import Post, Posts
+from services.pseudonyms import pseudonym
 
 UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
@@ -101,7 +100,7 @@ class Feedback:
         """The same for one voter on one installation, and telling nothing to others."""
         if self._key is None:
             self._key = await files.in_thread(self._read_key)
-        return hmac.new(self._key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
+        return pseudonym(self._key, user_id)
 
     def _read_key(self) -> bytes:
         path = self._folder.feedback_key

@@ -1,74 +1,155 @@
-"""Outcomes for people: a line each, and the counts."""
+"""Outcomes for people: a line for each that matters, and the counts."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from clock import rfc3339
 from model.batches import Part
-from model.outcomes import Outcome, Result
+from model.outcomes import Outcome, Reason, Result
+from services.extractive import asking_sentences, first_quote
+from sinks.plain import in_cells, one_line
 from sinks.tally import Tally
 
-STYLES = {
-    Result.REPLIED: "bold green",
-    Result.CAPTURED: "bold cyan",
-    Result.SKIPPED: "yellow",
-    Result.CANCELLED: "magenta",
-    Result.FAILED: "bold red",
+LOOKS = {
+    Result.REPLIED: ("✓", "green"),
+    Result.CAPTURED: ("+", "cyan"),
+    Result.SKIPPED: ("–", "yellow"),
+    Result.CANCELLED: ("×", "magenta"),
+    Result.FAILED: ("!", "bold red"),
 }
-ELLIPSIS_AT = 58
+WIDEST = 110
+"""Columns. Longer lines are harder to read, not easier."""
+NARROWEST = 60
+PLACE, NAME, SOURCE = 12, 11, 18
+QUOTE_FROM = 100
+"""Columns from which there is room for the words of an answer."""
+EXAMPLES = 3
+LONGEST_READ = 4_000
+"""Characters: the length of Discord's longest message."""
 
 
 class Terminal:
-    """Writes one line an outcome: when, where, what became of it, and what it was about."""
+    """Writes one line an outcome: when, where, who asked what, and what became of it.
 
-    def __init__(self, console: Console, name_of: Callable[[int], str]) -> None:
+    What is not answerable, most of a chat, is only counted. Nothing wraps, and nothing that people wrote can
+    colour, move or clear anything: see `sinks.plain`.
+    """
+
+    def __init__(self, console: Console, name_of: Callable[[int], str], headline: str, backend: str) -> None:
+        """`headline`: what is played; `backend`: who answers."""
         self._console = console
         self._name_of = name_of
+        self._width = max(NARROWEST, min(console.width, WIDEST))
+        self._unanswerable: list[str] = []
+        self._asked_in_vain: list[str] = []
+        self._open(headline, backend)
 
     def write(self, outcome: Outcome) -> None:
+        if outcome.reason == Reason.NOT_ANSWERABLE:
+            self._remember(asked(outcome.part))
+            return
+        sign, style = LOOKS[outcome.result]
         part = outcome.part
-        line = Text.assemble(
-            (rfc3339(outcome.at)[11:19], "dim"),
-            f" #{self._place(part):<11.11} ",
-            (f"{outcome.result:<9}", STYLES[outcome.result]),
-            f" {short(part)}",
+        what = Text.assemble(
+            (rfc3339(part.last.at)[11:16], "dim"),
+            (f" {sign} ", style),
+            (in_cells(self._place(part), PLACE), "blue"),
+            " ",
+            (in_cells(part.author.name, NAME), "bold"),
+            " ",
         )
-        self._console.print(line, soft_wrap=True)
+        rest = self._width - what.cell_len
         if outcome.result is Result.REPLIED:
-            self._console.print(
-                Text(f"{'':22}└ from {', '.join(outcome.sources) or 'the image'}", "dim"), soft_wrap=True
-            )
-        elif outcome.reason is not None:
-            self._console.print(Text(f"{'':22}└ {outcome.reason}", "dim"), soft_wrap=True)
+            self._line(what, *self._answer(outcome, rest))
+        else:
+            why = became(outcome)
+            asking = max(rest * 3 // 5, rest - len(why) - 1)
+            self._line(what, (in_cells(asked(part), asking), "dim"), " ", (one_line(why), style))
 
     def finish(self, tally: Tally) -> None:
-        counts = tally.summary()
-        table = Table(
-            title="What became of it", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0)
-        )
-        table.add_row("messages", str(tally.messages), f"in {tally.parts.total()} parts, or ignored")
-        for result in Result:
-            detail = ", ".join(f"{count} {why}" for why, count in sorted(tally.reasons.get(result, Counter()).items()))
-            table.add_row(Text(result, STYLES[result]), str(tally.parts[result]), detail)
-        table.add_row(
-            "ignored", str(tally.ignored.total()), ", ".join(f"{n} {why}" for why, n in sorted(tally.ignored.items()))
-        )
-        table.add_row("removed", str(counts["removed"]), "deleted while they waited")
-        self._console.print()
-        self._console.print(table)
+        skipped = dict(tally.reasons.get(Result.SKIPPED, {}))
+        silent = skipped.pop(Reason.NOT_ANSWERABLE, 0)
+        self._line()
+        self._line((f"{tally.messages} messages", "bold"), f" in {tally.parts.total()} parts, or ignored")
+        for result in (Result.REPLIED, Result.CAPTURED, Result.SKIPPED, Result.CANCELLED, Result.FAILED):
+            count = sum(skipped.values()) if result is Result.SKIPPED else tally.parts[result]
+            reasons = skipped if result is Result.SKIPPED else dict(tally.reasons.get(result, {}))
+            if count or result is Result.REPLIED:
+                self._count(count, result, reasons, LOOKS[result][1])
+        if silent:
+            examples = " ".join(f"“{text}”" for text in self._examples((self._width - 32) // EXAMPLES - 3))
+            self._line((f"{silent:>5} ", "yellow"), "not answerable  ", (f"such as {examples}", "dim"))
+        if tally.ignored:
+            self._count(tally.ignored.total(), "ignored", dict(tally.ignored), "")
+        if tally.removed:
+            self._line(f"{tally.removed:>5} removed         ", ("deleted while they waited", "dim"))
+
+    def _open(self, headline: str, backend: str) -> None:
+        both = f"{headline}: {backend}"
+        if len(both) <= self._width:
+            self._line((one_line(both), "bold"))
+        else:
+            self._line((one_line(headline), "bold"))
+            self._line((one_line(backend), "bold"))
+        self._line()
+
+    def _answer(self, outcome: Outcome, room: int) -> list[tuple[str, str] | str]:
+        source = in_cells(source_name(outcome.sources), SOURCE, keep_end=True)
+        quotes = self._width >= QUOTE_FROM
+        asking = room - SOURCE - 3 if not quotes else (room - SOURCE - 4) * 11 // 20
+        cells: list[tuple[str, str] | str] = [in_cells(asked(outcome.part), asking), (" → ", "dim"), (source, "green")]
+        if quotes:
+            quote = first_quote(outcome.reply_text or "")
+            cells += [" ", (in_cells(quote, room - asking - SOURCE - 4).rstrip(), "dim italic")]
+        return cells
+
+    def _count(self, count: int, name: str, reasons: dict[str, int], style: str) -> None:
+        detail = ", ".join(f"{number} {why}" for why, number in sorted(reasons.items(), key=lambda r: (-r[1], r[0])))
+        self._line((f"{count:>5} ", style), f"{name:<15} ", (one_line(detail), "dim"))
+
+    def _line(self, *cells: tuple[str, str] | str | Text) -> None:
+        line = Text.assemble(*cells)
+        line.truncate(self._width, overflow="ellipsis")
+        self._console.print(line, no_wrap=True, overflow="crop", soft_wrap=True, highlight=False)
 
     def _place(self, part: Part) -> str:
-        return self._name_of(part.place.id)
+        name = self._name_of(part.place.channel_id)
+        return f"↳ #{name}" if part.place.is_thread else f"#{name}"
+
+    def _remember(self, text: str) -> None:
+        kept = self._asked_in_vain if text.endswith("?") else self._unanswerable
+        if len(kept) < EXAMPLES:
+            kept.append(text)
+
+    def _examples(self, width: int) -> list[str]:
+        """Questions say more than chatter does."""
+        texts = list(chain(self._asked_in_vain, self._unanswerable))[:EXAMPLES]
+        return [in_cells(text, width).rstrip() for text in texts]
 
 
-def short(part: Part) -> str:
-    """Who said what, in one line."""
-    text = " ".join(" ".join(message.text for message in part.messages).split()) or "(a file)"
-    cut = text if len(text) <= ELLIPSIS_AT else text[: ELLIPSIS_AT - 1].rstrip() + "…"
-    return f"{part.author.name}: {cut}"
+def asked(part: Part) -> str:
+    """What a part comes down to, in one line: the first sentence that asks, else how it begins."""
+    whole = "\n".join(message.text for message in part.messages)[:LONGEST_READ]
+    asking, _ = asking_sentences(whole)
+    return one_line(asking[0] if asking else whole) or "(a file)"
+
+
+def became(outcome: Outcome) -> str:
+    if outcome.result is Result.CAPTURED:
+        return "learned"
+    return f"{outcome.result}: {outcome.reason}" if outcome.reason else str(outcome.result)
+
+
+def source_name(sources: tuple[str, ...]) -> str:
+    """The first source without its namespace; of a web page only the path, of several how many more."""
+    if not sources:
+        return "the image"
+    name = sources[0].removeprefix("kb:")
+    if name.startswith(("http://", "https://")):
+        name = "…/" + name.split("://", 1)[1].partition("/")[2]
+    return f"{name} +{len(sources) - 1}" if len(sources) > 1 else name

@@ -36,7 +36,10 @@ def answers(
     """
     s, at_once = services, rules.max_concurrent
     gathering = step(
-        "gather", gather(s.context, s.history, s.posts, s.images, rules.thread_reuse_seconds), at_once, s.gauge
+        "gather",
+        gather(s.context, s.history, s.posts, s.in_hand, s.images, rules.thread_reuse_seconds),
+        at_once,
+        s.gauge,
     )
     thinking = chain(s.assistant, s.library, s.budget, rules, s.gauge)
     replying = step("reply", reply, at_once, s.gauge)
@@ -48,7 +51,7 @@ def answers(
             max_active=at_once,
             max_waiting=rules.max_waiting,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
-        )
+        ),
     )
 
 

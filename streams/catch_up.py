@@ -38,18 +38,21 @@ class History(Protocol):
         ...
 
 
-def starts(marks: Mapping[int, int], spots: Iterable[Spot], *, since: float) -> dict[int, int]:
+def starts(
+    marks: Mapping[int, int], spots: Iterable[Spot], *, since: float, otherwise: int | None = None
+) -> dict[int, int]:
     """After which id to read, per place that may have something new.
 
     `marks` gives per place the id below which every message has its outcome, `since` (seconds since 1970) how far to
-    go back at most. A place without a mark is left to the live stream ("a first start begins now"), except a thread
-    that was opened when its channel had already been read that far. A forum itself has no messages and so no mark:
-    for its posts the smallest mark of all stands in.
+    go back at most. A place without a mark is one that nothing was heard of: it is read from `otherwise` on, the mark
+    of its guild. Without that either, it is left to the live stream ("a first start begins now"), except a thread that
+    was opened when its channel had already been read that far. A forum itself has no messages and so no mark: for its
+    posts the smallest mark of all stands in.
     """
     floor = max(0, int(since * 1000) - DISCORD_EPOCH_MS) << 22
     spots = list(spots)
     forums = {spot.id for spot in spots if spot.is_forum}
-    smallest = min(marks.values(), default=None)
+    smallest = min((below for place_id, below in marks.items() if place_id > 0), default=None)
     result: dict[int, int] = {}
     for spot in spots:
         if spot.is_forum:
@@ -59,6 +62,8 @@ def starts(marks: Mapping[int, int], spots: Iterable[Spot], *, since: float) -> 
             known = marks.get(spot.parent_id, smallest if spot.parent_id in forums else None)
             # The first message of a post has the post's own id.
             mark = spot.id - 1 if known is not None and spot.id > known else None
+        if mark is None:
+            mark = otherwise
         if mark is None:
             continue
         after = max(mark, floor - 1)

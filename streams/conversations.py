@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from reactivex import Observable
 from reactivex import operators as ops
 
@@ -17,8 +19,11 @@ from operators.route import Routed, Router
 from operators.screen import Screened, Spoken
 from operators.step import Gauge, failure_of
 from services.history import History
+from services.logs import about, about_message
 from services.people import People
 from services.seen import Seen
+
+log = logging.getLogger(__name__)
 
 ROUTED_AT_ONCE = 64
 """Parts whose reply targets may be looked up side by side."""
@@ -43,8 +48,8 @@ def settled(ends: Observable[End], in_hand: InHand, seen: Seen) -> Observable[En
     """The same ends, once nothing holds their messages any more."""
 
     def settle(end: End) -> None:
-        if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE:
-            return  # the message itself may still be in hand
+        if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None:
+            return  # a second delivery: the message itself may still be in hand
         in_hand.settle(end)
         seen.settled(end)
 
@@ -59,7 +64,14 @@ def batches(
     spoken   --m1-m2-----m3--------|
     batches  ----------B1-----B2---|      B1 = [m1, m2]
     """
+
+    def tell(item: Screened) -> None:
+        # For every message: no more than a look at the level where nobody reads it.
+        if isinstance(item, Spoken) and log.isEnabledFor(logging.INFO):
+            log.info("discord.user_batch_wait: %g s", quiet_seconds, extra=about_message(item.message))
+
     return screened.pipe(
+        ops.do_action(tell),
         spread(waiting),
         quiet_window(
             quiet_seconds,
@@ -94,6 +106,8 @@ def routed(parts: Observable[Begun], router: Router, gauge: Gauge) -> Observable
     """
 
     async def route(begun: Begun) -> Routed:
+        about.set(begun.part)
+        log.info("discord.user_batch_process_start: %d messages", len(begun.part.messages))
         return Routed(begun.part.key, await router.route(begun))
 
     def failed(begun: Begun, error: Exception) -> Routed:

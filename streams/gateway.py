@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 class Gateway:
     """One live connection. `marks` gives, per place, the id below which every message has its outcome; it is asked once
-    per READY, so that nothing live can move a mark past what was missed.
+    per READY, so that nothing live can move a mark past what was missed. `met` is told of each guild that arrives.
     """
 
     def __init__(
@@ -37,15 +37,18 @@ class Gateway:
         *,
         fetcher: RestFetcher,
         marks: Callable[[], Mapping[int, int]],
+        met: Callable[[int, float], None] = lambda _guild_id, _at: None,
         catch_up_minutes: float,
         allowlist: Collection[int] = (),
         denylist: Collection[int] = (),
+        health: Health | None = None,
         pause: Callable[[int], float] = pause,
     ) -> None:
         self._client = client
         self._token = token
         self._fetcher = fetcher
         self._marks = marks
+        self._met = met
         self._catch_up_minutes = catch_up_minutes
         self._lists = (frozenset(allowlist), frozenset(denylist))
         self._pause = pause
@@ -53,7 +56,9 @@ class Gateway:
         self._stopped = False
         self._arriving: asyncio.Task[list[Dispatch]] | None = None
         self._warned: dict[int, str | None] = {}
-        self.health = Health(now())
+        self.health = health or Health(now())
+        self.refusal: GatewayRefused | None = None
+        """Why the `observable` has ended by itself."""
 
     def stop(self) -> None:
         """Take no more. What has been received is still emitted; then the stream completes.
@@ -126,6 +131,7 @@ class Gateway:
 
     async def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> list[Dispatch]:
         """Report what the bot lacks in a guild, and fetch what it missed there."""
+        self._met(int(cast("str", dispatch.d["id"])), dispatch.at)
         # discord.py has parsed the same frame before this task could run.
         guild = self._client.get_guild(int(cast("str", dispatch.d["id"])))
         if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
@@ -136,7 +142,9 @@ class Gateway:
         self._warned[guild.id] = warning
         if not marks or not self._catch_up_minutes:
             return []
-        after = starts(marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60)
+        after = starts(
+            marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild.id)
+        )
         missed = await catch_up(after, guild_id=guild.id, history=self._fetcher)
         if missed:
             log.info("catch-up: %d messages in server %d", len(missed), guild.id)
@@ -168,7 +176,8 @@ def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iter
 def observable(gateway: Gateway) -> Observable[Dispatch]:
     """The dispatches as an Observable: subscribing connects, `Gateway.stop` completes, disposing cuts off.
 
-    Ends with `GatewayRefused` as its error. One subscriber; share it where the recorder listens, too.
+    A refusal completes it as well, and is left in `Gateway.refusal`: an error would have the supervisors of the graph
+    restart their branches, and each restart would try the same token again. One subscriber.
     """
 
     def subscribe(
@@ -187,7 +196,8 @@ async def _feed(gateway: Gateway, observer: abc.ObserverBase[Dispatch]) -> None:
         async for dispatch in stream:
             observer.on_next(dispatch)
     except GatewayRefused as refused:
-        observer.on_error(refused)
+        gateway.refusal = refused
+        observer.on_completed()
     except Exception as error:
         # A subscriber that raises has disposed of the stream, and would never hear of it.
         log.exception("the live stream has ended")

@@ -10,7 +10,7 @@
               ┌────────────────────────┼──────────────────────┐
           inquiries                 ignored                lessons
               │ one asker at a time                           │ in order
-    gather → gate → select → load →                     archive sink
+    gather → gate → select → load →                 extract → archive sink
        generate → verify → reply sink
               └────────────────────────┼──────────────────────┘
                                      ends ── log, metrics, terminal, state
@@ -49,7 +49,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
 
     answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers)
-    captured = lessons(parts.pipe(only(Lesson)), sinks.archive)
+    captured = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge)
     unwanted = rx.merge(screened, parts).pipe(only(Ignored, Removed, Outcome))
     ends = rx.merge(
         answered.pipe(supervised("answers")),

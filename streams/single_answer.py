@@ -19,6 +19,7 @@ from services.assistant import Assistant, Usage
 from services.budget import Budget, Limits
 from services.citing import links_block
 from services.library import Library
+from services.spending import Spending
 from streams.answers import chain
 from streams.wiring import AnswerRules
 
@@ -51,11 +52,13 @@ class Answerer:
     def __init__(
         self, assistant: Assistant, library: Library, rules: AnswerRules, budget: Budget | None = None
     ) -> None:
-        self._chain = chain(assistant, library, budget or Budget(Limits(chains_per_user_per_hour=0)), rules)
+        self._budget = budget or Budget(Limits(chains_per_user_per_hour=0))
+        self._chain = chain(assistant, library, self._budget, rules)
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
-        inquiry = _inquiry(conversation, context or RequestContext())
+        usage = Usage(Spending(self._budget))
+        inquiry = _inquiry(conversation, context or RequestContext(), usage)
         begun = now()
         try:
             end = await rx.just(inquiry).pipe(self._chain)
@@ -69,7 +72,7 @@ class Answerer:
         return _result(end, inquiry.usage, round((now() - begun) * 1000))
 
 
-def _inquiry(conversation: Conversation, context: RequestContext) -> Inquiry:
+def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) -> Inquiry:
     message = Message(
         context.message_id,
         context.channel_id,
@@ -80,7 +83,7 @@ def _inquiry(conversation: Conversation, context: RequestContext) -> Inquiry:
     )
     place = Place(context.channel_id, PlaceKind.CHANNEL)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, place, now())
-    return Inquiry(part, CancelToken(), addressed=True, conversation=conversation)
+    return Inquiry(part, CancelToken(), addressed=True, usage=usage, conversation=conversation)
 
 
 def _result(end: Inquiry | Outcome, usage: Usage, latency_ms: int) -> AIResult:

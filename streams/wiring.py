@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from model.events import Reaction
 from model.outcomes import End, Outcome
 from operators.in_hand import InHand
-from operators.inquiry import Inquiry, Lesson
+from operators.inquiry import Inquiry
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services.assistant import Assistant
+from services.assistant import Assistant, Usage
 from services.budget import Budget
+from services.captures import Capture
 from services.context import Context
 from services.history import History
 from services.library import Library
@@ -42,6 +43,8 @@ class Services:
     seen: Seen
     images: ImageSource | None = None
     gauge: Gauge = ignore
+    usage: Usage = field(default_factory=Usage)
+    """What the whole run has used of the LLM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Sinks:
     """Where the streams end."""
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
-    archive: Callable[[Lesson], Coroutine[Any, Any, Outcome]]
+    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
     ends: Callable[[End], None]
     """Told of every end, at once; must not fail."""

@@ -1,14 +1,16 @@
 """Answers without a model: the backend of a newcomer, who has no key yet.
 
 words       text into terms                       ranking        BM25 over terms
-questions   is somebody asking?                   index          which entries fit
+questions   is somebody asking?                   queries        what is asked, and what only told
 passages    documentation into quotable pieces    team_answers   team knowledge into the same
+cutting     the pieces of a source, kept          shelf          all sources, ready to be searched
 quoting     the pieces that answer a query        checking       is a draft made of them?
-recent      keeps what was built from a text      assistant      all of it behind `services.assistant.Assistant`
+fitness     does a passage say enough?
+recent      keeps what was built lately           assistant      all of it behind `services.assistant.Assistant`
 """
 
 from services.extractive.assistant import ExtractiveAssistant
-from services.extractive.index import Ranked, rank_index
-from services.extractive.quoting import NOTICE
+from services.extractive.questions import asking_sentences
+from services.extractive.quoting import NOTICE, first_quote
 
-__all__ = ["NOTICE", "ExtractiveAssistant", "Ranked", "rank_index"]
+__all__ = ["NOTICE", "ExtractiveAssistant", "asking_sentences", "first_quote"]

@@ -2,55 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from model.conversations import Conversation, Role
 from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
 from services.extractive.checking import foreign_lines
-from services.extractive.index import rank_index
+from services.extractive.fitness import is_good
+from services.extractive.queries import BEFORE, read_query
 from services.extractive.questions import continues, is_question
 from services.extractive.quoting import best_quotes, compose
-from services.library import IndexEntry, Source
+from services.extractive.shelf import Shelf, cut_all
+from services.library import IndexEntry, Library, Source
 
-_MIN_SCORE: Final = 2.0
-"""Of the best entry, for a question to count as answerable; tuned in tests/services/extractive/test_gate.py."""
-_MIN_COVERAGE: Final = 0.2
-_WORTH_READING: Final = 0.4
-"""Share of the best entry's score from which another one is selected too."""
+_WORTH_READING: Final = 0.6
+"""Share of the best source's score from which another one is selected too."""
 _EARLIER_TURNS: Final = 2
+_READ_AT_EACH_END: Final = 4_000
+"""Characters of what is asked."""
+_STANDS_ALONE: Final = 5
+"""Words from which a question in a running conversation is taken to say all that it is about."""
 
 
 class ExtractiveAssistant:
     """Implements `services.assistant.Assistant`. Calls no model, so that it counts nothing in `Usage`."""
 
-    def __init__(self, read_index: Callable[[], Awaitable[Sequence[IndexEntry]]]) -> None:
-        """`read_index`: the combined index, for instance `library.index`. The gate compares questions with it."""
-        self._read_index = read_index
+    def __init__(self, library: Library) -> None:
+        """`library`: what questions are compared with."""
+        self._shelf = Shelf(library)
 
     async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:  # noqa: ARG002 - the Protocol's
         asked, earlier = _asked(conversation)
         goes_on = bool(earlier) and continues(asked)
-        query = "\n".join([asked, *earlier]) if goes_on else asked
-        rewritten = query if query != conversation.last_user_text else None
         if not goes_on and not is_question(asked):
-            return GatingResult(
-                is_question=False, is_answerable=False, rewrite_query=None, reason="Not put as a question."
-            )
-        best = next(iter(rank_index(query, await self._read_index())), None)
-        if best is None or best.fit.score < _MIN_SCORE or best.fit.coverage < _MIN_COVERAGE:
-            return GatingResult(
-                is_question=True,
-                is_answerable=False,
-                rewrite_query=rewritten,
-                reason="No entry of the index resembles it.",
-            )
-        return GatingResult(
-            is_question=True,
-            is_answerable=True,
-            rewrite_query=rewritten,
-            reason=f"Resembles {best.entry.id} (BM25 {best.fit.score:.1f}).",
-        )
+            return _gated(None, "Not put as a question.", is_question=False)
+        if earlier and (goes_on or len(read_query(asked).counted) < _STANDS_ALONE):
+            asked = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
+        rewritten = asked if asked != conversation.last_user_text else None
+        query = read_query(asked)
+        best = next(iter(await self._shelf.search(query)), None)
+        if best is None or not is_good(query, best.passage, best.fit, self._shelf.corpus):
+            return _gated(rewritten, "No passage of the sources resembles it.")
+        return _gated(rewritten, f"Resembles {best.source_id} (BM25 {best.fit.score:.1f}).", is_answerable=True)
 
     async def select(
         self,
@@ -59,9 +52,9 @@ class ExtractiveAssistant:
         max_sources: int,
         usage: Usage,  # noqa: ARG002 - the Protocol's
     ) -> SelectionResult:
-        ranked = rank_index(query, index)
-        chosen = [found.entry.id for found in ranked if found.fit.score >= _WORTH_READING * ranked[0].fit.score]
-        return SelectionResult(selected_source_ids=list(dict.fromkeys(chosen))[:max_sources])
+        found = await self._shelf.search(read_query(query), (entry.id for entry in index))
+        chosen = [one.source_id for one in found if one.fit.score >= _WORTH_READING * found[0].fit.score]
+        return SelectionResult(selected_source_ids=chosen[:max_sources])
 
     async def generate(
         self,
@@ -73,7 +66,8 @@ class ExtractiveAssistant:
         max_chars: int,
         shorten: bool = False,  # noqa: ARG002 - what is quoted is never too long
     ) -> AnswerResult:
-        answer, cited = compose(best_quotes(query, sources), max_chars)
+        quotes = best_quotes(read_query(query), sources, await cut_all(sources), self._shelf.corpus)
+        answer, cited = compose(quotes, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
     async def verify(
@@ -94,4 +88,15 @@ def _asked(conversation: Conversation) -> tuple[str, list[str]]:
     earlier = [turn.text for turn in turns if turn.role is Role.USER and not turn.asked_now]
     if not now:
         return conversation.last_user_text, earlier[-1 - _EARLIER_TURNS : -1]
-    return "\n".join(turn.text for turn in now), earlier[-_EARLIER_TURNS:]
+    return _ends_of("\n".join(turn.text for turn in now)), earlier[-_EARLIER_TURNS:]
+
+
+def _ends_of(text: str) -> str:
+    """What asks stands before a pasted log or after it."""
+    return text if len(text) <= 2 * _READ_AT_EACH_END else f"{text[:_READ_AT_EACH_END]}\n{text[-_READ_AT_EACH_END:]}"
+
+
+def _gated(
+    rewritten: str | None, reason: str, *, is_question: bool = True, is_answerable: bool = False
+) -> GatingResult:
+    return GatingResult(is_question=is_question, is_answerable=is_answerable, rewrite_query=rewritten, reason=reason)

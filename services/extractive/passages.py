@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 _SHORT_SECTION = 500
 """Characters. Few readers mind the sentence before and after; many miss it."""
 
+_MOST_LINES = 100_000
+"""Of one source: more than the largest one has, unless its lines are all but empty."""
+_LONGEST_TITLE = 300
+"""Characters. It also bounds how long the patterns below can look at one line."""
+
 _HEADING = re.compile(r"(?P<level>#{1,6})\s+(?P<title>.*?)\s*#*")
+_BARE_TITLE = re.compile(r"[A-Z0-9][^\n.:;!?`|<>={}]{2,70}\??")
 _UNDERLINE = re.compile(r"(?:=+|-{3,})\s*")
 _FENCE = re.compile(r"\s*(?P<mark>`{3,}|~{3,})")
 _ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+•]|(?P<number>\d{1,3}[.)]))\s+\S")
@@ -43,7 +50,7 @@ def _pieces(text: str) -> list[Passage]:
     found: list[Passage] = []
     titles: dict[int, str] = {}
     lead: Passage | None = None
-    for block in _blocks(text.split("\n")):
+    for block in _blocks(text.split("\n", _MOST_LINES)[:_MOST_LINES]):
         if isinstance(block, _Title):
             titles = {level: title for level, title in titles.items() if level < block.level} | {
                 block.level: block.text
@@ -96,7 +103,17 @@ def _blocks(lines: list[str]) -> list[_Title | _Block]:
     for line in lines:
         reader.read(line)
     reader.end_block()
-    return reader.found
+    marked = any(isinstance(block, _Title) for block in reader.found)
+    return reader.found if marked else list(_with_bare_titles(reader.found))
+
+
+def _with_bare_titles(blocks: list[_Title | _Block]) -> Iterator[_Title | _Block]:
+    for at, block in enumerate(blocks):
+        is_last = at == len(blocks) - 1
+        if isinstance(block, _Block) and not is_last and _bare_title(block):
+            yield _Title(1 if at == 0 else 2, block.lines[0].strip())
+        else:
+            yield block
 
 
 class _Reader:
@@ -144,7 +161,15 @@ class _Reader:
         self.found.append(title)
 
 
+def _bare_title(block: _Block) -> bool:
+    """Text taken from a web page has lost its marks: a short line on its own without a full stop was a heading."""
+    line = block.lines[0].strip()
+    return block.kind == "prose" and len(block.lines) == 1 and bool(_BARE_TITLE.fullmatch(line))
+
+
 def _title(line: str, block: _Block | None) -> _Title | None:
+    if len(line) > _LONGEST_TITLE:
+        return None
     if heading := _HEADING.fullmatch(line):
         return _Title(len(heading["level"]), heading["title"])
     if block is not None and block.kind == "prose" and len(block.lines) == 1 and _UNDERLINE.fullmatch(line):
@@ -163,7 +188,7 @@ def _kind(line: str, block: _Block | None) -> str:
         return "list"  # a further line of an item
     if _FENCE.match(line):
         return "code"
-    if _RULE.fullmatch(line):
+    if len(line) <= _LONGEST_TITLE and _RULE.fullmatch(line):
         return ""
     if _ITEM.match(line):
         return "list"

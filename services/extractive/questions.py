@@ -8,6 +8,7 @@ _NOT_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\s[-–—]\s|;\s")
+_CLAUSE = re.compile(r",\s+(?:and\s+|but\s+|so\s+)?")
 _GREETING = re.compile(
     r"^(?:(?:hi+|hey+|hello+|yo|good (?:morning|evening|afternoon|day)|greetings|thanks?|thank you|thx|ok(?:ay)?|so"
     r"|well|um+|and|but|also|btw|oh|hm+|sorry|please|quick question|question|ah+|yeah|yes|no)\b"
@@ -19,6 +20,7 @@ _ASKS = re.compile(
     r"""^(?:
       how\s+(?:do|does|did|can|could|to|should|would|come|much|many|long|often|big|is|are|am|will)\b
     | what(?:'s|’s|\s+(?:is|are|does|do|did|was|happens|happened|should|would|could|can|if|about|version|kind|else))\b
+    | what\s+\w+(?:\s+\w+)?\s+(?:is|are|do|does|can|should|will|must)\b
     | (?:where|why|when|who|whom|whose)(?:'s|’s|\s+(?:is|are|do|does|did|can|could|should|would|will|was|were|am|isn|don
         |doesn|won|to|has|have)\b)
     | which\s+(?!is\b|was\b|means\b)\w+
@@ -41,7 +43,7 @@ _SEEKS = re.compile(
         (?:trying|struggling|looking|attempting)\s+(?:to|for|with)
     | (?:i|we)(?:['’]d|\s+would)?\s+(?:need|want|like)\s+(?:some\s+)?(?:help|to\s+know|advice|support|an?\s+way)
     | (?:need|some)\s+help | help\s+(?:me|with|please) | please\s+help | stuck\s+(?:on|at|with|in|trying)
-    | is\s+it\s+possible | any\s+ideas?
+    | is\s+it\s+possible | any\s+ideas? | what(?:['’]s|\s+(?:is|are|does))\s+(?:that|it|this|the)
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -106,11 +108,8 @@ _WORD = re.compile(r"[^\W_]+")
 
 def is_question(text: str) -> bool:
     """Whether `text` asks for help or reports a trouble. Thanks, greetings, chatter and advice to others do not."""
-    prose = _NOT_PROSE.sub(" x ", text).strip()
-    addressed = _ADDRESSED.match(prose)
-    if addressed:
-        prose = prose[addressed.end() :]
-    sentences = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
+    prose, addressed = _prose(text)
+    sentences = _sentences(prose)
     if any(_asks(sentence) for sentence in sentences):
         return True
     # What is told to somebody by name, without asking, is help for them.
@@ -119,14 +118,35 @@ def is_question(text: str) -> bool:
     return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
 
 
-def _asks(sentence: str) -> bool:
-    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence):
-        return False
-    enough = len(_WORD.findall(sentence)) >= _FEWEST_WORDS
-    return enough and (sentence.endswith("?") or bool(_ASKS.match(sentence)))
+def asking_sentences(text: str) -> tuple[list[str], list[str]]:
+    """The sentences of `text` that ask, and all others; links, code and quotations with the others."""
+    sentences = [part for part in _SENTENCE.split(text) if part.strip()]
+    asks = [_asks(_GREETING.sub("", _NOT_PROSE.sub(" x ", part).strip())) for part in sentences]
+    return [p for p, a in zip(sentences, asks, strict=True) if a], [
+        p for p, a in zip(sentences, asks, strict=True) if not a
+    ]
 
 
 def continues(text: str) -> bool:
     """Whether `text` asks on about what was asked before: "and on Windows?"."""
     prose = _NOT_PROSE.sub(" x ", text).strip()
     return bool(_CONTINUES.match(prose))
+
+
+def _prose(text: str) -> tuple[str, bool]:
+    """`text` without code, links and quotations, and whether it speaks to somebody by name."""
+    prose = _NOT_PROSE.sub(" x ", text).strip()
+    addressed = _ADDRESSED.match(prose)
+    return (prose[addressed.end() :], True) if addressed else (prose, False)
+
+
+def _sentences(prose: str) -> list[str]:
+    return [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
+
+
+def _asks(sentence: str) -> bool:
+    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence):
+        return False
+    if len(_WORD.findall(sentence)) < _FEWEST_WORDS:
+        return False
+    return sentence.endswith("?") or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))

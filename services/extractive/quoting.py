@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from services.extractive.index import query_terms
-from services.extractive.passages import Passage, passages
+from services.extractive.cutting import Cut
+from services.extractive.fitness import is_good
+from services.extractive.passages import Passage
+from services.extractive.queries import Query
 from services.extractive.ranking import Corpus, Fit, rank
-from services.extractive.recent import Recent
-from services.extractive.team_answers import team_answers
-from services.extractive.words import terms
 from services.library import Source
 
 NOTICE = "(Quoted from the documentation; no language model is configured.)"
 FROM = "From "
 """Opens the line that says where a quote was taken."""
 
-_KEPT_CHARS = 8_000_000
 _LONGEST_QUOTE = 1_200
 """Characters. Whoever asked wants the passage, not the page."""
 _SHORTEST_QUOTE = 40
 """Characters: cut below that, a quote says nothing."""
-_MIN_SCORE = 2.5
-_MIN_COVERAGE = 0.4
-_MANY_MATCHES = 4
-"""Words found make up for a long question of which most is circumstance."""
-_MIN_COVERAGE_OF_MANY = 0.2
 _RUNNER_UP = 0.8
 """The second best passage is quoted as well when it fits nearly as well as the best."""
 
@@ -37,29 +30,13 @@ class Quote(NamedTuple):
     fit: Fit
 
 
-class _Cut(NamedTuple):
-    """A source, cut into passages, and their words."""
-
-    passages: list[Passage]
-    corpus: Corpus
-
-
-def best_quotes(query: str, sources: Sequence[Source]) -> list[Quote]:
+def best_quotes(query: Query, sources: Sequence[Source], cuts: Mapping[str, Cut], background: Corpus) -> list[Quote]:
     """At most two passages that answer the query; none when nothing fits well enough. Ties: team first, then by id."""
     ordered = sorted(sources, key=lambda source: (not source.id.startswith("team:"), source.id))
-    cuts = [(source, _cuts((source.text, source.id.startswith("team:")))) for source in ordered]
-    candidates = [(source, passage) for source, cut in cuts for passage in cut.passages]
-    fits = rank(query_terms(query), [cut.corpus for _, cut in cuts])
-    if not fits or not is_good(fits[0]):
-        return []
-    good = [fit for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
-    return [Quote(*candidates[fit.place], fit) for fit in good]
-
-
-def is_good(fit: Fit) -> bool:
-    """Whether a passage says enough about what was asked. A wrong answer is worse than none."""
-    many = fit.matches >= _MANY_MATCHES and fit.coverage >= _MIN_COVERAGE_OF_MANY
-    return fit.score >= _MIN_SCORE and (fit.coverage >= _MIN_COVERAGE or many)
+    candidates = [(source, passage) for source in ordered for passage in cuts[source.id].passages]
+    fits = rank(query, [cuts[source.id].corpus for source in ordered], background)
+    best = [Quote(*candidates[fit.place], fit) for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
+    return best if best and is_good(query, best[0].passage, best[0].fit, background) else []
 
 
 def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
@@ -76,6 +53,12 @@ def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
         cited.append(quote.source.id)
         room -= len(parts[-1]) + 2
     return ("\n\n".join([*parts, NOTICE]) if parts else "", list(dict.fromkeys(cited)))
+
+
+def first_quote(answer: str) -> str:
+    """The words of an answer: what `compose` puts above them is left out."""
+    head, _, rest = answer.partition("\n\n")
+    return rest if head.startswith(FROM) and head.endswith(":") else answer
 
 
 def shortened(text: str, max_chars: int) -> str:
@@ -97,12 +80,3 @@ def _origin(quote: Quote) -> str:
     title = " ".join(quote.passage.heading.replace("*", "").replace("`", "").split())[:120]
     name = "the documentation" if quote.source.url else f"`{quote.source.id.removeprefix('kb:').replace('`', '')}`"
     return f"{FROM}{name}, *{title}*:" if title else f"{FROM}{name}:"
-
-
-def _cut(content: tuple[str, bool]) -> _Cut:
-    text, by_team = content
-    found = team_answers(text) if by_team else passages(text)
-    return _Cut(found, Corpus(terms(passage.heading) + terms(passage.text) for passage in found))
-
-
-_cuts = Recent(_cut, lambda content: len(content[0]), _KEPT_CHARS)

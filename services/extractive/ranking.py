@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from services.extractive.queries import Query
+
 # The usual values (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009).
 _K1 = 1.2
 _B = 0.75
@@ -25,22 +27,38 @@ class Corpus:
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:
         """`documents`: the terms of each."""
         self.lengths: list[int] = []
+        self.words = 0
+        """Of all documents together."""
         self.postings: dict[str, list[tuple[int, int]]] = {}
         """For each word the places of the documents that hold it, and how often."""
         for place, terms in enumerate(documents):
             self.lengths.append(len(terms))
             for term, count in Counter(terms).items():
                 self.postings.setdefault(term, []).append((place, count))
+        self.words = sum(self.lengths)
+
+    @classmethod
+    def joined(cls, corpora: Iterable[Corpus]) -> Corpus:
+        """All documents of `corpora`, in their order, so that a search costs one look-up a word."""
+        whole = cls(())
+        for corpus in corpora:
+            offset = len(whole.lengths)
+            whole.lengths.extend(corpus.lengths)
+            whole.words += corpus.words
+            for term, held in corpus.postings.items():
+                whole.postings.setdefault(term, []).extend((offset + place, count) for place, count in held)
+        return whole
 
 
 class Fit(NamedTuple):
     """How well one document fits."""
 
     score: float
+    """BM25, in units of what a word weighs that occurs nowhere else: the same in small libraries as in large ones."""
     coverage: float
-    """The share of the query that the document holds, 0 to 1, rare words counting more."""
+    """The share that the document holds of what must be found, 0 to 1, rare words counting more."""
     matches: int
-    """How many different words of the query it holds."""
+    """How many different words it holds of what must be found."""
     place: int
     """Of the document in what was ranked."""
 
@@ -52,31 +70,54 @@ class _Tally:
     matches: int = 0
 
 
-def rank(query: Iterable[str], corpora: Sequence[Corpus]) -> list[Fit]:
+def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = None) -> list[Fit]:
     """The documents of all corpora that hold a word of the query, best first; on a tie in their own order.
 
-    A `Fit` counts its place through all corpora, in their order.
+    A `Fit` counts its place through all corpora, in their order. `background` tells how rare words are, where the
+    corpora are a part of something larger.
     """
-    lengths = [length for corpus in corpora for length in corpus.lengths]
-    mean = max(1.0, sum(lengths) / max(1, len(lengths)))
-    total = len(lengths) + _IMAGINED
+    lengths = corpora[0].lengths if len(corpora) == 1 else [n for corpus in corpora for n in corpus.lengths]
+    measured = corpora if background is None or not background.lengths else [background]
+    count = sum(len(corpus.lengths) for corpus in measured)
+    mean = max(1.0, sum(corpus.words for corpus in measured) / max(1, count))
+    total = max(count, len(lengths)) + _IMAGINED
     whole = 0.0
     tallies: dict[int, _Tally] = {}
-    for word in dict.fromkeys(query):
+    for word, importance in query.weights.items():
         holders = _holders(word, corpora)
-        weight = math.log(1 + (total - len(holders) + 0.5) / (len(holders) + 0.5))
-        whole += weight
+        common = max(len(holders), 0 if background is None else len(background.postings.get(word, ())))
+        weight = importance * _rarity(common, total)
+        counts = word in query.counted
+        if counts:
+            whole += weight
         for place, count in holders:
-            tally = tallies.setdefault(place, _Tally())
+            tally = tallies.get(place)
+            if tally is None:
+                tally = tallies[place] = _Tally()
             tally.score += weight * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * lengths[place] / mean))
-            tally.covered += weight
-            tally.matches += 1
-    fits = [Fit(tally.score, tally.covered / whole, tally.matches, place) for place, tally in tallies.items()]
+            if counts:
+                tally.covered += weight
+                tally.matches += 1
+    unit = _rarity(0, total)
+    fits = [
+        Fit(tally.score / unit, tally.covered / (whole or 1), tally.matches, place) for place, tally in tallies.items()
+    ]
     fits.sort(key=lambda fit: (-fit.score, fit.place))
     return fits
 
 
+def weigh(word: str, corpus: Corpus) -> float:
+    """How rare a word is."""
+    return _rarity(len(corpus.postings.get(word, ())), len(corpus.lengths) + _IMAGINED)
+
+
+def _rarity(holders: int, total: int) -> float:
+    return math.log(1 + (total - holders + 0.5) / (holders + 0.5))
+
+
 def _holders(word: str, corpora: Sequence[Corpus]) -> list[tuple[int, int]]:
+    if len(corpora) == 1:
+        return corpora[0].postings.get(word, [])
     holders: list[tuple[int, int]] = []
     offset = 0
     for corpus in corpora:

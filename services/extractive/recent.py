@@ -1,4 +1,4 @@
-"""Keeps what was built from texts lately, so that the next question about them costs nothing."""
+"""Keeps what was built from contents lately, so that the next question about them costs nothing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A function of content that remembers its latest results, as long as the contents stay below a total weight."""
+    """Remembers the latest values, as long as their keys stay below a total weight. Not for several threads."""
 
-    def __init__(self, build: Callable[[K], V], weigh: Callable[[K], int], max_weight: int) -> None:
-        self._build = build
+    def __init__(self, weigh: Callable[[K], int], max_weight: int) -> None:
         self._weigh = weigh
         self._max_weight = max_weight
         self._weight = 0
         self._kept: OrderedDict[K, V] = OrderedDict()
 
-    def __call__(self, content: K) -> V:
-        if content in self._kept:
-            self._kept.move_to_end(content)
-            return self._kept[content]
-        value = self._kept[content] = self._build(content)
-        self._weight += self._weigh(content)
+    def get(self, key: K) -> V | None:
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def keep(self, key: K, value: V) -> None:
+        if key not in self._kept:
+            self._weight += self._weigh(key)
+        self._kept[key] = value
+        self._kept.move_to_end(key)
         while self._weight > self._max_weight and len(self._kept) > 1:
             oldest, _ = self._kept.popitem(last=False)
             self._weight -= self._weigh(oldest)
-        return value

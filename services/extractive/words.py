@@ -21,12 +21,18 @@ STOP_WORDS = frozenset(
     try trying tried u under until up us use used using very want wanted was wasn way we well were what whats when
     where whether which while who whom whose why will with without won wondering wont would wouldn yeah yes yet you
     your yours ve does anybody way work works working problem problems issue issues question questions doesnt isnt
-    whenever wherever however guys folks good best able currently actually basically""".split()  # noqa: SIM905 - thirty lines of quotes otherwise
+    whenever wherever however guys folks good best able currently actually basically ca wo sha
+    already always anymore ago everyone everybody often sometimes never since yet today yesterday tomorrow tonight
+    away completely totally fairly pretty kind lots bit little""".split()  # noqa: SIM905 - thirty lines of quotes otherwise
 )
 
 # Words that users and documentation write differently.
 _ALIASES = {
+    "2fa": "two-factor",
     "auth": "authentication",
+    "cert": "certificate",
+    "certs": "certificate",
+    "color": "colour",
     "cfg": "configure",
     "conf": "configure",
     "config": "configure",
@@ -34,18 +40,27 @@ _ALIASES = {
     "db": "database",
     "dir": "directory",
     "docs": "documentation",
+    "email": "mail",
+    "emails": "mail",
     "env": "environment",
+    "erase": "remove",
     "failure": "fail",
     "failures": "fail",
     "forgotten": "forgot",
     "folder": "directory",
     "folders": "directory",
+    "license": "licence",
     "login": "log",
     "logs": "log",
+    "mails": "mail",
     "param": "parameter",
     "params": "parameter",
     "perms": "permission",
     "pwd": "password",
+    "pics": "picture",
+    "photo": "picture",
+    "photos": "picture",
+    "ram": "memory",
     "repo": "repository",
     "signin": "sign",
     "uninstall": "remove",

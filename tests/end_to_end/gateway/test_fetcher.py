@@ -5,7 +5,7 @@ import pytest
 from tenacity import wait_none
 
 from model.messages import PlaceKind
-from services import discord_fetcher
+from services import discord_calls
 from services.discord import LookupFailed
 from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
@@ -123,8 +123,8 @@ async def test_a_channel_that_is_forbidden_is_not_asked_again_for_a_while(
     assert await fetcher.messages(open_.id) == []
     # Ten minutes later:
     discord_server.allow(hidden, discord_server.bot, Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY)
-    later = discord_fetcher.now() + 601
-    monkeypatch.setattr(discord_fetcher, "now", lambda: later)
+    later = discord_calls.now() + 601
+    monkeypatch.setattr(discord_calls, "now", lambda: later)
     assert await fetcher.messages(hidden.id) == []
 
 

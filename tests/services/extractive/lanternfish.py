@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from services.library import IndexEntry, Source
+from collections.abc import Sequence
+
+from services.library import IndexEntry, Source, SourceUnavailable
 
 INSTALL = """\
 # Installing Lanternfish
@@ -256,3 +258,21 @@ UNANSWERED = (
     "is there a dark theme?",
     "can I edit the colours of raw files?",
 )
+
+
+class Bookcase:
+    """A library in memory."""
+
+    def __init__(self, index: Sequence[IndexEntry] = INDEX, sources: Sequence[Source] = SOURCES) -> None:
+        self.entries = index
+        self.sources = {source.id: source for source in sources}
+        self.loads = 0
+
+    async def index(self) -> Sequence[IndexEntry]:
+        return self.entries
+
+    async def load(self, source_id: str) -> Source:
+        self.loads += 1
+        if source_id not in self.sources:
+            raise SourceUnavailable(source_id)
+        return self.sources[source_id]

@@ -10,29 +10,22 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Role, Turn
 from services.assistant import AnswerResult, Usage
 from services.citing import remove_foreign_links
-from services.extractive import NOTICE, ExtractiveAssistant, rank_index
+from services.extractive import NOTICE, ExtractiveAssistant
 from services.extractive.quoting import shortened
 from services.library import IndexEntry, Source
-from tests.services.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED
+from tests.services.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED, Bookcase
 from tests.services.quickly import QUICKLY
 
 BY_ID = {source.id: source for source in SOURCES}
 
 
-async def read_index() -> Sequence[IndexEntry]:
-    return INDEX
-
-
-ASSISTANT = ExtractiveAssistant(read_index)
-
-
 async def select(query: str, most: int = 3) -> list[str]:
-    return (await ASSISTANT.select(query, INDEX, most, Usage())).selected_source_ids
+    return (await ExtractiveAssistant(Bookcase()).select(query, INDEX, most, Usage())).selected_source_ids
 
 
 async def generate(query: str, sources: Sequence[Source], max_chars: int = 3000) -> AnswerResult:
     conversation = Conversation((Turn(Role.USER, query, asked_now=True),))
-    return await ASSISTANT.generate(conversation, query, sources, Usage(), max_chars=max_chars)
+    return await ExtractiveAssistant(Bookcase()).generate(conversation, query, sources, Usage(), max_chars=max_chars)
 
 
 async def answer(query: str) -> AnswerResult:
@@ -96,32 +89,30 @@ async def test_no_answer_is_longer_than_asked_for() -> None:
 
 async def test_selection_names_at_most_as_many_as_it_may_and_ranks_ties_as_the_index_does() -> None:
     index = [IndexEntry(f"kb:{number}.md", "alpha beta") for number in range(5)]
-    chosen = await ASSISTANT.select("alpha", index, 2, Usage())
+    assistant = ExtractiveAssistant(Bookcase(index, ()))
+    chosen = await assistant.select("alpha", index, 2, Usage())
     assert chosen.selected_source_ids == ["kb:0.md", "kb:1.md"]
-    assert (await ASSISTANT.select("nothing of it", index, 2, Usage())).selected_source_ids == []
+    assert (await assistant.select("nothing of it", index, 2, Usage())).selected_source_ids == []
 
 
 async def test_a_draft_of_quotes_is_verified_and_a_draft_of_other_words_is_not() -> None:
+    assistant = ExtractiveAssistant(Bookcase())
     conversation = Conversation((Turn(Role.USER, "?"),))
     for query, _, _ in QUESTIONS:
         for max_chars in (300, 3000):
             draft = (await generate(query, SOURCES, max_chars)).answer or ""
-            verdict = await ASSISTANT.verify(conversation, draft, SOURCES, Usage())
+            verdict = await assistant.verify(conversation, draft, SOURCES, Usage())
             assert verdict.is_good_enough, verdict.issues
             assert remove_foreign_links(draft, [source.text for source in SOURCES]) == draft
-    verdict = await ASSISTANT.verify(conversation, "Format the disk.", SOURCES, Usage())
+    verdict = await assistant.verify(conversation, "Format the disk.", SOURCES, Usage())
     assert verdict.issues == ["Not in the sources: Format the disk."]
     assert not verdict.is_good_enough
 
 
 async def test_the_assistant_counts_no_calls() -> None:
     usage = Usage()
-    await ASSISTANT.gate(Conversation((Turn(Role.USER, "how do I install it on Linux?"),)), usage)
+    await ExtractiveAssistant(Bookcase()).gate(Conversation((Turn(Role.USER, "how do I install it on Linux?"),)), usage)
     assert not usage.calls
-
-
-def test_the_index_can_be_narrowed_to_what_fits_best() -> None:
-    assert next(ranked.entry.id for ranked in rank_index("backup of the database", INDEX)) == "kb:guides/backup.md"
 
 
 @given(st.text(max_size=300), st.integers(0, 300))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from model.conversations import Conversation, Role, Turn
 from services.assistant import GatingResult, Usage
 from services.extractive import ExtractiveAssistant
-from services.library import IndexEntry
-from tests.services.extractive.lanternfish import ANSWERABLE, INDEX, NOT_ANSWERABLE, UNANSWERED
-
-
-async def read_index() -> Sequence[IndexEntry]:
-    return INDEX
+from tests.services.extractive.lanternfish import ANSWERABLE, INDEX, NOT_ANSWERABLE, UNANSWERED, Bookcase
 
 
 async def gate(*turns: Turn) -> GatingResult:
-    return await ExtractiveAssistant(read_index).gate(Conversation(turns), Usage())
+    return await ExtractiveAssistant(Bookcase()).gate(Conversation(turns), Usage())
 
 
 def asks(text: str) -> Turn:
@@ -39,7 +32,7 @@ async def test_a_question_about_something_else_is_a_question_but_not_answerable(
     for message in UNANSWERED[1:]:
         result = await gate(asks(message))
         assert (result.is_question, result.is_answerable) == (True, False)
-        assert result.reason == "No entry of the index resembles it."
+        assert result.reason == "No passage of the sources resembles it."
 
 
 async def test_a_question_that_stands_on_its_own_is_not_rewritten() -> None:
@@ -58,7 +51,7 @@ async def test_a_follow_up_is_read_together_with_what_was_asked_before(follow_up
     answer = Turn(Role.ASSISTANT, "Download the compose file.")
     result = await gate(earlier, answer, asks(follow_up))
     assert passed(result)
-    assert result.rewrite_query == f"{follow_up}\nhow do I install Lanternfish on Linux?"
+    assert result.rewrite_query == f"{follow_up}\nBefore: how do I install Lanternfish on Linux?"
 
 
 async def test_thanks_after_an_answer_are_no_follow_up() -> None:
@@ -72,21 +65,15 @@ async def test_without_marked_turns_the_last_user_text_is_what_is_asked() -> Non
     turns = [Turn(Role.USER, "how do I install Lanternfish?"), Turn(Role.USER, "what about Windows")]
     result = await gate(*turns)
     assert passed(result)
-    assert result.rewrite_query == "what about Windows\nhow do I install Lanternfish?"
+    assert result.rewrite_query == "what about Windows\nBefore: how do I install Lanternfish?"
 
 
 async def test_an_empty_index_answers_nothing() -> None:
-    async def empty() -> Sequence[IndexEntry]:
-        return ()
-
     conversation = Conversation((asks("how do I install it?"),))
-    assert not passed(await ExtractiveAssistant(empty).gate(conversation, Usage()))
+    assert not passed(await ExtractiveAssistant(Bookcase((), ())).gate(conversation, Usage()))
 
 
 async def test_in_an_index_of_one_entry_a_fitting_question_passes_and_another_does_not() -> None:
-    async def single() -> Sequence[IndexEntry]:
-        return INDEX[:1]
-
-    assistant = ExtractiveAssistant(single)
+    assistant = ExtractiveAssistant(Bookcase(INDEX[:1]))
     for message, expected in (("does transcoding use the GPU or NVIDIA card?", True), ("which pizza is best?", False)):
         assert passed(await assistant.gate(Conversation((asks(message),)), Usage())) is expected

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.extractive.queries import Query
 from services.extractive.ranking import Corpus, rank
 from services.extractive.recent import Recent
 from services.extractive.words import stem, terms
 from tests.services.quickly import QUICKLY
 
 texts = st.text(max_size=200)
+
+
+def looking_for(words: Sequence[str]) -> Query:
+    return Query(dict.fromkeys(words, 1.0), frozenset(words))
 
 
 def test_forms_of_a_word_share_a_stem() -> None:
@@ -55,7 +61,7 @@ def test_any_text_has_terms_without_blanks(text: str) -> None:
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), max_size=8), st.lists(st.sampled_from("abcxyz")))
 @QUICKLY
 def test_scores_are_positive_ordered_and_cover_at_most_the_query(documents: list[list[str]], query: list[str]) -> None:
-    fits = rank(query, [Corpus(documents)])
+    fits = rank(looking_for(query), [Corpus(documents)])
     assert [(-fit.score, fit.place) for fit in fits] == sorted((-fit.score, fit.place) for fit in fits)
     assert {fit.place for fit in fits} == {place for place, words in enumerate(documents) if set(words) & set(query)}
     assert all(fit.score > 0 and 0 < fit.coverage <= 1 + 1e-9 for fit in fits)
@@ -64,21 +70,18 @@ def test_scores_are_positive_ordered_and_cover_at_most_the_query(documents: list
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), min_size=2, max_size=8), st.integers(0, 8))
 @QUICKLY
 def test_corpora_rank_together_as_if_they_were_one(documents: list[list[str]], at: int) -> None:
-    assert rank("abc", [Corpus(documents[:at]), Corpus(documents[at:])]) == rank("abc", [Corpus(documents)])
+    assert rank(looking_for("abc"), [Corpus(documents[:at]), Corpus(documents[at:])]) == rank(
+        looking_for("abc"), [Corpus(documents)]
+    )
 
 
 def test_the_score_is_bm25_over_the_documents_and_twelve_imagined_ones() -> None:
-    [fit] = rank(["cat"], [Corpus([["cat", "sat"], ["dog", "ran"]])])
-    assert math.isclose(fit.score, math.log(1 + (14 - 1 + 0.5) / 1.5))
+    [fit] = rank(looking_for(["cat"]), [Corpus([["cat", "sat"], ["dog", "ran"]])])
+    assert math.isclose(fit.score, math.log(1 + (14 - 1 + 0.5) / 1.5) / math.log(1 + 14.5 / 0.5))
 
 
-def test_what_was_built_lately_is_kept_until_the_weight_is_reached() -> None:
-    built: list[str] = []
-
-    def build(text: str) -> int:
-        built.append(text)
-        return len(text)
-
-    lengths = Recent(build, len, 5)
-    assert [lengths(text) for text in ("aa", "bbb", "aa", "cc", "aa", "bbb")] == [2, 3, 2, 2, 2, 3]
-    assert built == ["aa", "bbb", "cc", "bbb"]
+def test_what_was_kept_lately_is_there_until_the_weight_is_reached() -> None:
+    lengths = Recent[str, int](len, 5)
+    for text in ("aa", "bbb", "aa", "cc"):
+        lengths.keep(text, len(text))
+    assert [lengths.get(text) for text in ("aa", "bbb", "cc")] == [2, None, 2]

@@ -1,0 +1,61 @@
+"""`--forget USER_ID`: what is kept of a person, taken out, and told what was found."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from commands.errors import Unusable
+from services.data_folder import DataFolder, lock
+from services.forgetting import Forgotten
+from services.forgetting import forget as take_out
+from settings import Settings
+
+OUT_OF_REACH = (
+    "Discord itself: the person's messages, and the bot's replies and threads",
+    "what others wrote about or quoted from them; the id stays in author_ids, and in opt-outs",
+    "log files, recordings and LLM recordings outside of the data folder",
+    "backups and copies of the data folder",
+    "whatever the LLM's provider keeps",
+)
+
+
+def forget(settings: Settings, user_id: int) -> int:
+    """Remove a person from the data folder and print what was touched. Gives the exit code.
+
+    Raises:
+        Unusable: there is no data folder.
+        FolderBusy: another process writes it.
+        OSError: a file cannot be read or written; running it again goes on from there.
+    """
+    root = settings.app.data_dir
+    if not root.is_dir():
+        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+    with lock(root, "app.py --forget"):
+        show(Console(), user_id, take_out(DataFolder(root), settings.kb.team_raw_dir, user_id))
+    return 0
+
+
+def show(console: Console, user_id: int, done: Forgotten) -> None:
+    table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    for what, became in (
+        ("raw archive", f"{done.turns} texts replaced by [removed]"),
+        ("feedback", f"{done.votes} votes dropped, {done.questions} questions replaced by [removed]"),
+        ("posts", f"{done.posts} dropped"),
+        ("usage", "dropped" if done.usage else "nothing kept"),
+        ("LLM recordings", f"{done.exchanges} exchanges dropped"),
+    ):
+        table.add_row(Text(what), Text(became))
+    console.print(table)
+    if not done.anything:
+        console.print("Nothing of theirs was found.")
+    _list(console, "Look at these yourself:", done.left)
+    _list(console, "Out of reach:", OUT_OF_REACH)
+
+
+def _list(console: Console, title: str, lines: list[str] | tuple[str, ...]) -> None:
+    if lines:
+        console.print(Text(f"\n{title}"))
+    for line in lines:
+        console.print(Text(f"  {line}"), soft_wrap=True)

@@ -1,0 +1,93 @@
+"""Whether the options fit together and into the configuration, before anything is done."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from commands.errors import Unusable
+from settings import Settings
+
+COMMANDS = ("check", "replay", "ask", "forget")
+"""None of them: the bot runs."""
+
+WITH = {
+    "data": ("replay",),
+    "speed": ("replay",),
+    "json": ("replay",),
+    "record": ("bot",),
+    "llm_record": ("replay", "ask", "bot"),
+    "llm_replay": ("replay", "ask", "bot"),
+}
+"""The commands that an option means something to."""
+
+
+def command_of(options: argparse.Namespace) -> str:
+    """The name of the chosen command; `bot` for none."""
+    return next((name for name in COMMANDS if getattr(options, name) not in {None, False}), "bot")
+
+
+def check_combination(options: argparse.Namespace) -> None:
+    """Refuse options that would be ignored.
+
+    Raises:
+        Unusable: names both.
+    """
+    command = command_of(options)
+    for option, commands in WITH.items():
+        if getattr(options, option) not in {None, False} and command not in commands:
+            raise Unusable(f"--{option.replace('_', '-')} works only {_with(commands)}; leave it out")
+    if options.ask is not None and not options.ask.strip():
+        raise Unusable('--ask needs a question: --ask "How do I install it?"')
+
+
+def check_files(settings: Settings, options: argparse.Namespace) -> None:
+    """Refuse files and folders that the run must not use, or cannot.
+
+    Raises:
+        Unusable: names the option.
+    """
+    llm_record, llm_replay = options.llm_record, options.llm_replay
+    if llm_record is not None:
+        if llm_replay is None and settings.ai_response.llm is None:
+            raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
+        if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():
+            raise Unusable("--llm-record: is the file of --llm-replay; name another one")
+    if options.data is not None:
+        check_folder(options.data, settings.app.data_dir)
+
+
+def check_folder(folder: Path, live: Path) -> None:
+    """Whether a replay may work in `folder` (Pitfall 50); it is made when it is missing.
+
+    Raises:
+        Unusable: it is the bot's own, or no folder.
+    """
+    place = folder.resolve()
+    if place == live.resolve() or live.resolve() in place.parents:
+        raise Unusable(f"--data: {folder} belongs to the bot (app.data_dir); a replay works in a folder of its own")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else error.strerror
+        raise Unusable(f"--data: {folder} cannot be used as a folder ({reason}); name another one") from None
+
+
+def blame(error: OSError, settings: Settings, options: argparse.Namespace) -> str | None:
+    """The option or key that names the file which could not be opened; None for a failure in the midst of work."""
+    named = {
+        "--replay": options.replay,
+        "--record": options.record,
+        "--llm-record": options.llm_record,
+        "app.data_dir": settings.app.data_dir,
+    }
+    for name, path in named.items():
+        if path is not None and error.filename in {str(path), str(path / ".lock")}:
+            return name
+    return None
+
+
+def _with(commands: tuple[str, ...]) -> str:
+    if commands == ("bot",):
+        return "while the bot runs"
+    return "with " + " or ".join(f"--{name}" for name in commands if name != "bot")

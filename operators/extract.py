@@ -1,0 +1,75 @@
+"""What a team member's part and the messages around it teach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clock import now
+from model.messages import AuthorType, Message
+from model.outcomes import Outcome, Reason, Result
+from operators.inquiry import Lesson
+from services.archive import Speaker, Turn
+from services.captures import REPLY, Capture, Said
+from services.context import Context
+
+SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
+"""Bots are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A lesson with what is to be stored of it."""
+
+    lesson: Lesson
+    capture: Capture
+
+
+def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracted | Outcome]]:
+    """Give a lesson its conversation: the thread's history, or the chain of replies, with the part itself.
+
+    Each message keeps its own turn. A lesson in which only one side speaks ends here; one that goes on with what was
+    captured before is judged together with that.
+
+    Raises:
+        LookupFailed: Discord could not be asked.
+    """
+
+    async def extracted(lesson: Lesson) -> Extracted | Outcome:
+        part = lesson.part
+        around = await context.thread(part.place) if part.place.is_thread else await context.replies(part.messages)
+        # The part as it was when its window closed: later edits have no effect.
+        messages = {message.id: message for message in (*around, *part.messages)}
+        said = await turns(messages[message_id] for message_id in sorted(messages))
+        capture = Capture(part, conversation_of(lesson, messages), said, lesson.continues)
+        if capture.continues is None and not capture.teaches:
+            return Outcome(part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+        return Extracted(lesson, capture)
+
+    async def turns(messages: Iterable[Message]) -> tuple[Said, ...]:
+        said: list[Said] = []
+        for message in messages:
+            speaker = SPEAKERS.get(await context.author_type(message))
+            text = context.text_of(message)
+            if speaker is not None and text:
+                said.append(Said(message.id, message.author.id, Turn(speaker, text)))
+        return tuple(said)
+
+    return extracted
+
+
+def conversation_of(lesson: Lesson, messages: Mapping[int, Message]) -> str | None:
+    """`thread_<id>`, or `reply_<id>` of the message that the chain of replies begins with."""
+    place = lesson.part.place
+    if place.is_thread:
+        return f"thread_{place.id}"
+    if lesson.target is None:
+        return None
+    root = lesson.target
+    while root.reply_to is not None and root.reply_to.message_id in messages:
+        earlier = messages[root.reply_to.message_id]
+        if earlier.id >= root.id:  # an answer cannot be older than its question; no circle leads round for ever
+            break
+        root = earlier
+    return f"{REPLY}{root.id}"

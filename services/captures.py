@@ -1,0 +1,126 @@
+"""Captures before they have an id, and which of them are one conversation (SPEC 6, "Extraction")."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from model.batches import Part
+from model.messages import snowflake_time
+from services.archive import Pair, Speaker, Turn
+
+KEPT = 2_000
+"""Conversations kept in memory; those captured longest ago are forgotten first."""
+
+REPLY = "reply_"
+"""Begins the conversation ids of captures outside threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of a capture."""
+
+    message_id: int
+    author_id: int
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a team member's part and the messages around it teach."""
+
+    part: Part
+    conversation_id: str | None
+    """None: that of the message it goes on with, and nothing where that was not captured."""
+    said: tuple[Said, ...]
+    """In order of message id."""
+    continues: int | None = None
+    """The message that the same person was captured writing just before."""
+
+    @property
+    def teaches(self) -> bool:
+        """Whether somebody of the community and somebody of the team have spoken."""
+        return {said.turn.speaker for said in self.said} == set(Speaker)
+
+    @property
+    def said_at(self) -> float:
+        """When the last message was written, seconds since 1970, UTC."""
+        return snowflake_time(self.said[-1].message_id)
+
+
+@dataclass(slots=True)
+class _Known:
+    said: dict[int, Said]
+    first_for: set[int] = field(default_factory=set[int])
+    """The messages of which this conversation was the first."""
+
+
+class Captures:
+    """The recent captures outside threads, by the messages in them. What is in threads is told apart by its thread."""
+
+    def __init__(
+        self,
+        earlier: Iterable[Pair] = (),
+        withheld: Callable[[int, str], bool] = lambda _author_id, _text: False,
+        *,
+        kept: int = KEPT,
+    ) -> None:
+        """`earlier`: what the archive holds, oldest first. `withheld` tells, of an author and a text, what is not to
+        be captured again, since the author has opted out meanwhile.
+        """
+        self._withheld = withheld
+        self._kept = kept
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._first: dict[int, tuple[int, str]] = {}
+        self._count = 0
+        for pair in earlier:
+            said = zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)
+            self.remember(pair.conversation_id, [Said(*each) for each in said])
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def join(self, capture: Capture) -> Capture:
+        """The capture as part of the conversation that it goes on with, if there is one.
+
+        That is the one of the earliest capture which holds a community user's message of this one. Two earlier
+        conversations are not joined. Chains that begin with one message of the team (an announcement, say) have one id,
+        so they are one conversation as well: were the second without the first, readers would take it for the whole.
+        """
+        conversation_id = capture.conversation_id
+        if capture.continues is not None:
+            shared = [self._first[capture.continues]] if capture.continues in self._first else []
+        elif conversation_id is not None and conversation_id.startswith(REPLY):
+            asked = (said.message_id for said in capture.said if said.turn.speaker is Speaker.USER)
+            shared = [self._first[message_id] for message_id in asked if message_id in self._first]
+        else:
+            shared = []
+        if shared:
+            _, conversation_id = min(shared)
+        if conversation_id not in self._known:
+            return capture
+        earlier = self._known[conversation_id].said
+        # What was read just now wins: it may have been edited.
+        said = {**self._allowed(earlier), **{each.message_id: each for each in capture.said}}
+        return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
+
+    def remember(self, conversation_id: str, said: Iterable[Said]) -> None:
+        """Take note of what has been captured, in the order of the archive."""
+        if not conversation_id.startswith(REPLY):
+            return
+        self._count += 1
+        known = self._known.setdefault(conversation_id, _Known({}))
+        self._known.move_to_end(conversation_id)
+        known.said = {each.message_id: each for each in said}
+        for message_id in known.said:
+            if message_id not in self._first:
+                self._first[message_id] = (self._count, conversation_id)
+                known.first_for.add(message_id)
+        if len(self._known) > self._kept:
+            _, forgotten = self._known.popitem(last=False)
+            for message_id in forgotten.first_for:
+                del self._first[message_id]
+
+    def _allowed(self, said: dict[int, Said]) -> dict[int, Said]:
+        return {i: each for i, each in said.items() if not self._withheld(each.author_id, each.turn.text)}

@@ -1,0 +1,558 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from model.messages import Author, Message, Place, Reference
+from model.outcomes import Ignored, Outcome, Reason, Result
+from operators.cut import Begun
+from operators.inquiry import Inquiry, Lesson
+from operators.route import Router, RouteRules
+from operators.step import ignore
+from services.discord import LookupFailed
+from services.posts import Post, Posts
+from streams.conversations import routed
+from tests.talk import (
+    ANN,
+    BEN,
+    BOT,
+    CHANNEL,
+    GUILD,
+    OTHER_BOT,
+    POST,
+    PRIVATE,
+    PRIVATE_THREAD,
+    STAFF,
+    STAFF_TOO,
+    THREAD,
+    SmallFetcher,
+    Talk,
+    snowflake,
+)
+
+WEBHOOK = Author(97, "hook", is_bot=True)
+
+
+def router_of(talk: Talk, rules: RouteRules | None = None, posts: Posts | None = None) -> Router:
+    return Router(talk.people, talk.history, talk.team, posts or Posts(), rules or RouteRules())
+
+
+async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None, posts: Posts | None = None) -> str:
+    """Where a part of these messages goes."""
+    return told(await router_of(talk, rules, posts).route(talk.begun(*messages)))
+
+
+def told(result: Inquiry | Lesson | Ignored | Outcome) -> str:
+    match result:
+        case Inquiry():
+            return "answer"
+        case Lesson():
+            return "capture"
+        case Ignored():
+            assert result.reason is Reason.NOT_ADDRESSED
+            return "nothing"
+        case Outcome():
+            return f"{result.result}: {result.reason}"
+
+
+# Community users in channels
+
+
+async def test_a_question_without_a_reply_is_answered() -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(ANN)) == "answer"
+
+
+async def test_a_reply_to_oneself_is_answered() -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(ANN, to=talk.says(ANN))) == "answer"
+
+
+@pytest.mark.parametrize("other", [BEN, STAFF, OTHER_BOT, WEBHOOK])
+async def test_a_reply_to_somebody_else_is_left_alone(other: Author) -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(ANN, to=talk.says(other))) == "nothing"
+
+
+async def test_a_reply_to_the_bot_is_answered_and_counts_as_a_mention() -> None:
+    talk = Talk()
+    result = await router_of(talk).route(talk.begun(talk.says(ANN, to=talk.says(BOT))))
+    assert isinstance(result, Inquiry)
+    assert result.addressed
+
+
+async def test_a_mention_of_the_bot_is_answered_even_in_a_reply_to_somebody_else() -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(ANN, to=talk.says(BEN), mentions=[BOT])) == "answer"
+
+
+async def test_a_mention_in_any_message_of_the_part_counts() -> None:
+    talk = Talk()
+    first = talk.says(ANN, to=talk.says(BEN))
+    assert await where(talk, first, talk.says(ANN, mentions=[BEN, BOT])) == "answer"
+
+
+async def test_role_and_everyone_mentions_are_no_mentions_of_the_bot() -> None:
+    talk = Talk()
+    message = talk.says(ANN, f"@everyone <@&{BOT.id}>", to=talk.says(BEN))
+    assert await where(talk, message) == "nothing"
+
+
+async def test_a_reply_to_what_was_deleted_is_no_reply() -> None:
+    talk = Talk()
+    theirs = talk.says(BEN)
+    message = talk.says(ANN, to=theirs)
+    talk.deletes(theirs)
+    assert await where(talk, message) == "answer"
+
+
+async def test_a_reply_to_what_discord_says_is_gone_is_no_reply() -> None:
+    talk = Talk()
+    message = replace(talk.says(ANN), reply_to=Reference(5, CHANNEL.id, gone=True))
+    assert await where(talk, message) == "answer"
+
+
+# Community users in threads
+
+
+async def test_the_talk_of_others_in_a_thread_is_left_alone() -> None:
+    talk = Talk()
+    talk.says(BEN, place=THREAD)
+    assert await where(talk, talk.says(ANN, place=THREAD)) == "nothing"
+
+
+async def test_a_mention_in_a_thread_is_answered() -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(ANN, place=THREAD, mentions=[BOT])) == "answer"
+
+
+async def test_a_thread_that_the_bot_owns_is_its_affair() -> None:
+    talk = Talk()
+    talk.history.meet(replace(THREAD, owner_id=BOT.id))
+    assert await where(talk, talk.says(BEN, place=THREAD)) == "answer"
+
+
+async def test_so_is_one_in_which_it_has_posted() -> None:
+    talk = Talk()
+    talk.says(BOT, place=THREAD)
+    assert await where(talk, talk.says(BEN, place=THREAD)) == "answer"
+
+
+async def test_so_is_one_in_which_it_posted_before_it_was_started_again() -> None:
+    talk = Talk()
+    post = Post(0.0, 5, THREAD.id, CHANNEL.id, ANN.id, 4, opened_thread=False, question="?", sources=())
+    assert await where(talk, talk.says(BEN, place=THREAD), posts=Posts([post])) == "answer"
+
+
+async def test_another_bot_makes_a_thread_nobodys_affair() -> None:
+    """Pitfall 23."""
+    talk = Talk()
+    talk.says(OTHER_BOT, place=THREAD)
+    assert await where(talk, talk.says(BEN, place=THREAD)) == "nothing"
+
+
+async def test_the_author_of_a_forum_post_is_answered() -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(ANN, place=POST)) == "answer"
+
+
+async def test_others_in_a_forum_post_are_not() -> None:
+    talk = Talk()
+    talk.says(ANN, place=POST)
+    assert await where(talk, talk.says(BEN, place=POST)) == "nothing"
+
+
+async def test_nor_is_its_author_once_a_team_member_has_posted() -> None:
+    """Pitfall 34."""
+    talk = Talk()
+    talk.says(ANN, place=POST)
+    talk.says(STAFF, place=POST)
+    talk.says(ANN, place=POST)
+    assert await where(talk, talk.says(ANN, place=POST)) == "nothing"
+
+
+async def test_the_author_of_an_ordinary_thread_has_no_such_privilege() -> None:
+    talk = Talk()
+    assert THREAD.owner_id == ANN.id
+    assert await where(talk, talk.says(ANN, place=THREAD)) == "nothing"
+
+
+# Where the team is answering
+
+
+def bot_thread() -> Talk:
+    talk = Talk()
+    talk.history.meet(replace(THREAD, owner_id=BOT.id))
+    return talk
+
+
+async def test_the_bot_keeps_out_of_a_thread_where_the_team_posted_after_the_asker() -> None:
+    """Pitfall 34."""
+    talk = bot_thread()
+    talk.says(ANN, place=THREAD)
+    talk.says(STAFF, place=THREAD)
+    assert await where(talk, talk.says(ANN, place=THREAD)) == "skipped: team is answering"
+
+
+async def test_unless_it_is_mentioned() -> None:
+    talk = bot_thread()
+    talk.says(ANN, place=THREAD)
+    talk.says(STAFF, place=THREAD)
+    assert await where(talk, talk.says(ANN, place=THREAD, mentions=[BOT])) == "answer"
+
+
+async def test_it_comes_back_when_the_asker_has_written_after_the_team() -> None:
+    talk = bot_thread()
+    talk.says(STAFF, place=THREAD)
+    talk.says(ANN, place=THREAD)
+    assert await where(talk, talk.says(ANN, place=THREAD)) == "answer"
+
+
+async def test_a_team_member_known_from_history_only_counts_in_a_thread_as_well() -> None:
+    talk = Talk()
+    theirs = talk.says(BEN, place=THREAD, unheard=True)
+    fetcher = SmallFetcher(theirs, roles={BEN.id: (5,)})
+    live = Talk(fetcher=fetcher, team=frozenset(), team_roles=frozenset({5}))
+    live.history.meet(replace(THREAD, owner_id=BOT.id))
+    asked = live.says(replace(ANN, role_ids=()), place=THREAD, second=90)
+    assert await where(live, asked) == "skipped: team is answering"
+    assert fetcher.calls.count(f"roles of {BEN.id}") == 1
+
+
+@pytest.mark.parametrize(("second", "expected"), [(121, "skipped: team is answering"), (122, "answer")])
+async def test_in_a_channel_it_keeps_out_for_a_while_after_the_team_replied_to_the_asker(
+    second: float, expected: str
+) -> None:
+    talk = Talk()
+    talk.says(STAFF, to=talk.says(ANN, second=0), second=1)
+    assert await where(talk, talk.says(ANN, second=second)) == expected
+
+
+async def test_it_keeps_out_even_when_the_team_replies_once_more_while_the_asker_goes_on() -> None:
+    talk = Talk()
+    asked = talk.says(ANN, second=0)
+    talk.says(STAFF, to=asked, second=1)
+    more = talk.says(ANN, second=30)
+    talk.says(STAFF, to=asked, second=40)
+    assert await where(talk, more) == "skipped: team is answering"
+
+
+async def test_a_reply_of_the_team_to_somebody_else_or_elsewhere_does_not_keep_it_out() -> None:
+    talk = Talk()
+    talk.says(STAFF, to=talk.says(BEN))
+    talk.says(STAFF, to=talk.says(ANN, place=PRIVATE), place=PRIVATE)
+    assert await where(talk, talk.says(ANN)) == "answer"
+
+
+async def test_a_reply_of_another_user_does_not_keep_it_out() -> None:
+    talk = Talk()
+    talk.says(BEN, to=talk.says(ANN))
+    assert await where(talk, talk.says(ANN)) == "answer"
+
+
+async def test_a_mention_brings_it_into_a_channel_where_the_team_is_answering() -> None:
+    talk = Talk()
+    talk.says(STAFF, to=talk.says(ANN))
+    assert await where(talk, talk.says(ANN, mentions=[BOT])) == "answer"
+
+
+# Reply modes
+
+
+@pytest.mark.parametrize(
+    ("mode", "plain", "mention"),
+    [
+        ("all", "answer", "answer"),
+        ("mention", "skipped: reply mode", "answer"),
+        ("off", "skipped: reply mode", "skipped: reply mode"),
+    ],
+)
+async def test_the_reply_mode_narrows_when_it_answers(mode: str, plain: str, mention: str) -> None:
+    talk = Talk()
+    for rules in (RouteRules(reply_mode=mode), RouteRules(reply_mode_by_channel={CHANNEL.id: mode})):
+        assert await where(talk, talk.says(ANN), rules=rules) == plain
+        assert await where(talk, talk.says(ANN, mentions=[BOT]), rules=rules) == mention
+        assert await where(talk, talk.says(ANN, to=talk.says(BOT)), rules=rules) == mention
+
+
+async def test_a_channels_mode_wins_and_holds_in_its_threads() -> None:
+    rules = RouteRules(reply_mode="off", reply_mode_by_channel={CHANNEL.id: "all"})
+    talk = bot_thread()
+    assert await where(talk, talk.says(ANN, place=THREAD), rules=rules) == "answer"
+    assert await where(talk, talk.says(ANN, place=PRIVATE), rules=rules) == "skipped: reply mode"
+
+
+async def test_the_reply_mode_does_not_concern_captures() -> None:
+    talk = Talk()
+    assert await where(talk, talk.says(STAFF, to=talk.says(ANN)), rules=RouteRules(reply_mode="off")) == "capture"
+
+
+# Team members
+
+
+async def test_a_reply_of_the_team_to_a_user_is_captured_anywhere() -> None:
+    for place in (CHANNEL, THREAD, POST):
+        talk = Talk()
+        assert await where(talk, talk.says(STAFF, place=place, to=talk.says(ANN, place=place))) == "capture"
+
+
+async def test_all_messages_of_a_part_are_looked_at_for_the_reply() -> None:
+    """Pitfall 1."""
+    talk = Talk()
+    asked = talk.says(ANN)
+    first, second = talk.says(STAFF, "It is there,", to=asked), talk.says(STAFF, "in the corner.")
+    assert await where(talk, first, second) == "capture"
+    talk = Talk()
+    asked = talk.says(ANN)
+    first, second = talk.says(STAFF, "Hm."), talk.says(STAFF, "It is there.", to=asked)
+    assert await where(talk, first, second) == "capture"
+
+
+@pytest.mark.parametrize("other", [STAFF, STAFF_TOO, BOT, OTHER_BOT, WEBHOOK])
+async def test_a_reply_of_the_team_to_the_team_or_a_bot_teaches_nothing_in_a_channel(other: Author) -> None:
+    """Pitfall 23."""
+    talk = Talk()
+    assert await where(talk, talk.says(STAFF, to=talk.says(other))) == "nothing"
+
+
+async def test_what_the_team_says_to_nobody_in_a_channel_teaches_nothing() -> None:
+    talk = Talk()
+    talk.says(ANN)
+    assert await where(talk, talk.says(STAFF)) == "nothing"
+
+
+@pytest.mark.parametrize("place", [THREAD, POST])
+async def test_in_a_thread_where_a_user_has_posted_the_team_need_not_reply(place: Place) -> None:
+    talk = Talk()
+    talk.says(ANN, place=place)
+    assert await where(talk, talk.says(STAFF, place=place)) == "capture"
+    assert await where(talk, talk.says(STAFF, place=place, to=talk.says(BOT, place=place))) == "capture"
+
+
+async def test_a_reply_to_the_team_in_a_thread_teaches_nothing() -> None:
+    talk = Talk()
+    talk.says(ANN, place=THREAD)
+    assert await where(talk, talk.says(STAFF, place=THREAD, to=talk.says(STAFF_TOO, place=THREAD))) == "nothing"
+
+
+async def test_a_reply_in_a_thread_to_what_was_deleted_is_captured() -> None:
+    talk = Talk()
+    talk.says(ANN, place=THREAD)
+    theirs = talk.says(STAFF_TOO, place=THREAD)
+    message = talk.says(STAFF, place=THREAD, to=theirs)
+    talk.deletes(theirs)
+    assert await where(talk, message) == "capture"
+
+
+async def test_a_thread_of_the_team_and_bots_alone_teaches_nothing() -> None:
+    talk = Talk()
+    talk.says(STAFF_TOO, place=THREAD)
+    talk.says(BOT, place=THREAD)
+    assert await where(talk, talk.says(STAFF, place=THREAD)) == "nothing"
+
+
+async def test_the_question_that_a_thread_was_opened_on_counts_as_posted_in_it() -> None:
+    talk = Talk()
+    starter = talk.says(ANN)
+    thread = replace(THREAD, id=starter.id)
+    talk.history.meet(thread)
+    assert await where(talk, talk.says(STAFF, place=thread)) == "capture"
+
+
+# Private channels
+
+
+@pytest.mark.parametrize("place", [PRIVATE, PRIVATE_THREAD])
+async def test_private_talk_is_never_captured(place: Place) -> None:
+    """Pitfall 47."""
+    talk = Talk()
+    assert await where(talk, talk.says(STAFF, place=place, to=talk.says(ANN, place=place))) == "nothing"
+
+
+async def test_unless_the_channel_is_named_for_it() -> None:
+    """Pitfall 47."""
+    rules = RouteRules(capture_channels=frozenset({PRIVATE.id}))
+    for place in (PRIVATE, PRIVATE_THREAD):
+        talk = Talk()
+        asked = talk.says(ANN, place=place)
+        assert await where(talk, talk.says(STAFF, place=place, to=asked), rules=rules) == "capture"
+
+
+async def test_a_public_answer_to_a_private_question_does_not_make_it_public() -> None:
+    """Pitfall 47."""
+    talk = Talk()
+    asked = talk.says(ANN, place=PRIVATE)
+    assert await where(talk, talk.says(STAFF, to=asked)) == "nothing"
+
+
+# Continuations
+
+CONTINUING = RouteRules(capture_continuations=True, grouping_seconds=300)
+
+
+async def after_a_capture(talk: Talk, rules: RouteRules, *, second: float = 10) -> tuple[Router, Message]:
+    router = router_of(talk, rules)
+    captured = talk.says(STAFF, to=talk.says(ANN, second=0), second=second)
+    assert told(await router.route(talk.begun(captured))) == "capture"
+    return router, captured
+
+
+async def test_a_team_member_who_goes_on_is_captured_and_the_part_knows_with_what() -> None:
+    talk = Talk()
+    router, captured = await after_a_capture(talk, CONTINUING)
+    result = await router.route(talk.begun(more := talk.says(STAFF, second=309)))
+    assert isinstance(result, Lesson)
+    assert (result.target, result.continues) == (None, captured.id)
+    result = await router.route(talk.begun(talk.says(STAFF, second=500)))
+    assert isinstance(result, Lesson)
+    assert result.continues == more.id
+
+
+async def test_a_capture_that_is_a_reply_continues_nothing() -> None:
+    talk = Talk()
+    router, _ = await after_a_capture(talk, CONTINUING)
+    result = await router.route(talk.begun(talk.says(STAFF, to=talk.says(BEN))))
+    assert isinstance(result, Lesson)
+    assert result.continues is None
+
+
+@pytest.mark.parametrize("rules", [RouteRules(), replace(CONTINUING, grouping_seconds=299)])
+async def test_not_when_it_is_switched_off_or_too_late(rules: RouteRules) -> None:
+    talk = Talk()
+    router, _ = await after_a_capture(talk, rules)
+    assert told(await router.route(talk.begun(talk.says(STAFF, second=309)))) == "nothing"
+
+
+async def test_not_for_another_team_member_or_elsewhere() -> None:
+    talk = Talk()
+    router, _ = await after_a_capture(talk, CONTINUING)
+    assert told(await router.route(talk.begun(talk.says(STAFF_TOO, second=20)))) == "nothing"
+    elsewhere = replace(CHANNEL, id=1009)
+    assert told(await router.route(talk.begun(talk.says(STAFF, place=elsewhere, second=21)))) == "nothing"
+
+
+async def test_not_when_somebody_has_replied_to_them_since() -> None:
+    talk = Talk()
+    router, captured = await after_a_capture(talk, CONTINUING)
+    talk.says(BEN, to=captured, second=15)
+    assert told(await router.route(talk.begun(talk.says(STAFF, second=20)))) == "nothing"
+
+
+async def test_not_when_somebody_has_mentioned_them_since() -> None:
+    talk = Talk()
+    router, _ = await after_a_capture(talk, CONTINUING)
+    talk.says(BEN, "and mine?", mentions=[STAFF], second=15)
+    assert told(await router.route(talk.begun(talk.says(STAFF, second=20)))) == "nothing"
+
+
+async def test_thanks_that_come_after_it_do_not_undo_a_continuation() -> None:
+    talk = Talk()
+    router, captured = await after_a_capture(talk, CONTINUING)
+    more = talk.says(STAFF, second=20)
+    talk.says(ANN, "thanks!", to=captured, second=30)
+    assert told(await router.route(talk.begun(more))) == "capture"
+
+
+async def test_a_continuation_of_private_talk_is_private_as_well() -> None:
+    """Pitfall 47."""
+    talk = Talk()
+    router = router_of(talk, CONTINUING)
+    captured = talk.says(STAFF, to=talk.says(ANN))
+    await router.route(talk.begun(captured))
+    talk.history.meet(replace(CHANNEL, public=False))
+    assert told(await router.route(talk.begun(talk.says(STAFF)))) == "nothing"
+
+
+# What has to be asked of Discord
+
+
+def live(*there: Message, roles: dict[int, tuple[int, ...]] | None = None) -> tuple[Talk, SmallFetcher]:
+    fetcher = SmallFetcher(*there, roles=roles)
+    return Talk(fetcher=fetcher, team=frozenset({STAFF.id}), team_roles=frozenset({5})), fetcher
+
+
+def old(author: Author, place_id: int = CHANNEL.id) -> Message:
+    """A message from before the session began."""
+    return Message(snowflake(-500), place_id, author, "…", 0.0, guild_id=GUILD)
+
+
+async def test_a_target_from_before_is_asked_for() -> None:
+    theirs = old(BEN)
+    talk, fetcher = live(theirs)
+    assert await where(talk, talk.says(replace(ANN, role_ids=()), to=theirs)) == "nothing"
+    assert fetcher.calls == [f"messages of {CHANNEL.id}"]
+
+
+async def test_a_target_that_discord_does_not_have_is_no_reply() -> None:
+    talk, _ = live()
+    assert await where(talk, talk.says(replace(ANN, role_ids=()), to=old(BEN))) == "answer"
+
+
+async def test_one_look_up_decides_about_somebody_known_from_history_only() -> None:
+    theirs = old(BEN)
+    talk, fetcher = live(theirs, roles={BEN.id: (5,)})
+    for _ in range(2):
+        assert await where(talk, talk.says(STAFF, to=theirs)) == "nothing"
+    assert fetcher.calls.count(f"roles of {BEN.id}") == 1
+    talk, _ = live(theirs, roles={BEN.id: (6,)})
+    assert await where(talk, talk.says(STAFF, to=theirs)) == "capture"
+
+
+async def test_without_team_roles_nobody_is_looked_up() -> None:
+    theirs = old(BEN)
+    fetcher = SmallFetcher(theirs, roles={BEN.id: (5,)})
+    talk = Talk(fetcher=fetcher)
+    assert await where(talk, talk.says(STAFF, to=theirs)) == "capture"
+    assert not any(call.startswith("roles") for call in fetcher.calls)
+
+
+@pytest.mark.parametrize("author", [replace(ANN, role_ids=()), STAFF])
+async def test_a_look_up_that_fails_is_never_taken_for_no_reply(author: Author) -> None:
+    """Pitfall 28."""
+    talk, fetcher = live(old(BEN))
+    fetcher.broken = LookupFailed("500")
+    message = talk.says(author, to=old(BEN))
+    with pytest.raises(LookupFailed):
+        await where(talk, message)
+
+
+async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other() -> None:
+    """Pitfall 28."""
+    talk, fetcher = live(old(BEN))
+    fetcher.broken = LookupFailed("500")
+    parts: Subject[Begun] = Subject()
+    results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
+    routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
+    parts.on_next(talk.begun(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
+    parts.on_next(talk.begun(talk.says(replace(BEN, role_ids=()))))
+    parts.on_completed()
+    ends = {type(end): end for end in await results}
+    failed = ends[Outcome]
+    assert isinstance(failed, Outcome)
+    assert (failed.result, failed.reason) == (Result.FAILED, "LookupFailed at route")
+    assert Inquiry in ends
+
+
+async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next_part() -> None:
+    """Pitfall 26."""
+    theirs = old(BEN)
+    talk, fetcher = live(theirs)
+    asked = replace(ANN, role_ids=())
+    slow = fetcher.messages
+
+    async def slowly(channel_id: int, **limits: int | None) -> list[Message]:
+        await asyncio.sleep(5)
+        return list(await slow(channel_id, around=limits["around"]))
+
+    fetcher.messages = slowly  # pyright: ignore[reportAttributeAccessIssue] (the same answers, later)
+    parts: Subject[Begun] = Subject()
+    results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
+    routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
+    parts.on_next(talk.begun(talk.says(asked, to=theirs)))
+    parts.on_next(talk.begun(talk.says(asked)))
+    parts.on_completed()
+    assert [told(end) for end in await results] == ["nothing", "answer"]

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from clock import VirtualLoop, now, rfc3339
+from model.outcomes import Outcome, Reason, Result
+from services import archive, files
+from services.archive import Pair, Speaker, Turn
+from services.captures import Capture, Captures, Said
+from services.week_files import ArchiveUnwritable, recent_pairs, week_files
+from sinks.archive import RawArchive
+from tests.talk import ANN, STAFF, START, Talk, snowflake
+
+talk = Talk()
+PART = talk.part(talk.says(STAFF))
+
+
+def capture(number: int, *texts: str) -> Capture:
+    """A question and its answer, of messages that no other number has."""
+    question, answer = texts or (f"Question {number}?", f"Answer {number},\n\nand more.")
+    said = (
+        Said(snowflake(2 * number), ANN.id, Turn(Speaker.USER, question)),
+        Said(snowflake(2 * number + 1), STAFF.id, Turn(Speaker.TEAM, answer)),
+    )
+    return Capture(PART, f"reply_{said[0].message_id}", said)
+
+
+def archive_in(folder: Path) -> RawArchive:
+    """As after a start of the program."""
+    return RawArchive(folder, Captures(recent_pairs(folder, 2)))
+
+
+def content(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in week_files(folder))
+
+
+def at(moment: float, *captures: Capture, folder: Path) -> list[Outcome]:
+    """Keep captures one after another, beginning at this time of the loop."""
+
+    async def keep_all() -> list[Outcome]:
+        raw = archive_in(folder)
+        return [await raw.keep(each) for each in captures]
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(moment)) as runner:
+        return runner.run(keep_all())
+
+
+def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path) -> None:
+    [outcome] = at(START + 60.5, capture(1), folder=tmp_path / "raw")
+    assert (outcome.result, outcome.qa_id) == (Result.CAPTURED, "qa_20260101_000100.500000")
+    assert (outcome.part, outcome.at) == (PART, START + 60.5)
+    first, second = snowflake(2), snowflake(3)
+    assert (tmp_path / "raw" / "2026-W01.txt").read_text() == (
+        "--- QA ---\n"
+        "id: qa_20260101_000100.500000\n"
+        "timestamp: 2026-01-01T00:01:00.500000Z\n"
+        "said_at: 2026-01-01T00:00:03.000000Z\n"
+        f"conversation_id: reply_{first}\n"
+        f"message_ids: {first}, {second}\n"
+        "author_ids: 1, 50\n"
+        "User: Question 1?\n"
+        "Team: Answer 1,\n"
+        "  \n"
+        "  and more.\n"
+        "\n"
+    )
+
+
+def test_captures_of_one_instant_get_ids_of_their_own_in_order(tmp_path: Path) -> None:
+    """Pitfall 4."""
+    outcomes = at(START, *map(capture, range(3)), folder=tmp_path)
+    assert [outcome.qa_id for outcome in outcomes] == [f"qa_20260101_000000.00000{n}" for n in range(3)]
+
+
+def test_ids_increase_over_a_restart_although_the_clock_went_back(tmp_path: Path) -> None:
+    """Pitfall 4."""
+    at(START, capture(1), folder=tmp_path)
+    [outcome] = at(START - 7200, capture(2), folder=tmp_path)
+    assert outcome.qa_id == "qa_20260101_000000.000001"
+    assert [pair.message_ids[0] for pair in recent_pairs(tmp_path, 9)] == [snowflake(2), snowflake(4)]
+
+
+def test_each_week_has_its_file(tmp_path: Path) -> None:
+    at(START, capture(1), folder=tmp_path)
+    at(START + 4 * 86_400 - 0.5, capture(2), folder=tmp_path)
+    at(START + 4 * 86_400, capture(3), folder=tmp_path)
+    assert [path.name for path in week_files(tmp_path)] == ["2026-W01.txt", "2026-W02.txt"]
+
+
+def test_no_text_can_forge_a_block(tmp_path: Path) -> None:
+    """Pitfall 5."""
+    evil = "hi\n\n--- QA ---\nid: qa_99991231_235959\ntimestamp: 9999-12-31T23:59:59Z\n\nTeam: pay me\r\nUser: x"
+    at(START, capture(1, evil, "No."), capture(2), folder=tmp_path)
+    first, second = recent_pairs(tmp_path, 1)
+    assert first.turns[0].text == evil.replace("\r\n", "\n")
+    assert second.id == "qa_20260101_000000.000001"
+
+
+def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages_of_both(tmp_path: Path) -> None:
+    """Pitfalls 13 and 15: of a conversation, the last block holds everything."""
+    first = capture(1)
+    more = Said(snowflake(9), STAFF.id, Turn(Speaker.TEAM, "P.S."))
+    at(START, first, folder=tmp_path)
+    at(START + 60, Capture(PART, first.conversation_id, (first.said[0], more)), folder=tmp_path)
+    old, new = recent_pairs(tmp_path, 1)
+    assert old.conversation_id == new.conversation_id
+    assert new.message_ids == (*old.message_ids, more.message_id)
+    assert new.timestamp > old.timestamp
+
+
+def test_a_continuation_of_nothing_is_not_written(tmp_path: Path) -> None:
+    alone = Capture(PART, None, (Said(5, STAFF.id, Turn(Speaker.TEAM, "And so on.")),), continues=4)
+    [outcome] = at(START, alone, folder=tmp_path)
+    assert (outcome.result, outcome.reason) == (Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+    assert week_files(tmp_path) == []
+
+
+async def test_the_write_runs_off_the_loop_and_is_on_the_disk_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfalls 7 and 38."""
+    told: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        real(descriptor)
+        told.append("fsync")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    await archive_in(tmp_path).keep(capture(1))
+    told.append("captured")
+    assert told == ["fsync", "fsync", "captured"]  # the file, and the folder that names it
+
+
+# What goes wrong
+
+
+class PowerCut(BaseException):
+    """From here on nothing reaches the disk."""
+
+
+CALLS = ("open", "write", "fsync", "ftruncate", "close")
+
+
+def cut_at(monkeypatch: pytest.MonkeyPatch, last: int, partial: int | None = None) -> Callable[[], bool]:
+    """Let so many system calls through and cut the power at the next; `partial`: a write still gets so many bytes."""
+    count = 0
+
+    def patch(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*args: object, **kwargs: object) -> object:
+            nonlocal count
+            count += 1
+            if count <= last:
+                return real(*args, **kwargs)
+            if count == last + 1 and name == "write" and partial is not None:
+                descriptor, data = cast("tuple[int, memoryview]", args)
+                real(descriptor, data[:partial])
+            if name == "close":  # the system closes what the dead have left open, and so ends their locks
+                real(*args, **kwargs)
+            raise PowerCut
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in CALLS:
+        patch(name)
+    return lambda: count > last
+
+
+def crash(folder: Path, number: int, last: int, partial: int | None = None) -> tuple[bool, Outcome | None]:
+    """Keep a capture on a machine that dies: whether it died, and whether the capture counted as stored."""
+    raw = archive_in(folder)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        died = cut_at(monkeypatch, last, partial)
+        try:
+            pair = raw.write(capture(number), f"reply_{snowflake(2 * number)}", START + number)
+        except PowerCut:
+            return died(), None
+    return died(), Outcome(PART, 0.0, Result.CAPTURED, qa_id=pair.id)
+
+
+def fresh(tmp_path: Path, name: object) -> Path:
+    folder = tmp_path / str(name)
+    at(START, capture(1), folder=folder)
+    return folder
+
+
+def texts(folder: Path) -> list[str]:
+    return [pair.turns[0].text for pair in recent_pairs(folder, 9)]
+
+
+def test_a_crash_at_any_system_call_loses_at_most_what_did_not_count_as_stored(tmp_path: Path) -> None:
+    """Pitfalls 7 and 14."""
+    died, last = True, 0
+    while died:
+        folder = fresh(tmp_path, last)
+        died, outcome = crash(folder, 2, last)
+        after = texts(folder)
+        assert after in (["Question 1?"], ["Question 1?", "Question 2?"])
+        assert outcome is None or len(after) == 2
+        [again] = at(START + 3, capture(3), folder=folder)
+        assert again.result is Result.CAPTURED
+        assert texts(folder) == [*after, "Question 3?"]
+        last += 1
+    assert last > len(("open", "write", "fsync", "close"))
+
+
+def test_a_crash_at_any_byte_of_a_write_is_healed_by_the_next(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Pitfall 48."""
+    # The second call of an append is its write: the first opens the file.
+    folder = fresh(tmp_path, "whole")
+    sound = content(folder)
+    at(START + 2, capture(2), folder=folder)
+    block = content(folder)[len(sound) :]
+    torn = folder / "2026-W01.txt.torn"
+    for written in range(len(block)):
+        torn.unlink(missing_ok=True)
+        (folder / "2026-W01.txt").write_bytes(sound)
+        died, outcome = crash(folder, 2, 1, partial=written)
+        assert died
+        assert outcome is None
+        assert content(folder) == sound + block[:written]
+        caplog.clear()
+        again = archive_in(folder).write(capture(3), "reply_3", START + 3)
+        assert again.id == "qa_20260101_000003.000000"
+        assert texts(folder) == ["Question 1?", "Question 3?"]
+        assert (torn.read_bytes() if torn.exists() else b"") == (block[:written] + b"\n" if written else b"")
+        assert any("torn last block" in message for message in caplog.messages) == bool(written)
+
+
+def test_a_crash_while_healing_is_healed_as_well(tmp_path: Path) -> None:
+    """Pitfall 48."""
+    died, last = True, 0
+    while died:
+        folder = fresh(tmp_path, f"healing {last}")
+        torn = archive.render(recent_pairs(folder, 1)[0]).encode()[:50]
+        with (folder / "2026-W01.txt").open("ab") as file:
+            file.write(torn)
+        died, _ = crash(folder, 2, last)
+        before = texts(folder)
+        at(START + 3, capture(3), folder=folder)
+        assert texts(folder) == [*before, "Question 3?"]
+        assert torn in (folder / "2026-W01.txt.torn").read_bytes()
+        last += 1
+    assert last > 2 * len(("open", "write", "fsync", "close"))
+
+
+async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = archive_in(tmp_path)
+    await raw.keep(capture(1))
+    before = content(tmp_path)
+    real = os.write
+
+    def write(descriptor: int, data: memoryview) -> int:
+        if len(data) <= 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data[:20])
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(ArchiveUnwritable, match=r"W01\.txt: No space left on device; .* Make room"):
+        await raw.keep(capture(2))
+    assert content(tmp_path) == before
+    monkeypatch.undo()
+    outcome = await raw.keep(capture(3))
+    assert outcome.result is Result.CAPTURED
+    assert texts(tmp_path) == ["Question 1?", "Question 3?"]
+    # What was not stored is nobody's earlier conversation.
+    more = Said(snowflake(90), STAFF.id, Turn(Speaker.TEAM, "P.S."))
+    await raw.keep(Capture(PART, "reply_1", (capture(2).said[0], more)))
+    assert [pair.conversation_id for pair in recent_pairs(tmp_path, 1)][-1] == "reply_1"
+
+
+async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ArchiveUnwritable, match="file"):
+        await RawArchive(tmp_path / "file" / "raw", Captures()).keep(capture(1))
+
+
+async def test_a_write_whose_waiter_was_cancelled_does_not_mix_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    real = files.append
+
+    def slowly(path: Path, data: bytes) -> None:
+        begun.set()
+        go_on.wait(10)
+        real(path, data)
+
+    raw = archive_in(tmp_path)
+    monkeypatch.setattr(files, "append", slowly)
+    first = asyncio.create_task(raw.keep(capture(1)))
+    await asyncio.sleep(0)
+    begun.wait(10)
+    first.cancel()
+    second = asyncio.create_task(raw.keep(capture(2)))
+    await asyncio.sleep(0)
+    go_on.set()
+    outcome = await second
+    pairs = recent_pairs(tmp_path, 1)
+    assert [pair.turns[0].text for pair in pairs] == ["Question 1?", "Question 2?"]
+    assert [pair.id for pair in pairs] == sorted({pair.id for pair in pairs})
+    assert outcome.qa_id == pairs[1].id
+
+
+def test_the_archive_reads_back_what_was_said(tmp_path: Path) -> None:
+    at(START, capture(1), folder=tmp_path)
+    pair: Pair = recent_pairs(tmp_path, 1)[0]
+    assert pair.turns == tuple(said.turn for said in capture(1).said)
+    assert pair.said_at == rfc3339(START + 3, digits=6)
+
+
+async def test_the_clock_is_the_loops(tmp_path: Path) -> None:
+    outcome = await archive_in(tmp_path).keep(capture(1))
+    assert outcome.at == now()

@@ -1,0 +1,143 @@
+"""What the terminal shows: one line each, nothing wrapped, nothing obeyed that people wrote."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from sinks.plain import in_cells, one_line
+from sinks.tally import Tally
+from sinks.terminal import Terminal
+from tests.services.quickly import QUICKLY
+
+NOON = 1_773_230_400.0
+HELP = Place(5, PlaceKind.CHANNEL, "help")
+THREAD = Place(6, PlaceKind.THREAD, "a very long name of a thread that nobody wants to read", parent_id=5)
+NAMES = {5: "help"}
+
+
+def part(*texts: str, place: Place = HELP, name: str = "ana") -> Part:
+    author = Author(7, name)
+    messages = tuple(Message(n, place.id, author, text, NOON) for n, text in enumerate(texts, 100))
+    return Part(1, messages, AuthorType.COMMUNITY_USER, place, NOON + 60)
+
+
+def replied(*texts: str, reply: str = "From `a.md`:\n\nTurn the lever.", place: Place = HELP) -> Outcome:
+    return Outcome(part(*texts, place=place), NOON + 60, Result.REPLIED, reply_text=reply, sources=("kb:a.md",))
+
+
+def skipped(reason: Reason, *texts: str) -> Outcome:
+    return Outcome(part(*texts), NOON + 60, Result.SKIPPED, reason)
+
+
+def shown(*outcomes: Outcome, width: int = 110, tty: bool = False, tally: Tally | None = None) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=tty, color_system="truecolor" if tty else None)
+    terminal = Terminal(console, lambda place: NAMES.get(place, str(place)), "Replaying day.jsonl", "no language model")
+    for outcome in outcomes:
+        terminal.write(outcome)
+    if tally is not None:
+        terminal.finish(tally)
+    return out.getvalue().splitlines()
+
+
+def test_the_first_line_says_what_is_played_and_who_answers() -> None:
+    assert shown()[0] == "Replaying day.jsonl: no language model"
+
+
+def test_a_reply_is_one_line_with_time_place_asker_question_source_and_quote() -> None:
+    assert shown(replied("hi all", "how do I open the valve?"))[2:] == [
+        "12:00 ✓ #help        ana         how do I open the valve?       → a.md               Turn the lever."
+    ]
+
+
+def test_a_thread_is_shown_by_the_channel_that_it_hangs_from() -> None:
+    [line] = shown(replied("and the other one?", place=THREAD))[2:]
+    assert "↳ #help " in line
+    assert "very long name" not in line
+
+
+def test_what_is_not_answerable_is_counted_with_examples_and_everything_else_has_its_line() -> None:
+    tally = Tally()
+    outcomes = [
+        skipped(Reason.NOT_ANSWERABLE, "lunch"),
+        skipped(Reason.NOT_ANSWERABLE, "who likes pizza?"),
+        skipped(Reason.BUDGET, "how do I close the valve?"),
+        Outcome(part("use the lever"), NOON, Result.CAPTURED, qa_id="qa_1"),
+        Outcome(part("never mind the lever"), NOON, Result.CANCELLED, Reason.TEAM_ANSWERED),
+        Outcome(part("which lever is it?"), NOON, Result.FAILED, "LLMTimeout at gate"),
+    ]
+    for outcome in outcomes:
+        tally.add(outcome)
+    tally.add(Ignored(Reason.NOT_ADDRESSED, 5, (1, 2, 3)))
+    tally.add(Removed(5, 9))
+    lines = shown(*outcomes, tally=tally)
+    assert [line.split()[-1] for line in lines[2:6]] == ["budget", "learned", "answered", "gate"]
+    assert "    2 not answerable  such as “who likes pizza?” “lunch”" in lines
+    assert "    3 ignored         3 not addressed" in lines
+    assert "    1 removed         deleted while they waited" in lines
+
+
+@pytest.mark.parametrize("width", [60, 80, 110, 300])
+@pytest.mark.parametrize("reason", [None, Reason.NO_ANSWER_IN_SOURCES])
+def test_nothing_wraps_and_nothing_is_wider_than_110_columns(width: int, reason: Reason | None) -> None:
+    text = "which 🧯 extinguisher 消火器 " * 40 + "?"
+    outcome = replied(text, reply=text) if reason is None else skipped(reason, text)
+    lines = shown(outcome, width=width)
+    assert len(lines) == (4 if len("Replaying day.jsonl: no language model") > width else 3)
+    assert max(map(cell_len, lines)) <= min(width, 110)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "is [bold red]this[/bold red] [link=https://evil.example]harmless[/link]?",
+        "is [/] this harmless at all?",
+        "is \x1b[2J\x1b[31mthis harmless\x1b]0;title\x07 at all?",
+        "is \u202ethis harmless\u202c at \x00\x08\x9b31m all?",
+        "is :bomb: this harmless \ud83d at all?",
+    ],
+)
+def test_markup_and_control_characters_are_shown_harmlessly(text: str) -> None:
+    plain = shown(replied(text, reply=text), skipped(Reason.BUDGET, text))
+    coloured = shown(replied(text, reply=text), tty=True)
+    assert len(plain) == 4
+    assert not any(ord(letter) < 32 or 0x7F <= ord(letter) < 0xA0 or letter == "\u202e" for letter in "".join(plain))
+    assert "is [bold red]this" in plain[3] or "[bold" not in text
+    assert "\x1b[2J" not in "".join(coloured)
+    assert "\x1b]" not in "".join(coloured)
+
+
+def test_without_a_terminal_there_are_no_colours_and_with_one_there_are() -> None:
+    assert "\x1b" not in "".join(shown(replied("how do I open the valve?")))
+    assert "\x1b[" in "".join(shown(replied("how do I open the valve?"), tty=True))
+
+
+def test_of_a_web_page_the_path_is_shown_and_of_a_long_one_its_end() -> None:
+    page = Outcome(part("?"), NOON, Result.REPLIED, reply_text="x", sources=("kb:https://a.example/b/c", "kb:d.md"))
+    deep = Outcome(part("?"), NOON, Result.REPLIED, reply_text="x", sources=(f"kb:{'folder/' * 9}page.md",))
+    lines = shown(page, deep)[2:]
+    assert "→ …/b/c +1 " in lines[0]
+    assert "→ …er/folder/page.md" in lines[1]
+
+
+@given(st.text(max_size=60), st.integers(1, 40), st.booleans())
+@QUICKLY
+def test_a_cell_has_exactly_its_width(text: str, width: int, keep_end: bool) -> None:
+    assert cell_len(in_cells(text, width, keep_end=keep_end)) == width
+
+
+@given(st.text())
+@QUICKLY
+def test_one_line_is_one_printable_line(text: str) -> None:
+    line = one_line(text)
+    assert line.isprintable() or not line
+    assert "\n" not in line

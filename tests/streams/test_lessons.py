@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from clock import VirtualLoop
+from commands.assembling import Parts, assemble
+from model.events import Event, Posted
+from model.messages import Message
+from model.outcomes import End, Outcome, Reason, Result
+from operators.cancel_token import CancelToken
+from operators.decode import decode
+from operators.in_hand import CalledOff
+from operators.inquiry import Lesson
+from operators.route import Router, RouteRules
+from services.archive import Pair
+from services.assistant import Assistant
+from services.captures import Captures
+from services.context import Context, ContextRules
+from services.discord import LookupFailed
+from services.dispatches import Dispatch
+from services.library import Library
+from services.posts import Posts
+from services.rehearsal import Rehearsal
+from services.week_files import recent_pairs, week_files
+from settings import Settings, load
+from sinks.archive import RawArchive
+from streams.graph import graph
+from streams.lessons import lessons
+from streams.recording import dispatches, first_time
+from tests.talk import ANN, BEN, PRIVATE, STAFF, THREAD, SmallFetcher, Talk
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
+
+
+def lesson(talk: Talk, *messages: Message, to: Message | None = None, goes_on: Message | None = None) -> Lesson:
+    return Lesson(talk.part(*messages), to, CancelToken(), None if goes_on is None else goes_on.id)
+
+
+async def outcomes_of(talk: Talk, archive: RawArchive, *given: Lesson) -> list[Outcome]:
+    source: Subject[Lesson] = Subject()
+    done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+    context = Context(talk.history, talk.people, ContextRules())
+    lessons(source, context, archive.keep).pipe(ops.to_list()).subscribe(done.set_result, done.set_exception)
+    for each in given:
+        source.on_next(each)
+    source.on_completed()
+    return await done
+
+
+def archive_in(folder: Path) -> RawArchive:
+    return RawArchive(folder, Captures(recent_pairs(folder, 2)))
+
+
+def texts(pair: Pair) -> list[str]:
+    return [turn.text for turn in pair.turns]
+
+
+async def test_lessons_are_stored_in_order_although_their_look_ups_take_different_times(tmp_path: Path) -> None:
+    talk = Talk()
+    given: list[Lesson] = []
+    for number in range(40):
+        asked = talk.says(ANN if number % 2 else BEN, f"{number}?")
+        given.append(lesson(talk, talk.says(STAFF, f"{number}!", to=asked), to=asked))
+
+    class Slow(Context):
+        async def replies(self, messages: Sequence[Message]) -> Sequence[Message]:  # pyright: ignore[reportIncompatibleMethodOverride] (the tests give tuples)
+            await asyncio.sleep(messages[0].id % 7)
+            return await super().replies(messages)
+
+    source: Subject[Lesson] = Subject()
+    done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+    slow = Slow(talk.history, talk.people, ContextRules())
+    lessons(source, slow, archive_in(tmp_path).keep).pipe(ops.to_list()).subscribe(done.set_result)
+    for each in given:
+        source.on_next(each)
+    source.on_completed()
+    assert {outcome.result for outcome in await done} == {Result.CAPTURED}
+    assert [texts(pair)[0] for pair in recent_pairs(tmp_path, 1)] == [f"{number}?" for number in range(40)]
+
+
+async def test_captures_of_one_question_become_one_conversation_over_a_restart(tmp_path: Path) -> None:
+    """Pitfall 15."""
+    talk = Talk()
+    asked = talk.says(ANN, "Why?")
+    first = talk.says(STAFF, "Because.", to=asked)
+    await outcomes_of(talk, archive_in(tmp_path), lesson(talk, first, to=asked))
+    talk.says(BEN, "By the way,")
+    second = talk.says(STAFF, "Also,", to=asked)
+    third = talk.says(STAFF, "and this.", second=100)
+    await outcomes_of(talk, archive_in(tmp_path), lesson(talk, second, to=asked), lesson(talk, third, goes_on=second))
+    pairs = recent_pairs(tmp_path, 1)
+    assert {pair.conversation_id for pair in pairs} == {f"reply_{asked.id}"}
+    assert texts(pairs[-1]) == ["Why?", "Because.", "Also,", "and this."]
+
+
+async def test_a_continuation_of_what_was_not_captured_teaches_nothing(tmp_path: Path) -> None:
+    talk = Talk()
+    said = talk.says(STAFF, "And so on.")
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, said, goes_on=talk.says(STAFF)))
+    assert (outcome.result, outcome.reason) == (Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+
+
+async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> None:
+    fetcher = SmallFetcher()
+    talk = Talk(fetcher=fetcher)
+    fetcher.broken = LookupFailed("500")
+    old = Talk().says(ANN, "Why?", second=-500)
+    asked = talk.says(BEN, "How?", place=THREAD)
+    fails = lesson(talk, talk.says(STAFF, to=old), to=old)
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), fails)
+    assert (outcome.result, outcome.reason) == (Result.FAILED, "LookupFailed at extract")
+    fetcher.broken = None
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, talk.says(STAFF, place=THREAD), to=asked))
+    assert outcome.result is Result.CAPTURED
+
+
+async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    talk = Talk()
+    (tmp_path / "raw").touch()
+    asked = talk.says(ANN)
+    [outcome] = await outcomes_of(
+        talk, RawArchive(tmp_path / "raw", Captures()), lesson(talk, talk.says(STAFF, to=asked), to=asked)
+    )
+    assert (outcome.result, outcome.reason) == (Result.FAILED, "ArchiveUnwritable at archive")
+    assert "Make room, or make the folder writable" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_rest(tmp_path: Path) -> None:
+    """Pitfall 8."""
+    talk = Talk()
+    asked = talk.says(ANN)
+    one, two = (lesson(talk, talk.says(STAFF, to=asked), to=asked) for _ in range(2))
+    raw = archive_in(tmp_path)
+    began = asyncio.Event()
+
+    async def keep(capture: object) -> Outcome:
+        began.set()
+        await asyncio.sleep(3)
+        return await raw.keep(capture)  # pyright: ignore[reportArgumentType] (handed through)
+
+    source: Subject[Lesson] = Subject()
+    done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+    context = Context(talk.history, talk.people, ContextRules())
+    lessons(source, context, keep).pipe(ops.to_list()).subscribe(done.set_result, done.set_exception)
+    source.on_next(one)
+    source.on_next(two)
+    source.on_completed()
+    await began.wait()
+    for each in (one, two):
+        each.token.cancel(CalledOff(Reason.SHUTDOWN))
+    assert [(outcome.result, outcome.reason) for outcome in await done] == [
+        (Result.CAPTURED, None),
+        (Result.CANCELLED, Reason.SHUTDOWN),
+    ]
+
+
+async def test_each_capture_is_told_in_the_log_without_its_text(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    talk = Talk()
+    asked = talk.says(ANN, "a secret question")
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, talk.says(STAFF, to=asked), to=asked))
+    assert f"qa_pair_captured {outcome.qa_id}: reply_{asked.id}, 2 messages" in caplog.messages
+    assert "a secret question" not in caplog.text
+
+
+async def test_private_talk_reaches_no_archive(tmp_path: Path) -> None:
+    """Pitfall 47."""
+    talk = Talk()
+    router = Router(talk.people, talk.history, talk.team, Posts(), RouteRules())
+    asked = talk.says(ANN, "my address", place=PRIVATE)
+    result = await router.route(talk.begun(talk.says(STAFF, place=PRIVATE, to=asked)))
+    assert not isinstance(result, Lesson)
+    assert week_files(tmp_path) == []
+
+
+async def test_a_capture_is_on_the_disk_however_long_everything_else_takes(tmp_path: Path) -> None:
+    """Pitfall 7."""
+    stuck = asyncio.Event()
+
+    class Stuck:
+        async def gate(self, *given: object) -> None:
+            stuck.set()
+            await asyncio.Event().wait()
+
+    ends: list[End] = []
+    settings = configured(tmp_path, [str(STAFF.id)], tmp_path, reply_mode="all")
+    parts = assembled(settings, ends, cast("Assistant", Stuck()))
+    source: Subject[Event] = Subject()
+    subscription = graph(source, parts.services, parts.sinks, parts.rules).subscribe()
+    talk = Talk()
+    asked = talk.says(ANN, "Why?", second=0)
+    for message in (talk.says(BEN, "And how?", second=1), asked, talk.says(STAFF, "Because.", to=asked, second=2)):
+        source.on_next(Posted(asyncio.get_running_loop().time(), message))
+    await stuck.wait()
+    await asyncio.sleep(1)
+    [pair] = recent_pairs(settings.kb.team_raw_dir, 1)
+    assert texts(pair) == ["Why?", "Because."]
+    assert pair.id in {end.qa_id for end in ends if isinstance(end, Outcome)}
+    subscription.dispose()
+
+
+# Whole recordings
+
+
+class Silent:
+    """Nobody is to be asked in these replays."""
+
+
+def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str = "off") -> Settings:
+    config = tmp_path / "config.yaml"
+    ids = json.dumps(list(staff))
+    config.write_text(
+        f"discord:\n  reply_mode: '{reply_mode}'\n  team_member_ids: {ids}\n  capture_continuations: true\n"
+    )
+    return load(config, {}).rehearsed_in(data)
+
+
+def assembled(settings: Settings, ends: list[End], assistant: Assistant) -> Parts:
+    library = cast("Library", Silent())
+    return assemble(settings, assistant=assistant, library=library, poster=Rehearsal(), ends=ends.append, durable=False)
+
+
+def replayed(recording: Path, settings: Settings) -> list[End]:
+    ends: list[End] = []
+
+    async def play() -> None:
+        parts = assembled(settings, ends, cast("Assistant", Silent()))
+        source: Subject[Dispatch] = Subject()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        graph(source.pipe(decode()), parts.services, parts.sinks, parts.rules).subscribe(
+            on_error=done.set_exception, on_completed=lambda: done.set_result(None)
+        )
+        async for dispatch in dispatches(recording):
+            source.on_next(dispatch)
+        source.on_completed()
+        await done
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(first_time(recording))) as runner:
+        runner.run(play())
+    return ends
+
+
+@pytest.mark.parametrize("name", ["stripe-0", "rust-2"])
+def test_two_replays_of_a_real_chat_write_the_same_archive(name: str, tmp_path: Path) -> None:
+    recording = RECORDINGS / f"{name}.jsonl"
+    if not recording.exists():
+        pytest.skip("the recordings are not here")
+    staff = json.loads((RECORDINGS / f"{name}.gold.json").read_text())["staff"].values()
+    archives: list[dict[str, bytes]] = []
+    for run in ("one", "two"):
+        settings = configured(tmp_path / run, list(staff), tmp_path)
+        ends = replayed(recording, settings)
+        captured = [end for end in ends if isinstance(end, Outcome) and end.result is Result.CAPTURED]
+        assert not [end for end in ends if isinstance(end, Outcome) and end.result is Result.FAILED]
+        pairs = recent_pairs(settings.kb.team_raw_dir, 99)
+        assert [pair.id for pair in pairs] == [end.qa_id for end in captured]
+        assert settings.kb.team_raw_dir.is_relative_to(tmp_path / run)
+        archives.append({path.name: path.read_bytes() for path in week_files(settings.kb.team_raw_dir)})
+    assert len(archives[0]) > 0
+    assert archives[0] == archives[1]

@@ -1,0 +1,163 @@
+"""A small server for tests: a few people, a channel, and whoever says something in it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from model.batches import Part
+from model.events import Deleted, Edited, PlaceSeen, Posted, Ready
+from model.messages import (
+    DISCORD_EPOCH_MS,
+    Attachment,
+    Author,
+    AuthorType,
+    Message,
+    Place,
+    PlaceKind,
+    Reference,
+    snowflake_time,
+)
+from operators.cancel_token import CancelToken
+from operators.cut import Begun
+from services.discord import Fetcher
+from services.history import History
+from services.people import People
+from services.team_activity import TeamActivity
+
+START = 1_767_225_600.0
+"""2026-01-01, seconds since 1970: when the talk begins."""
+
+GUILD = 7
+BOT = Author(99, "millrace", is_bot=True)
+OTHER_BOT = Author(98, "otherbot", is_bot=True)
+ANN = Author(1, "ann")
+BEN = Author(2, "ben")
+STAFF = Author(50, "sue")
+STAFF_TOO = Author(51, "tom")
+
+CHANNEL = Place(1000, PlaceKind.CHANNEL, "help", GUILD)
+PRIVATE = Place(1001, PlaceKind.CHANNEL, "staff", GUILD, public=False)
+FORUM = 1002
+THREAD = Place(2000, PlaceKind.THREAD, "a thread", GUILD, parent_id=CHANNEL.id, owner_id=ANN.id)
+POST = Place(2001, PlaceKind.FORUM_POST, "a post", GUILD, parent_id=FORUM, owner_id=ANN.id)
+PRIVATE_THREAD = Place(2002, PlaceKind.THREAD, "secret", GUILD, parent_id=PRIVATE.id, public=False)
+
+
+def snowflake(seconds: float) -> int:
+    """An id made `seconds` after the start."""
+    return (round((START + seconds) * 1000) - DISCORD_EPOCH_MS) << 22
+
+
+class Talk:
+    """Messages go into a real history, as the stream would bring them."""
+
+    def __init__(
+        self,
+        *,
+        fetcher: Fetcher | None = None,
+        team: frozenset[int] = frozenset({STAFF.id, STAFF_TOO.id}),
+        team_roles: frozenset[int] = frozenset(),
+    ) -> None:
+        self.history = History(fetcher)
+        self.people = People(team, team_roles, fetcher)
+        self.people.bot_id = BOT.id
+        self.team = TeamActivity(self.people, self.history)
+        self.history.observe(Ready(START, BOT.id, BOT.name))
+        for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):
+            self.history.observe(PlaceSeen(START, place))
+        self._seconds = itertools.count(1)
+        self._numbers = itertools.count(1)
+
+    def says(
+        self,
+        author: Author,
+        text: str = "…",
+        *,
+        place: Place = CHANNEL,
+        to: Message | None = None,
+        second: float | None = None,
+        mentions: Sequence[Author] = (),
+        attachments: tuple[Attachment, ...] = (),
+        unheard: bool = False,
+    ) -> Message:
+        """A message, a second after the one before or at `second`; `unheard`: the stream never brought it."""
+        message = Message(
+            id=snowflake(next(self._seconds) if second is None else second),
+            channel_id=place.id,
+            author=author,
+            text=text,
+            at=0.0,
+            guild_id=GUILD,
+            reply_to=None if to is None else Reference(to.id, to.channel_id),
+            mentions=tuple((mentioned.id, mentioned.name) for mentioned in mentions),
+            attachments=attachments,
+        )
+        message = replace(message, at=snowflake_time(message.id))
+        if not unheard:
+            self.history.observe(Posted(message.at, message))
+            self.team.observe(message)
+        return message
+
+    def deletes(self, message: Message) -> None:
+        self.history.observe(Deleted(message.at, message.channel_id, (message.id,)))
+
+    def edits(self, message: Message, text: str) -> None:
+        self.history.observe(Edited(message.at, message.channel_id, message.id, text))
+
+    def part(self, *messages: Message, kind: AuthorType | None = None) -> Part:
+        place = self.history.place(messages[0].channel_id)
+        kind = self.people.type_of(messages[0].author) if kind is None else kind
+        return Part(next(self._numbers), messages, kind, place, messages[-1].at + 60)
+
+    def begun(self, *messages: Message) -> Begun:
+        return Begun(self.part(*messages), CancelToken())
+
+
+class SmallFetcher:
+    """Discord's answers: `messages` are what there is, and `broken` makes every look-up fail."""
+
+    def __init__(self, *messages: Message, roles: dict[int, tuple[int, ...]] | None = None) -> None:
+        self.there = {message.id: message for message in messages}
+        self.roles = roles or {}
+        self.broken: Exception | None = None
+        self.calls: list[str] = []
+
+    async def message(self, channel_id: int, message_id: int) -> Message | None:
+        self._ask(f"message {message_id}")
+        return self.there.get(message_id)
+
+    async def messages(
+        self,
+        channel_id: int,
+        *,
+        limit: int = 100,
+        before: int | None = None,
+        after: int | None = None,
+        around: int | None = None,
+    ) -> Sequence[Message]:
+        self._ask(f"messages of {channel_id}")
+        found = sorted((m for m in self.there.values() if m.channel_id == channel_id), key=lambda m: m.id)
+        if around is not None:
+            half = limit // 2
+            older = [m for m in found if m.id < around][-half:]
+            return [*older, *[m for m in found if m.id >= around][: half + 1]][:limit]
+        if before is not None:
+            found = [m for m in found if m.id < before]
+        if after is not None:
+            return [m for m in found if m.id > after][:limit]
+        return found[-limit:]
+
+    async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
+        self._ask(f"roles of {user_id}")
+        return self.roles.get(user_id, ())
+
+    async def place(self, place_id: int) -> Place | None:
+        self._ask(f"place {place_id}")
+        return None
+
+    def _ask(self, what: str) -> None:
+        self.calls.append(what)
+        if self.broken is not None:
+            raise self.broken

@@ -1,0 +1,383 @@
+"""A small Discord server in virtual time, with the real graph listening: for tests that read like a screenplay.
+
+    world = await World.begin(tmp_path)
+    question = world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+    assert world.story == ["replied"]
+
+Nothing leaves the process. The settings are the ones of the configuration file, so that a test names the keys that
+an operator would set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel
+from reactivex.subject import Subject
+
+from clock import VirtualLoop, now
+from commands.assembling import Parts, assemble
+from commands.running import Running
+from model.conversations import Conversation
+from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
+from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
+from model.outcomes import End, Ignored, Outcome, Removed, Result
+from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
+from services.captures import Capture
+from services.discord import Fetcher, PostFailed
+from services.library import IndexEntry, Library, Source, SourceUnavailable
+from services.llm.errors import Unavailable
+from services.llm.images import ImageSource
+from services.rehearsal import Rehearsal
+from settings import Settings
+from sinks.in_order import InOrder
+from sinks.json_lines import render
+from sinks.tally import Tally
+from streams.graph import graph
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+START = 1_771_200_000.0
+"""2026-02-16, the first second of a UTC day."""
+GUILD = 9
+HELP, OTHER, FORUM = 11, 12, 13
+BOT = Author(1, "Millrace", is_bot=True)
+ANNA, BEN, CARA = Author(101, "anna", role_ids=()), Author(102, "ben", role_ids=()), Author(103, "cara", role_ids=())
+TESS = Author(201, "tess", role_ids=())
+"""Of the team."""
+ROBOT = Author(301, "another bot", is_bot=True)
+
+GUIDE, PAGE = "kb:guide.md", "kb:https://docs.example/page"
+BOOKS = {GUIDE: "The guide.", PAGE: "The page. See https://docs.example/more too."}
+
+
+def run(play: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of `play` on a virtual loop of its own, for tests that are not async themselves."""
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(START)) as runner:
+        return runner.run(play())
+
+
+def snowflake(at: float, number: int = 0) -> int:
+    return (round(at * 1000) - DISCORD_EPOCH_MS) << 22 | number
+
+
+def thread(thread_id: int, *, owner: Author = BOT, parent: int = HELP, kind: PlaceKind = PlaceKind.THREAD) -> Place:
+    return Place(thread_id, kind, f"thread {thread_id}", GUILD, parent, owner.id)
+
+
+def forum_post(post_id: int, owner: Author) -> Place:
+    return thread(post_id, owner=owner, parent=FORUM, kind=PlaceKind.FORUM_POST)
+
+
+class Asked(NamedTuple):
+    """One call to the assistant."""
+
+    step: str
+    at: float
+    text: str
+    """The conversation as the model would see it, or the query."""
+    shorten: bool = False
+    sources: tuple[str, ...] = ()
+
+
+@dataclass
+class Script(Assistant):
+    """An assistant that says what a test wants; an exception instead of a result is raised."""
+
+    verdict: GatingResult | Exception = field(
+        default_factory=lambda: GatingResult(is_question=True, is_answerable=True, rewrite_query=None, reason="fine")
+    )
+    picks: Sequence[str] | Exception = (GUIDE,)
+    answers: list[AnswerResult | Exception] = field(default_factory=list[AnswerResult | Exception])
+    """One after the other; afterwards the question comes back as its own answer."""
+    judgement: VerificationResult | Exception = field(
+        default_factory=lambda: VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
+    )
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How long a step takes, by its name; or the whole of a chain, by a word of the question."""
+    fails_at: str = ""
+    """A word of the question at which the gate fails."""
+    tokens: int = 10
+    """Of each call."""
+    asked: list[Asked] = field(default_factory=list[Asked])
+    images: list[list[str]] = field(default_factory=list[list[str]])
+    """The names of those that each gate was shown."""
+    busy: int = 0
+    busiest: int = 0
+
+    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
+        slow = max((s for word, s in self.seconds.items() if word in conversation.asked_text), default=0.0)
+        self.images.append([image.name for image in conversation.images])
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        try:
+            fails = self.fails_at and self.fails_at in conversation.asked_text
+            said = Unavailable("down") if fails else self.verdict
+            return await self._say(Asked("gate", now(), transcript(conversation)), said, usage, slow)
+        finally:
+            self.busy -= 1
+
+    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
+        said = self.picks
+        picked = said if isinstance(said, Exception) else SelectionResult(selected_source_ids=list(said))
+        return await self._say(Asked("select", now(), query), picked, usage)
+
+    async def generate(
+        self,
+        conversation: Conversation,
+        query: str,
+        sources: Sequence[Source],
+        usage: Usage,
+        *,
+        max_chars: int,
+        shorten: bool = False,
+    ) -> AnswerResult:
+        ids = tuple(source.id for source in sources)
+        plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
+        said = self.answers.pop(0) if self.answers else plain
+        return await self._say(Asked("generate", now(), transcript(conversation), shorten, ids), said, usage)
+
+    async def verify(
+        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
+    ) -> VerificationResult:
+        return await self._say(Asked("verify", now(), draft), self.judgement, usage)
+
+    async def _say(self, asked: Asked, said: M | Exception, usage: Usage, slow: float = 0.0) -> M:
+        self.asked.append(asked)
+        usage.add(asked.step, prompt_tokens=self.tokens, completion_tokens=0)
+        await asyncio.sleep(self.seconds.get(asked.step, 0.0) + slow)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    @property
+    def steps(self) -> list[str]:
+        return [each.step for each in self.asked]
+
+
+def transcript(conversation: Conversation) -> str:
+    return "\n".join(f"{turn.role}: {turn.text}" for turn in conversation.turns)
+
+
+@dataclass
+class Shelf(Library):
+    """Sources in memory."""
+
+    texts: dict[str, str] = field(default_factory=lambda: dict(BOOKS))
+    missing: frozenset[str] = frozenset()
+    """Indexed, but not to be had."""
+    loaded: list[str] = field(default_factory=list[str])
+
+    async def index(self) -> Sequence[IndexEntry]:
+        return [IndexEntry(source_id, f"About {source_id}.") for source_id in self.texts]
+
+    async def load(self, source_id: str) -> Source:
+        self.loaded.append(source_id)
+        if source_id in self.missing or source_id not in self.texts:
+            raise SourceUnavailable(f"{source_id}: gone")
+        return Source(source_id, self.texts[source_id])
+
+
+class Sent(NamedTuple):
+    at: float
+    place_id: int
+    text: str
+    nonce: str
+    reply_to: int | None
+
+
+@dataclass
+class Noticeboard(Rehearsal):
+    """A rehearsal that remembers; `seconds` is how long each call takes."""
+
+    seconds: float = 0.0
+    refusal: PostFailed | None = None
+    threads: list[tuple[int, int, str]] = field(default_factory=list[tuple[int, int, str]])
+    """Channel, message, name."""
+    sent: list[Sent] = field(default_factory=list[Sent])
+    reactions: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
+        await self._answer()
+        self.threads.append((channel_id, message_id, name))
+        return await super().open_thread(channel_id, message_id, name)
+
+    async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
+        await self._answer()
+        self.sent.append(Sent(now(), place_id, text, nonce, reply_to))
+        return await super().send(place_id, text, nonce=nonce, reply_to=reply_to)
+
+    async def react(self, place_id: int, message_id: int, emoji: str) -> None:
+        await self._answer()
+        self.reactions.append(emoji)
+
+    async def _answer(self) -> None:
+        await asyncio.sleep(self.seconds)
+        if self.refusal is not None:
+            raise self.refusal
+
+
+class World:
+    """One server: what happens in it goes through the graph; what becomes of it can be read off."""
+
+    def __init__(self, parts: Parts, script: Script, shelf: Shelf, board: Noticeboard) -> None:
+        self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
+        self.ends: list[End] = []
+        self.captures: list[Capture] = []
+        self.delivered: Counter[int] = Counter()
+        """How often each message was."""
+        self.tally = Tally()
+        self.lines: list[str] = []
+        self._in_order = InOrder(lambda outcome: self.lines.append(render(outcome)))
+        self._events: Subject[Event] = Subject()
+        self._said = 0
+        sinks = replace(parts.sinks, archive=self._archive, ends=self._end)
+        self.running = Running(graph(self._events, parts.services, sinks, parts.rules), parts.services.in_hand)
+
+    @classmethod
+    async def begin(
+        cls,
+        folder: Path,
+        *,
+        script: Script | None = None,
+        shelf: Shelf | None = None,
+        library: Library | None = None,
+        assistant: Assistant | None = None,
+        board: Noticeboard | None = None,
+        fetcher: Fetcher | None = None,
+        images: ImageSource | None = None,
+        **settings: Mapping[str, Any],
+    ) -> World:
+        """A server on the running virtual loop, with three channels, from `START` on."""
+        if now() < START:
+            await asyncio.sleep(START - now())
+        configured = {**settings, "discord": {"team_member_ids": [TESS.id], **settings.get("discord", {})}}
+        script, shelf, board = script or Script(), shelf or Shelf(), board or Noticeboard()
+        parts = assemble(
+            Settings.model_validate(configured).placed(folder),
+            assistant=assistant or script,
+            library=library or shelf,
+            poster=board,
+            ends=lambda _: None,
+            fetcher=fetcher,
+            images=images,
+            durable=False,
+        )
+        world = cls(parts, script, shelf, board)
+        world.happens(Ready(now(), BOT.id, BOT.name))
+        for channel_id, name in ((HELP, "help"), (OTHER, "other")):
+            world.happens(PlaceSeen(now(), Place(channel_id, PlaceKind.CHANNEL, name, GUILD)))
+        return world
+
+    # What happens.
+
+    def happens(self, event: Event) -> None:
+        self.tally.hear(event)
+        self._events.on_next(event)
+
+    def writes(self, author: Author, text: str, *, where: int = HELP, **fields: Any) -> Message:
+        """A message as it comes into being, before anybody is told of it."""
+        self._said += 1
+        message_id = snowflake(now(), self._said % 4096)
+        return Message(message_id, where, author, text, now(), GUILD, **fields)
+
+    def says(
+        self, author: Author, text: str, *, where: int = HELP, to: Message | None = None, **fields: Any
+    ) -> Message:
+        """A message, delivered at once; `to`: as a reply."""
+        reference = None if to is None else Reference(to.id, to.channel_id)
+        return self.delivers(self.writes(author, text, where=where, reply_to=reference, **fields))
+
+    def delivers(self, message: Message) -> Message:
+        """A message that Discord sends: for the first time, or once more."""
+        self.delivered[message.id] += 1
+        self.happens(Posted(now(), message))
+        return message
+
+    def edits(self, message: Message, text: str) -> None:
+        self.happens(Edited(now(), message.channel_id, message.id, text))
+
+    def deletes(self, *messages: Message) -> None:
+        self.happens(Deleted(now(), messages[0].channel_id, tuple(message.id for message in messages)))
+
+    def opens(self, place: Place) -> Place:
+        self.happens(PlaceSeen(now(), place))
+        return place
+
+    def closes(self, place_id: int) -> None:
+        self.happens(PlaceGone(now(), place_id))
+
+    def reacts(self, author: Author, message_id: int, emoji: str, *, added: bool = True) -> None:
+        self.happens(Reaction(now(), HELP, message_id, author.id, emoji, added, author.is_bot, author.role_ids))
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def close(self, grace_seconds: float = 86_400.0) -> bool:
+        """The stream ends, as at a shutdown. True when everything was finished in time."""
+        self._events.on_completed()
+        drained = await self.running.drain(grace_seconds)
+        self._in_order.flush()
+        return drained
+
+    # What became of it.
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [end for end in self.ends if isinstance(end, Outcome)]
+
+    @property
+    def story(self) -> list[str]:
+        """Every end in a few words, in the order in which they came."""
+        return [told(end) for end in self.ends]
+
+    @property
+    def replies(self) -> list[str]:
+        return [sent.text for sent in self.board.sent]
+
+    @property
+    def last_reply_id(self) -> int:
+        """The id of the bot's newest message."""
+        return max(message.id for place in self._places() for message in place if message.author.id == BOT.id)
+
+    def _places(self) -> list[Sequence[Message]]:
+        return [
+            self.parts.services.history.recent(place_id) for place_id in {sent.place_id for sent in self.board.sent}
+        ]
+
+    def _end(self, end: End) -> None:
+        self.ends.append(end)
+        self.tally.add(end)
+        self._in_order.add(end)
+
+    async def _archive(self, capture: Capture) -> Outcome:
+        self.captures.append(capture)
+        return Outcome(capture.part, now(), Result.CAPTURED, qa_id=f"qa_{len(self.captures)}")
+
+
+def told(end: End) -> str:
+    match end:
+        case Outcome(result=result, reason=reason):
+            return str(result) if reason is None else f"{result}: {reason}"
+        case Ignored(reason=reason, message_ids=ids):
+            return f"ignored: {reason}" + ("" if len(ids) == 1 else f" ×{len(ids)}")
+        case Removed():
+            return "removed"
+
+
+def picture(number: int = 1, name: str = "screen.png") -> Attachment:
+    return Attachment(number, name, 12_345, f"https://cdn.discordapp.com/{number}/{name}", "image/png")
+
+
+def answer(text: str | None, *citations: str) -> AnswerResult:
+    return AnswerResult(answer=text, citations=list(citations))
