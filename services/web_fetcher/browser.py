@@ -25,7 +25,7 @@ from services.web_fetcher.fetcher import NOT_MODIFIED, checked_page, conditions,
 MAX_REQUESTS = 100
 """What one page may ask for on top of itself."""
 QUIET_SECONDS = 0.5
-"""A page is ready when it has asked for nothing for so long after it was loaded."""
+"""A page is ready when it has asked for nothing for so long."""
 
 _NEEDED = frozenset({"document", "script", "xhr", "fetch"})
 """What can bear on the text of a page. Pictures, styles, fonts and films are not fetched."""
@@ -45,8 +45,10 @@ _WITHOUT_SOCKETS = """
 for (const name of ["WebTransport", "WebSocketStream", "RTCPeerConnection", "webkitRTCPeerConnection"])
     delete globalThis[name];
 """
-_STAY = "aborted"
-"""The error after which a browser stays where it is, instead of showing an error page."""
+_NO_CONTENT = 204
+"""What makes a browser stay where it is, instead of showing an error page."""
+_CLOSING_SECONDS = 3
+"""How long a page may take to close; one whose script never pauses does not close at all."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -64,6 +66,7 @@ class BrowserFetcher:
         self._timeout = timeout_seconds
         self._starting = asyncio.Lock()
         self._closing = contextlib.AsyncExitStack()
+        self._playwright: Playwright | None = None
         self._browser: Browser | None = None
 
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
@@ -87,6 +90,8 @@ class BrowserFetcher:
 
     async def aclose(self) -> None:
         self._extraction.close()
+        if self._browser is not None:
+            await self._browser.close()
         await self._closing.aclose()
 
     async def _render(self, page: Answer) -> str:
@@ -97,7 +102,7 @@ class BrowserFetcher:
             await context.route_web_socket("**/*", _refuse)
             await context.add_init_script(_WITHOUT_SOCKETS)
             tab = await context.new_page()
-            await tab.goto(str(page.url), wait_until="load", timeout=0)
+            await tab.goto(str(page.url), wait_until="commit", timeout=0)
             await requests.quiet()
             html = await tab.content()
             if tab.url.startswith("chrome"):
@@ -106,10 +111,10 @@ class BrowserFetcher:
 
     async def _started(self) -> Browser:
         async with self._starting:
+            if self._playwright is None:
+                self._playwright = await self._closing.enter_async_context(async_playwright())
             if self._browser is None or not self._browser.is_connected():
-                playwright = await self._closing.enter_async_context(async_playwright())
-                self._browser = await launch(playwright)
-                self._closing.push_async_callback(self._browser.close)
+                self._browser = await launch(self._playwright)
             return self._browser
 
 
@@ -128,7 +133,7 @@ class _Requests:
         try:
             await self._answer(route)
         except WebError:
-            await route.abort(_STAY)
+            await _deny(route)
         except PlaywrightError:
             return  # the page has gone meanwhile
         finally:
@@ -150,7 +155,7 @@ class _Requests:
             self._count += 1
             # GET alone: to look at a page changes nothing.
             if request.method != "GET" or request.resource_type not in _NEEDED or self._count > MAX_REQUESTS:
-                await route.abort(_STAY)
+                await _deny(route)
                 return
             answer = await self._client.get(request.url)
             if request.is_navigation_request():
@@ -159,6 +164,13 @@ class _Requests:
         dropped = {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "connection"}
         headers = {name: value for name, value in answer.headers.items() if name.lower() not in dropped}
         await route.fulfill(status=answer.status, headers=headers, body=answer.body)
+
+
+async def _deny(route: Route) -> None:
+    if route.request.is_navigation_request():
+        await route.fulfill(status=_NO_CONTENT)
+    else:
+        await route.abort()
 
 
 async def _refuse(socket: WebSocketRoute) -> None:
@@ -172,8 +184,12 @@ async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
     try:
         yield context
     finally:
-        await context.unroute_all(behavior="ignoreErrors")
-        await context.close()
+        try:
+            async with asyncio.timeout(_CLOSING_SECONDS):
+                await context.close()
+        except (TimeoutError, PlaywrightError):
+            # With all its pages, of which others fail now, too; the next one starts a new browser.
+            await browser.close()
 
 
 def chromium() -> str | None:

@@ -151,8 +151,8 @@ async def test_a_page_that_misbehaves_is_an_error_and_spoils_no_other(
         "/broken": page(leaving.format("'chrome://version/'")),
         "/elsewhere": page(leaving.format("'/'")),
     }
-    async with rendering(timeout_seconds=15) as web:
-        with pytest.raises(FetchTimedOut, match="not rendered within 15 s"):
+    async with rendering(timeout_seconds=8) as web:
+        with pytest.raises(FetchTimedOut, match="not rendered within 8 s"):
             await page_of(web, at(server, "/busy"))
         server.seen.clear()
         assert (await page_of(web, at(server, "/asking"))).text == TEXT
