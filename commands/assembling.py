@@ -84,8 +84,8 @@ def assemble(
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
-    `durable`: what was seen counts as seen, and posts are noted down as they are made. A replay is not: it may play
-    the same messages again.
+    `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
+    they may meet the same messages again.
     """
     folder = DataFolder(settings.app.data_dir)
     marks = state.read_marks(folder.seen) if durable else {}

@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from services.web import Fetched, FetchFailed, Web
+from commands.errors import Unusable
+from services.web import Web
 from settings import KnowledgeSettings
-
-
-class Offline:
-    """Fetches nothing. Implements `services.web.Web`."""
-
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
-        _ = url, etag, last_modified
-        raise FetchFailed("web pages cannot be fetched by this build")
 
 
 @asynccontextmanager
 async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
-    """The fetcher that `kb` asks for, closed at the end of the block."""
-    _ = kb
-    yield Offline()
+    """The fetcher that `kb` asks for, closed at the end of the block.
+
+    Raises:
+        Unusable: its extra is not installed.
+    """
+    # Only now: extraction brings a good deal along that no other command needs.
+    from services.web_fetcher.opening import RendererMissing, open_web  # noqa: PLC0415
+
+    try:
+        web = open_web(
+            renderer=kb.web_fetch_renderer,
+            timeout_seconds=kb.web_fetch_timeout_seconds,
+            max_bytes=kb.max_source_bytes,
+            requests_per_second=kb.url_requests_per_second,
+            private_hosts=kb.web_fetch_private_hosts,
+        )
+    except RendererMissing as error:
+        raise Unusable(str(error)) from None
+    try:
+        yield web
+    finally:
+        await web.aclose()

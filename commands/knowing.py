@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import reactivex as rx
 
 from commands.assembling import redactor_of
 from commands.browsing import web_for
+from commands.measuring import Meters
 from commands.thinking import asker_for
 from operators import supervised
-from operators.fetch import Pace, Result
+from operators.fetch import Pace
 from operators.sources import Places
-from operators.step import Gauge, ignore
 from services.assistant import Usage
 from services.describing import Describer, ModelDescriber
 from services.extractive.describing import ExtractiveDescriber
@@ -25,19 +24,13 @@ from services.llm.structured import StructuredLLM
 from settings import Settings
 from sinks.knowledge import CacheAndIndex
 from sinks.knowledge_log import KnowledgeLog
-from streams.knowledge import KnowledgeParts, KnowledgeRules, knowledge, uncounted
+from streams.knowledge import KnowledgeParts, KnowledgeRules, knowledge
 from streams.ticks import file_changes, ticks
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Meters:
-    """Functions that are told what happens."""
-
-    count: Callable[[Result], object] = uncounted
-    """`kb_web_fetch_total`."""
-    gauge: Gauge = ignore
+NO_METERS = Meters()
 
 
 @asynccontextmanager
@@ -47,7 +40,7 @@ async def knowledge_parts(
     usage: Usage,
     *,
     record: Path | None = None,
-    meters: Meters = Meters(),
+    meters: Meters = NO_METERS,
 ) -> AsyncGenerator[KnowledgeParts]:
     """Whom an update talks to, closed at the end of the block.
 
@@ -58,7 +51,9 @@ async def knowledge_parts(
     async with AsyncExitStack() as stack:
         if kb.llm is not None:
             adapter = settings.ai_response.llm_image_adapter
-            asker = await stack.enter_async_context(asker_for(kb.llm, adapter=adapter, record=record))
+            asker = await stack.enter_async_context(
+                asker_for(kb.llm, adapter=adapter, record=record, observe=meters.observe)
+            )
         web = await stack.enter_async_context(web_for(kb))
         ledger = Ledger(kb.index_cache_path)
         yield KnowledgeParts(
@@ -66,7 +61,7 @@ async def knowledge_parts(
             describer_of(settings, asker, usage),
             web,
             CacheAndIndex(ledger, kb.index_path),
-            meters.count,
+            meters.fetched,
             meters.gauge,
         )
 
@@ -107,7 +102,7 @@ async def kept_up_to_date(
     usage: Usage,
     *,
     record: Path | None = None,
-    meters: Meters = Meters(),
+    meters: Meters = NO_METERS,
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base up to date for as long as the block runs. Holds nobody up: it begins by itself.
 

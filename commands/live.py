@@ -14,13 +14,17 @@ from typing import Any
 from reactivex import Observable
 from reactivex import operators as ops
 
+from clock import now
 from commands.assembling import assemble, library_of, save
 from commands.knowing import kept_up_to_date
+from commands.measuring import measuring
 from commands.running import Running
 from commands.saving import saved_soon
 from commands.thinking import asker_for, assistant_of, endpoint_settings
 from model.messages import Message
+from model.outcomes import End
 from operators.decode import decode
+from services.connection import Health
 from services.data_folder import lock
 from services.discord import Poster
 from services.discord_client import Client
@@ -32,9 +36,10 @@ from services.llm.reachable import unreachable_because
 from services.payloads import Decoder
 from services.rehearsal import Rehearsal
 from settings import Settings, usable_token
+from sinks.journal import journal
 from streams.gateway import Gateway, observable
 from streams.graph import graph
-from streams.recorder import Recorder
+from streams.recorder import Download, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -71,34 +76,48 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     decoder = Decoder()
     async with AsyncExitStack() as stack:
         stopped = stack.enter_context(stop_signal())
+        health = Health(now())
+        meters = await stack.enter_async_context(measuring(settings.metrics, lambda: health.problem(now())))
         asker = await stack.enter_async_context(
             asker_for(
                 answering.llm,
                 adapter=answering.llm_image_adapter,
                 record=options.llm_record,
                 replay=options.llm_replay,
+                observe=meters.observe,
             )
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
         fetcher = RestFetcher(client.http, place=decoder.place)
-        poster: Poster = Rehearsal() if options.dry_run or settings.app.dry_run else DiscordPoster(client.http)
+        rehearsed = options.dry_run or settings.app.dry_run
+        poster: Poster = Rehearsal() if rehearsed else DiscordPoster(client.http)
         images = CDNImages(
             timeout_seconds=answering.image_download_timeout_seconds, max_retries=answering.image_download_max_retries
         )
+
+        def ended(end: End) -> None:
+            meters.end(end)
+            journal(end)
+
         parts = assemble(
             settings,
             assistant=assistant_of(answering, library, asker),
             library=library,
             poster=poster,
-            ends=lambda _: None,
+            ends=ended,
             fetcher=fetcher,
             images=images if answering.llm_enable_image else None,
+            gauge=meters.gauge,
+            tokens=meters.tokens,
+            durable=not rehearsed,
         )
         services = parts.services
-        services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
+        if not rehearsed:  # what was only rehearsed has not been answered
+            services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
         gateway = Gateway(
             client,
             token,
+            health=health,
             fetcher=fetcher,
             marks=services.seen.below,
             met=services.seen.met,
@@ -108,10 +127,12 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         )
         dispatches = observable(gateway)
         if options.record is not None:
-            dispatches = await stack.enter_async_context(recorded(dispatches, options.record, parts.withheld))
+            dispatches = await stack.enter_async_context(
+                recorded(dispatches, options.record, parts.withheld, images.content)
+            )
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        async with kept_up_to_date(settings, asker, services.usage, record=options.llm_record):
+        async with kept_up_to_date(settings, asker, services.usage, record=options.llm_record, meters=meters):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)
@@ -132,10 +153,10 @@ async def connected_later(*, feedback: bool) -> AsyncGenerator[Client]:
 
 @asynccontextmanager
 async def recorded(
-    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool]
+    dispatches: Observable[Dispatch], path: Path, opted_out: Callable[[Message], bool], download: Download
 ) -> AsyncGenerator[Observable[Dispatch]]:
     """The same dispatches, written to a recording as they come by."""
-    recorder = Recorder(path, opted_out=opted_out)
+    recorder = Recorder(path, opted_out=opted_out, download=download)
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:

@@ -47,7 +47,14 @@ def only(*kinds: type[R]) -> Callable[[Observable[object]], Observable[R]]:
     -----a-----b--|
     """
 
-    def pick(item: object) -> tuple[R, ...]:
-        return (item,) if isinstance(item, kinds) else ()
+    def operator(source: Observable[object]) -> Observable[R]:
+        def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+            def on_next(item: object) -> None:
+                if isinstance(item, kinds):
+                    observer.on_next(item)
 
-    return spread(pick)
+            return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
+
+        return Observable(subscribe)
+
+    return operator

@@ -85,7 +85,8 @@ class Captures:
         """The capture as part of the conversation that it goes on with, if there is one.
 
         That is the one of the earliest capture which holds a community user's message of this one. Two earlier
-        conversations are not joined.
+        conversations are not joined. Chains that begin with one message of the team (an announcement, say) have one id,
+        so they are one conversation as well: were the second without the first, readers would take it for the whole.
         """
         conversation_id = capture.conversation_id
         if capture.continues is not None:
@@ -95,9 +96,10 @@ class Captures:
             shared = [self._first[message_id] for message_id in asked if message_id in self._first]
         else:
             shared = []
-        if not shared:
+        if shared:
+            _, conversation_id = min(shared)
+        if conversation_id not in self._known:
             return capture
-        _, conversation_id = min(shared)
         earlier = self._known[conversation_id].said
         # What was read just now wins: it may have been edited.
         said = {**self._allowed(earlier), **{each.message_id: each for each in capture.said}}

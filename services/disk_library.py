@@ -48,7 +48,9 @@ class _Index:
                 text = file.read().decode("utf-8", "replace")
         except FileNotFoundError:
             self.entries = ()
-            self._report("there is no index yet, so nothing can be selected from it")
+            # A team that has not taught anything yet has no index: nothing is amiss.
+            level = logging.INFO if self._namespace == "team" else logging.WARNING
+            self._report("there is no index yet, so nothing can be selected from it", level)
         except OSError as error:
             self._report(f"the index cannot be read ({error.strerror}); what it held before stays")
             return
@@ -57,10 +59,10 @@ class _Index:
             self._reported = ""
         self._seen = seen  # last, as the event loop may look meanwhile
 
-    def _report(self, problem: str) -> None:
+    def _report(self, problem: str, level: int = logging.WARNING) -> None:
         """Once, not at every question."""
         if problem != self._reported:
-            log.warning("%s: %s", self._path, problem)
+            log.log(level, "%s: %s", self._path, problem)
             self._reported = problem
 
 

@@ -24,7 +24,8 @@ class History:
     """Messages and places as far as they are known now.
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
-    channel once. Without one (replay) the stream is all there is.
+    channel once. Without one (replay) the stream is all there is, but for what the bot itself said back then: now it
+    speaks anew, and nobody is to see it say everything twice.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
@@ -36,12 +37,13 @@ class History:
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
+        self._bot_id: int | None = None
 
     def observe(self, event: Event) -> None:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                if not self._is_outdated(message):
+                if not self._is_outdated(message) and not self._speaks_anew(message):
                     self.note(message)
                 if (
                     quoted is not None
@@ -62,6 +64,7 @@ class History:
                 self.names.pop(place_id, None)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
+                self._bot_id = bot_id
                 self.names[bot_id] = bot_name
                 self._begin(at)
             case _:
@@ -165,8 +168,7 @@ class History:
         pages = 0
         while pages * PAGE < limit:
             page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
-            for message in page:
-                timeline.add(message)
+            self._take(timeline, page)
             full = len(page) == PAGE
             timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
             if not full:
@@ -194,14 +196,19 @@ class History:
         assert self._fetcher is not None  # noqa: S101 (callers have asked)
         timeline = self._timeline(channel_id)
         page = await self._fetcher.messages(channel_id, limit=PAGE, around=message_id)
-        for message in page:
-            timeline.add(message)
+        self._take(timeline, page)
         # Half of the page lies on each side; a side that came short has been read to its end.
         older = sum(1 for message in page if message.id < message_id)
         newer = sum(1 for message in page if message.id > message_id)
         low = page[0].id if older >= PAGE // 2 - 1 else 0
         high = page[-1].id if newer >= PAGE // 2 - 1 else ENDLESS
         timeline.cover(min(low, message_id), max(high, message_id))
+
+    def _take(self, timeline: Timeline, page: Sequence[Message]) -> None:
+        """Take in what was fetched, but for what has been deleted meanwhile."""
+        for message in page:
+            if message.id not in self._gone:
+                timeline.add(message)
 
     def _timeline(self, place_id: int) -> Timeline:
         timeline = self._timelines.get(place_id)
@@ -214,6 +221,9 @@ class History:
         elif self._fetcher is not None:
             self._timelines.move_to_end(place_id)
         return timeline
+
+    def _speaks_anew(self, message: Message) -> bool:
+        return self._fetcher is None and message.author.id == self._bot_id
 
     def _begin(self, at: float) -> None:
         """A new session: what was said between the last one and this one may be missing."""

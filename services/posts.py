@@ -71,9 +71,8 @@ class Posts:
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
         """The thread the bot opened for this asker in this channel, if it has posted there after `since`."""
         thread_id = self._opened_for.get(Key(channel_id, asker_id))
-        if thread_id is None or self._last_by_thread[thread_id].at <= since:
-            return None
-        return thread_id
+        last = None if thread_id is None else self._last_by_thread.get(thread_id)
+        return None if last is None or last.at <= since else thread_id
 
     def _add(self, post: Post) -> None:
         self._by_message[post.message_id] = post
@@ -88,6 +87,6 @@ class Posts:
         self._answered.discard(post.last_asked_id)
         if self._last_by_thread.get(post.place_id) is post:
             del self._last_by_thread[post.place_id]
-            key = Key(post.asked_in, post.asker_id)
-            if self._opened_for.get(key) == post.place_id:
-                del self._opened_for[key]
+        key = Key(post.asked_in, post.asker_id)
+        if self._opened_for.get(key) == post.place_id and post.place_id not in self._last_by_thread:
+            del self._opened_for[key]

@@ -24,9 +24,10 @@ def one_line(text: str) -> str:
 
 
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
-    """`text` in exactly `width` columns, cut or filled. With `keep_end` its beginning is cut off: ends of paths differ."""
+    """`text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths differ."""
     line = one_line(text)
     if keep_end and cell_len(line) > width:
+        line = line[-4 * width :]
         while cell_len(line) > width - 1:
             line = line[1:]
         line = f"…{line.lstrip('…')}"

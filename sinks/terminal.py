@@ -29,6 +29,8 @@ PLACE, NAME, SOURCE = 12, 11, 18
 QUOTE_FROM = 100
 """Columns from which there is room for the words of an answer."""
 EXAMPLES = 3
+LONGEST_READ = 4_000
+"""Characters: the length of Discord's longest message."""
 
 
 class Terminal:
@@ -80,7 +82,7 @@ class Terminal:
             if count or result is Result.REPLIED:
                 self._count(count, result, reasons, LOOKS[result][1])
         if silent:
-            examples = " ".join(f"“{text}”" for text in self._examples())
+            examples = " ".join(f"“{text}”" for text in self._examples((self._width - 32) // EXAMPLES - 3))
             self._line((f"{silent:>5} ", "yellow"), "not answerable  ", (f"such as {examples}", "dim"))
         if tally.ignored:
             self._count(tally.ignored.total(), "ignored", dict(tally.ignored), "")
@@ -122,16 +124,17 @@ class Terminal:
     def _remember(self, text: str) -> None:
         kept = self._asked_in_vain if text.endswith("?") else self._unanswerable
         if len(kept) < EXAMPLES:
-            kept.append(in_cells(text, 40).rstrip())
+            kept.append(text)
 
-    def _examples(self) -> list[str]:
+    def _examples(self, width: int) -> list[str]:
         """Questions say more than chatter does."""
-        return list(chain(self._asked_in_vain, self._unanswerable))[:EXAMPLES]
+        texts = list(chain(self._asked_in_vain, self._unanswerable))[:EXAMPLES]
+        return [in_cells(text, width).rstrip() for text in texts]
 
 
 def asked(part: Part) -> str:
     """What a part comes down to, in one line: the first sentence that asks, else how it begins."""
-    whole = "\n".join(message.text for message in part.messages)
+    whole = "\n".join(message.text for message in part.messages)[:LONGEST_READ]
     asking, _ = asking_sentences(whole)
     return one_line(asking[0] if asking else whole) or "(a file)"
 

@@ -41,6 +41,7 @@ class Gateway:
         catch_up_minutes: float,
         allowlist: Collection[int] = (),
         denylist: Collection[int] = (),
+        health: Health | None = None,
         pause: Callable[[int], float] = pause,
     ) -> None:
         self._client = client
@@ -55,7 +56,7 @@ class Gateway:
         self._stopped = False
         self._arriving: asyncio.Task[list[Dispatch]] | None = None
         self._warned: dict[int, str | None] = {}
-        self.health = Health(now())
+        self.health = health or Health(now())
         self.refusal: GatewayRefused | None = None
         """Why the `observable` has ended by itself."""
 

@@ -12,6 +12,7 @@ an operator would set.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,8 +28,8 @@ from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import End, Ignored, Outcome, Removed, Result
-from operators.inquiry import Lesson
 from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
+from services.captures import Capture
 from services.discord import Fetcher, PostFailed
 from services.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable
@@ -232,7 +233,9 @@ class World:
     def __init__(self, parts: Parts, script: Script, shelf: Shelf, board: Noticeboard) -> None:
         self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
         self.ends: list[End] = []
-        self.lessons: list[Lesson] = []
+        self.captures: list[Capture] = []
+        self.delivered: Counter[int] = Counter()
+        """How often each message was."""
         self.tally = Tally()
         self.lines: list[str] = []
         self._in_order = InOrder(lambda outcome: self.lines.append(render(outcome)))
@@ -297,6 +300,7 @@ class World:
 
     def delivers(self, message: Message) -> Message:
         """A message that Discord sends: for the first time, or once more."""
+        self.delivered[message.id] += 1
         self.happens(Posted(now(), message))
         return message
 
@@ -356,9 +360,9 @@ class World:
         self.tally.add(end)
         self._in_order.add(end)
 
-    async def _archive(self, lesson: Lesson) -> Outcome:
-        self.lessons.append(lesson)
-        return Outcome(lesson.part, now(), Result.CAPTURED, qa_id=f"qa_{len(self.lessons)}")
+    async def _archive(self, capture: Capture) -> Outcome:
+        self.captures.append(capture)
+        return Outcome(capture.part, now(), Result.CAPTURED, qa_id=f"qa_{len(self.captures)}")
 
 
 def told(end: End) -> str:

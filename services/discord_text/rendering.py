@@ -111,4 +111,6 @@ def _shortened(name: str) -> str:
 
 def _one_line(text: str) -> str:
     """White space collapsed, control characters gone."""
-    return " ".join("".join(" " if unicodedata.category(each) == "Cc" else each for each in text).split())
+    if not text.isprintable():  # whoever is has no control characters; most lines are, and this is told at once
+        text = "".join(" " if unicodedata.category(each) == "Cc" else each for each in text)
+    return " ".join(text.split())

@@ -65,7 +65,7 @@ class Piece(NamedTuple):
 
 def units(text: str) -> int:
     """The length of `text` in UTF-16 code units."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text) + (0 if text.isascii() else sum(character > "\uffff" for character in text))
 
 
 def split(text: str, limit: int = LIMIT) -> list[str]:

@@ -18,6 +18,8 @@ from services.library import IndexEntry, Library, Source
 _WORTH_READING: Final = 0.6
 """Share of the best source's score from which another one is selected too."""
 _EARLIER_TURNS: Final = 2
+_READ_AT_EACH_END: Final = 4_000
+"""Characters of what is asked."""
 _STANDS_ALONE: Final = 5
 """Words from which a question in a running conversation is taken to say all that it is about."""
 
@@ -86,7 +88,12 @@ def _asked(conversation: Conversation) -> tuple[str, list[str]]:
     earlier = [turn.text for turn in turns if turn.role is Role.USER and not turn.asked_now]
     if not now:
         return conversation.last_user_text, earlier[-1 - _EARLIER_TURNS : -1]
-    return "\n".join(turn.text for turn in now), earlier[-_EARLIER_TURNS:]
+    return _ends_of("\n".join(turn.text for turn in now)), earlier[-_EARLIER_TURNS:]
+
+
+def _ends_of(text: str) -> str:
+    """What asks stands before a pasted log or after it."""
+    return text if len(text) <= 2 * _READ_AT_EACH_END else f"{text[:_READ_AT_EACH_END]}\n{text[-_READ_AT_EACH_END:]}"
 
 
 def _gated(

@@ -27,12 +27,15 @@ class Corpus:
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:
         """`documents`: the terms of each."""
         self.lengths: list[int] = []
+        self.words = 0
+        """Of all documents together."""
         self.postings: dict[str, list[tuple[int, int]]] = {}
         """For each word the places of the documents that hold it, and how often."""
         for place, terms in enumerate(documents):
             self.lengths.append(len(terms))
             for term, count in Counter(terms).items():
                 self.postings.setdefault(term, []).append((place, count))
+        self.words = sum(self.lengths)
 
     @classmethod
     def joined(cls, corpora: Iterable[Corpus]) -> Corpus:
@@ -41,6 +44,7 @@ class Corpus:
         for corpus in corpora:
             offset = len(whole.lengths)
             whole.lengths.extend(corpus.lengths)
+            whole.words += corpus.words
             for term, held in corpus.postings.items():
                 whole.postings.setdefault(term, []).extend((offset + place, count) for place, count in held)
         return whole
@@ -72,10 +76,11 @@ def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = No
     A `Fit` counts its place through all corpora, in their order. `background` tells how rare words are, where the
     corpora are a part of something larger.
     """
-    lengths = [length for corpus in corpora for length in corpus.lengths]
-    measured = lengths if background is None or not background.lengths else background.lengths
-    mean = max(1.0, sum(measured) / max(1, len(measured)))
-    total = max(len(measured), len(lengths)) + _IMAGINED
+    lengths = corpora[0].lengths if len(corpora) == 1 else [n for corpus in corpora for n in corpus.lengths]
+    measured = corpora if background is None or not background.lengths else [background]
+    count = sum(len(corpus.lengths) for corpus in measured)
+    mean = max(1.0, sum(corpus.words for corpus in measured) / max(1, count))
+    total = max(count, len(lengths)) + _IMAGINED
     whole = 0.0
     tallies: dict[int, _Tally] = {}
     for word, importance in query.weights.items():
@@ -86,7 +91,9 @@ def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = No
         if counts:
             whole += weight
         for place, count in holders:
-            tally = tallies.setdefault(place, _Tally())
+            tally = tallies.get(place)
+            if tally is None:
+                tally = tallies[place] = _Tally()
             tally.score += weight * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * lengths[place] / mean))
             if counts:
                 tally.covered += weight

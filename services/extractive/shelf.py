@@ -35,6 +35,13 @@ class _Contents:
         self.passages = passages
         """With their source ids."""
         self.corpus = Corpus.joined(corpora)
+        self._last: tuple[Query, list[Fit]] | None = None
+
+    def ranked(self, query: Query) -> list[Fit]:
+        """All passages, best first. The gate and the selection of one question ask the same."""
+        if self._last is None or self._last[0] is not query:
+            self._last = (query, rank(query, [self.corpus]))
+        return self._last[1]
 
 
 class Shelf:
@@ -56,7 +63,7 @@ class Shelf:
         contents = self._contents
         wanted = None if among is None else frozenset(among)
         best: dict[str, Found] = {}
-        for fit in rank(query, [contents.corpus]):
+        for fit in contents.ranked(query):
             source_id, passage = contents.passages[fit.place]
             if source_id not in best and (wanted is None or source_id in wanted):
                 best[source_id] = Found(source_id, passage, fit)

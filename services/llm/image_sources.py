@@ -52,6 +52,14 @@ class CDNImages:
         self._first_pause = first_pause_seconds
 
     async def load(self, attachment: Attachment) -> Image:
+        return checked_image(attachment, await self.content(attachment))
+
+    async def content(self, attachment: Attachment) -> bytes:
+        """Any attachment as it is, of the size of a picture at most.
+
+        Raises:
+            ImageFailed: it is too large, lies elsewhere, or could not be downloaded.
+        """
         check_size(attachment, attachment.size)
         address = self._checked_address(attachment)
         doubling = wait_exponential(multiplier=self._first_pause)
@@ -66,8 +74,7 @@ class CDNImages:
         async def download() -> bytes:
             return await retrying(self._download, attachment, address)
 
-        data = await clock.outside(download)
-        return checked_image(attachment, data)
+        return await clock.outside(download)
 
     def _checked_address(self, attachment: Attachment) -> str:
         """Put together again from what was checked, so that no second reading of it can lead elsewhere."""

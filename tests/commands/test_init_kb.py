@@ -51,7 +51,11 @@ def test_it_builds_the_index_without_a_model(root: Path, capsys: pytest.CaptureF
 @pytest.fixture
 def describer(monkeypatch: pytest.MonkeyPatch) -> FakeDescriber:
     made = FakeDescriber()
-    monkeypatch.setattr(commands.knowing, "describer_of", lambda *_: made)
+
+    def describer_of(*_: object) -> FakeDescriber:
+        return made
+
+    monkeypatch.setattr(commands.knowing, "describer_of", describer_of)
     return made
 
 
@@ -159,7 +163,7 @@ def test_progress_is_a_bar_on_a_terminal() -> None:
 def test_killed_at_any_moment_the_next_run_finishes_and_repeats_nothing() -> None:
     """Pitfalls 37 and 40. `python -m tests.commands.killing 100` does it longer."""
     # In a process of its own, which can fork without threads of ours.
-    done = subprocess.run(  # noqa: S603 (our own module)
+    done = subprocess.run(
         [sys.executable, "-m", "tests.commands.killing", "30"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr

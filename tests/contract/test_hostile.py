@@ -1,4 +1,4 @@
-"""What people write to steer, to ping or to read what is not theirs (pitfalls 16, 17 and 19), through the real parts."""
+"""What people write to steer, to ping or to read what is not theirs (pitfalls 16, 17, 19), through the real parts."""
 
 from __future__ import annotations
 

@@ -78,6 +78,8 @@ async def test_a_thousand_may_wait_by_default(tmp_path: Path) -> None:
         world.says(person, "How?")
     await world.wait(61)
     assert world.story == ["skipped: overloaded"]
+    assert not await world.close(0)
+    assert world.tally.adds_up
 
 
 async def test_the_thread_of_a_fresh_answer_is_used_again(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ async def test_a_team_members_reply_is_captured(tmp_path: Path) -> None:
     world.says(TESS, "Because.", to=question)
     await world.wait(61)
     assert world.story == ["replied", "captured"]
-    assert [lesson.target for lesson in world.lessons] == [question]
+    assert [capture.said[0].message_id for capture in world.captures] == [question.id]
 
 
 @pytest.mark.parametrize("verdict", [CHATTER, UNCLEAR])
@@ -377,7 +377,7 @@ async def test_private_talk_of_the_team_is_not_captured_unless_that_is_wanted(tm
 
 async def test_a_capture_that_fails_is_one_failed_outcome(tmp_path: Path) -> None:
     world = await World.begin(tmp_path)
-    world.lessons = None  # pyright: ignore[reportAttributeAccessIssue] (the harness's archive now raises)
+    world.captures = None  # pyright: ignore[reportAttributeAccessIssue] (the harness's archive now raises)
     world.says(TESS, "Because.", to=world.says(ANNA, "Why?"))
     await world.wait(61)
     assert sorted(world.story) == ["cancelled: team answered", "failed: AttributeError at archive"]

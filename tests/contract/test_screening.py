@@ -1,5 +1,8 @@
 """Batches, duplicates, order of arrival, files, and what people opted out of."""
 
+# pyright: reportPrivateUsage=false
+# Whether memory is given back cannot be seen from outside.
+
 from __future__ import annotations
 
 import json
@@ -105,7 +108,7 @@ async def test_a_team_answer_in_two_messages_is_captured_whole(tmp_path: Path) -
     world.says(TESS, "Because.", to=question)
     world.says(TESS, "Always.")
     await world.wait(61)
-    assert [len(lesson.part.messages) for lesson in world.lessons] == [3]
+    assert [len(capture.part.messages) for capture in world.captures] == [3]
 
 
 async def test_a_message_with_only_a_file_is_heard(tmp_path: Path) -> None:

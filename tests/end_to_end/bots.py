@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import commands.live
 from commands.assembling import Parts, assemble
 from commands.live import LiveOptions, run_bot
 from model.outcomes import End, Ignored, Outcome, Reason, Result
+from services.llm.image_sources import CDNImages
 from settings import Settings
 from streams.gateway import Gateway
 from tests.loopback.discord_server import DiscordServer
@@ -54,6 +56,7 @@ class RunningBot:
             return Gateway(*args, pause=no_pause, **kwargs)
 
         patch.setattr(commands.live, "assemble", listened_in)
+        patch.setattr(commands.live, "CDNImages", partial(CDNImages, origins={self.server.origin}))
         patch.setattr(commands.live, "Gateway", hurried)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")
@@ -101,8 +104,10 @@ class RunningBot:
         return [end for end in self.ends if isinstance(end, Ignored) and end.reason is reason]
 
     def end_of(self, message: Message) -> End | None:
-        """The last end that a message came to."""
+        """The last end that a message came to, second deliveries left aside."""
         for end in reversed(self.ends):
+            if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE:
+                continue
             ids = end.part.message_ids if isinstance(end, Outcome) else getattr(end, "message_ids", ())
             if message.id in ids or message.id == getattr(end, "message_id", None):
                 return end
@@ -129,4 +134,4 @@ def posts_in(server: DiscordServer, place: Place | int) -> list[Post]:
 
 def answers_to(server: DiscordServer, question: Message) -> list[Post]:
     """What the bot posted in the thread on a question, or in reply to it."""
-    return [post for post in server.posts if post.place.id == question.id or post.reference == question.id]
+    return [post for post in server.posts if question.id in {post.place.id, post.reference}]

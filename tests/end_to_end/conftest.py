@@ -25,6 +25,9 @@ __all__ = ["discord_server", "hurried_discord"]
 import_module("services.llm.chat")
 
 
+PLAIN = LiveOptions()
+
+
 class Start(Protocol):
     async def __call__(
         self, options: LiveOptions = ..., *, ready: bool = ..., **sections: dict[str, Any]
@@ -55,10 +58,10 @@ async def start(
     begun: list[RunningBot] = []
 
     async def begin(
-        options: LiveOptions = LiveOptions(),
+        options: LiveOptions = PLAIN,
         *,
         ready: bool = True,
-        **sections: dict[str, Any],  # noqa: B008 (frozen)
+        **sections: dict[str, Any],
     ) -> RunningBot:
         bot = RunningBot(discord_server, settings_of(data, **sections), options)
         begun.append(bot)

@@ -103,9 +103,8 @@ async def test_the_bot_keeps_out_of_its_thread_once_a_team_member_has_joined_it(
     assert (Result.SKIPPED, Reason.TEAM_IS_ANSWERING) in bot.results
     assert len(discord_server.posts) == 1
     # A person who mentions the bot gets an answer all the same.
-    asked = await discord_server.say(
-        post.place, ada, f"{discord_server.bot.mention} how do I upgrade to a new version?"
-    )
+    asked = await discord_server.say(post.place, ada, f"{discord_server.bot.mention} {QUESTION}")
+
     await bot.until_posts(2)
     assert [each.reference for each in answers_to(discord_server, first)] == [None, asked.id]
 

@@ -16,10 +16,7 @@ from tests.examples.test_demo_files import EXAMPLES, RECORDING, Row, messages, r
 ROOT = EXAMPLES.parent
 Line = dict[str, Any]
 
-NOT_YET = {
-    "`captured`": "captures are not archived yet",
-    "`replied` from a `team:`": "nothing is learned before captures are archived",
-}
+NOT_YET = {"`replied` from a `team:`": "captures are not sorted into topics yet"}
 """Scenes that wait for a part of the program, by how what is expected of them begins."""
 
 

@@ -48,6 +48,12 @@ def test_a_shared_message_of_the_team_joins_nothing() -> None:
     assert kept(captures, capture("s2 b3 s4", "reply_2")) == "reply_2: s2 b3 s4"
 
 
+def test_chains_that_begin_with_one_message_of_the_team_lose_nothing() -> None:
+    captures = Captures()
+    assert kept(captures, capture("s1 a2 s3")) == "reply_1: s1 a2 s3"
+    assert kept(captures, capture("s1 b4 s5")) == "reply_1: s1 a2 s3 b4 s5"
+
+
 def test_two_earlier_conversations_are_not_joined_and_the_earliest_takes_what_is_new() -> None:
     captures = Captures()
     assert kept(captures, capture("b2 s3")) == "reply_2: b2 s3"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 import threading
 import time
@@ -76,12 +77,15 @@ async def test_missing_index_files_mean_no_entries_and_are_reported_once(
     shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pitfall 40."""
+    caplog.set_level(logging.INFO)
     library = shelf.library()
     assert len(await library.index()) == 3
     shelf.team_index.unlink()
     shelf.index.unlink()
     for _ in range(3):
         assert await library.index() == ()
+    # A team that has taught nothing yet is no reason to worry.
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING"]
     assert [message.split(": ")[1] for message in caplog.messages] == [
         "there is no index yet, so nothing can be selected from it"
     ] * 2
@@ -271,6 +275,7 @@ async def test_the_memory_for_texts_is_bounded(shelf: Shelf, reads: list[str]) -
     assert reads == ["1.md", "huge.md", "huge.md"], "longer than the memory, so not kept"
 
 
+@pytest.mark.real_time
 async def test_a_caller_cancelled_while_reading_leaves_nothing_half_known(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,11 +56,14 @@ def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeyp
     (tmp_path / "link").symlink_to(tmp_path / "file")
     (tmp_path / "file").write_text("x")
 
-    def broken(_path: str) -> str:
-        raise OSError(5, "Input/output error")
-
     real = os.path.realpath
-    monkeypatch.setattr(os.path, "realpath", lambda path: broken(path) if str(path).endswith("link") else real(path))
+
+    def broken(path: str) -> str:
+        if str(path).endswith("link"):
+            raise OSError(5, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(os.path, "realpath", broken)
     listing = list_files(tmp_path, 10)
     assert listing.unreadable == {"link": "Input/output error"}
     assert (listing.unsure("link"), listing.unsure("link/x"), listing.unsure("linked")) == (True, True, False)
@@ -101,7 +104,11 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
 def test_a_file_that_comes_in_pieces_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.md").write_text("A longer text")
     read = os.read
-    monkeypatch.setattr(os, "read", lambda descriptor, size: read(descriptor, min(size, 4)))
+
+    def little(descriptor: int, size: int) -> bytes:
+        return read(descriptor, min(size, 4))
+
+    monkeypatch.setattr(os, "read", little)
     assert read_text(tmp_path, "a.md", 100).text == "A longer text"
 
 

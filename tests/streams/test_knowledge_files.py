@@ -42,7 +42,11 @@ async def test_an_unchanged_run_asks_reads_and_writes_nothing(shelf: Shelf, monk
     some(shelf)
     await shelf.update()
     before = shelf.stamps()
-    monkeypatch.setattr("operators.examine.read_text", lambda *_: pytest.fail("was read"))
+
+    def unwanted(*_: object) -> None:
+        pytest.fail("was read")
+
+    monkeypatch.setattr("operators.examine.read_text", unwanted)
     for again in (False, True, True):
         report = await shelf.update(again=again)
         assert shelf.describer.asked == []

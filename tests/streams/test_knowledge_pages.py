@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -188,7 +189,7 @@ async def test_downloads_run_side_by_side_within_their_limit_and_one_host_at_its
     shelf.link(*(f"https://a.example/{number}" for number in range(10, 14)))
     await shelf.update()
     times = [at for at, _, _ in shelf.web.asked]
-    assert [round(later - earlier, 3) for earlier, later in zip(times, times[1:], strict=False)] == [0.5] * 3
+    assert [round(later - earlier, 3) for earlier, later in pairwise(times)] == [0.5] * 3
 
 
 async def test_a_page_that_is_listed_no_more_is_forgotten_with_its_text_after_a_day(shelf: Shelf) -> None:

@@ -1,0 +1,33 @@
+"""Whom the baseline talks to."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from benchmarks.baseline.model import Batch, Lesson, Link, Turn
+
+
+class Assistant(Protocol):
+    async def gate(self, turn: Turn) -> Turn | None: ...
+
+    async def select(self, turn: Turn) -> Turn | None: ...
+
+    async def load(self, turn: Turn) -> Turn: ...
+
+    async def generate(self, turn: Turn) -> Turn: ...
+
+    async def verify(self, turn: Turn) -> Turn | None: ...
+
+
+class Scribe(Protocol):
+    async def describe_images(self, batch: Batch) -> Batch: ...
+
+    async def extract(self, batch: Batch) -> Lesson | None: ...
+
+    async def integrate(self, lesson: Lesson) -> Lesson: ...
+
+    async def summarize(self, page: str) -> str: ...
+
+
+class Web(Protocol):
+    async def fetch(self, link: Link) -> str: ...

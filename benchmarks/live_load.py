@@ -1,0 +1,117 @@
+"""Many askers at once and a slow model, through the real gateway, REST and LLM clients.
+
+    python -m benchmarks.live_load [--askers 200] [--latency 10] [--at-once 32]
+
+Both servers are loopback ones in the same process, so that the figures include their work. Each question carries a
+number, and the model answers with every number that it was shown: an answer that is lost, doubled or crossed shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from commands.live import LiveOptions, run_bot
+from settings import Settings
+from tests.end_to_end.knowledge import write_knowledge
+from tests.end_to_end.scenes import echoing
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.llm_scenes import slow
+from tests.loopback.llm_server import LLMServer
+from tests.loopback.model import Message
+
+CHANNELS = 8
+CALLS = 3
+"""Of the model, per answer: gate, select, generate."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--askers", type=int, default=200)
+    parser.add_argument("--latency", type=float, default=10.0, help="seconds that each call of the model takes")
+    parser.add_argument("--at-once", type=int, default=32, help="ai_response.max_concurrent_answers")
+    options = parser.parse_args()
+    logging.basicConfig(level="WARNING")
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(measure(Path(folder), options.askers, options.latency, options.at_once))
+
+
+async def measure(folder: Path, askers: int, latency: float, at_once: int) -> int:
+    write_knowledge(folder / "data")
+    async with LLMServer(otherwise=slow(latency, echoing())) as model, DiscordServer() as server:
+        channels = [server.add_channel(f"help-{n}") for n in range(CHANNELS)]
+        members = [server.add_member(f"asker-{n}") for n in range(askers)]
+        with server.routes():
+            bot = asyncio.create_task(run_bot(settings(folder, model, latency, at_once), LiveOptions(), server.token))
+            await server.until(lambda: server.gateway.sessions, 60)
+            began = time.monotonic()
+            questions = await asyncio.gather(
+                *(
+                    server.say(channels[n % CHANNELS], member, f"case-{n}: how can I restore a backup?")
+                    for n, member in enumerate(members)
+                )
+            )
+            seconds = await last_post(server, askers, began)
+            bot.cancel()
+            await asyncio.wait({bot})
+        return report(server, questions, latency, at_once, seconds)
+
+
+def settings(folder: Path, model: LLMServer, latency: float, at_once: int) -> Settings:
+    llm = {"base_url": model.base_url, "api_key": "none", "model": "m", "timeout_seconds": 60 + latency}
+    return Settings.model_validate(
+        {
+            "app": {"data_dir": "data"},
+            "discord": {"message_batch_wait_seconds": 1},
+            "ai_response": {"llm": llm, "max_concurrent_answers": at_once},
+        }
+    ).placed(folder)
+
+
+async def last_post(server: DiscordServer, askers: int, began: float) -> float:
+    """Seconds until every asker has a post, or until none has come for a while."""
+    seen, since = 0, time.monotonic()
+    while seen < askers and time.monotonic() - since < 120:  # noqa: PLR2004 (longer than any answer takes)
+        await asyncio.sleep(0.1)
+        if len(server.posts) > seen:
+            seen, since = len(server.posts), time.monotonic()
+    return since - began
+
+
+def report(server: DiscordServer, questions: list[Message], latency: float, at_once: int, seconds: float) -> int:
+    posted = Counter(post.place.id for post in server.posts)
+    lost = [question for question in questions if not posted[question.id]]
+    doubled = sum(count - 1 for count in posted.values())
+    expected = {question.id: f"About case-{n}." for n, question in enumerate(questions)}
+    crossed = [post for post in server.posts if post.content != expected.get(post.place.id)]
+    waits = sorted(
+        post.at - question.at for question in questions for post in server.posts if post.place.id == question.id
+    )
+    least = CALLS * latency * -(-len(questions) // at_once)
+    print(f"{len(questions)} askers, {latency:g} s for each of {CALLS} calls, {at_once} answers at once")
+    print(f"all answered after {seconds:.1f} s; with no work but the model's it would be {least:g} s")
+    if len(waits) > 1:
+        p95 = statistics.quantiles(waits, n=20)[-1]
+        print(
+            f"from question to post: median {statistics.median(waits):.1f} s, p95 {p95:.1f} s, last {waits[-1]:.1f} s"
+        )
+    print(f"replies lost {len(lost)}, doubled {doubled}, crossed {len(crossed)}")
+    print(f"REST requests {len(server.requests)}, of them unknown {len(server.unknown)}")
+    peak = resource.getrusage(resource.RUSAGE_SELF)
+    print(
+        f"processor {peak.ru_utime + peak.ru_stime:.1f} s, memory at most {peak.ru_maxrss / 1024:.0f} MB, "
+        "servers included"
+    )
+    return 1 if lost or doubled or crossed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""One replay of a recording through the whole graph, as `--replay` wires it, with fakes for model and disk."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from benchmarks.measuring import Digest, Figures
+from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
+from clock import VirtualLoop, now
+from commands.assembling import Parts, assemble
+from commands.replay import PATIENCE_SECONDS
+from commands.running import Running
+from model.conversations import Conversation
+from model.outcomes import End, Outcome, Result
+from operators.decode import decode
+from operators.inquiry import Lesson
+from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
+from services.dispatches import Dispatch
+from services.library import IndexEntry, Source
+from services.rehearsal import Rehearsal
+from settings import AnswerSettings, DiscordSettings, Settings
+from sinks.in_order import InOrder
+from sinks.json_lines import render
+from sinks.tally import Tally
+from streams.graph import graph
+from streams.recording import dispatches, first_time
+
+INDEX = (IndexEntry(f"kb:{SOURCE_ID}", "How to set it up."), IndexEntry("kb:faq.md", "What people ask."))
+
+
+class YesAssistant:
+    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
+        await think()
+        usage.add("gate", prompt_tokens=400, completion_tokens=30)
+        return GatingResult(is_question=True, is_answerable=True, rewrite_query=None, reason="asks how")
+
+    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
+        await think()
+        usage.add("select", prompt_tokens=400, completion_tokens=10)
+        return SelectionResult(selected_source_ids=[index[0].id])
+
+    async def generate(
+        self,
+        conversation: Conversation,
+        query: str,
+        sources: Sequence[Source],
+        usage: Usage,
+        *,
+        max_chars: int,
+        shorten: bool = False,
+    ) -> AnswerResult:
+        await think()
+        usage.add("generate", prompt_tokens=900, completion_tokens=80)
+        return AnswerResult(answer=ANSWER, citations=[sources[0].id])
+
+    async def verify(
+        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
+    ) -> VerificationResult:
+        await think()
+        usage.add("verify", prompt_tokens=900, completion_tokens=10)
+        return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
+
+
+class OneShelf:
+    async def index(self) -> Sequence[IndexEntry]:
+        return INDEX
+
+    async def load(self, source_id: str) -> Source:
+        await read()
+        return Source(source_id, SOURCE_TEXT)
+
+
+async def archive(lesson: Lesson) -> Outcome:
+    await think()
+    return Outcome(lesson.part, now(), Result.CAPTURED, llm_calls=1)
+
+
+def ours(path: Path, team: frozenset[int]) -> Figures:
+    digest = Digest()
+    start = first_time(path)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
+    ):
+        runner.run(_replay(path, settings(Path(folder), team), digest))
+    return digest.figures()
+
+
+def settings(folder: Path, team: frozenset[int]) -> Settings:
+    """The defaults, with the four thinking steps that the baseline has."""
+    return Settings(
+        discord=DiscordSettings(team_member_ids=team, message_batch_wait_seconds=QUIET_SECONDS),
+        ai_response=AnswerSettings(enable_verification=True),
+    ).placed(folder)
+
+
+async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
+    tally = Tally()
+    in_order = InOrder(lambda outcome: digest.add(f"{outcome.result}", render(outcome)))
+
+    def ended(end: End) -> None:
+        tally.add(end)
+        in_order.add(end)
+
+    parts = assembled(configured, ended)
+    source: Subject[Dispatch] = Subject()
+    events = source.pipe(decode(), ops.do_action(tally.hear))
+    running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_hand)
+    async for dispatch in dispatches(path):
+        source.on_next(dispatch)
+    source.on_completed()
+    assert await running.drain(PATIENCE_SECONDS)
+    assert tally.adds_up
+    digest.counts["ignored"] = tally.ignored.total()
+
+
+def assembled(configured: Settings, ended: Callable[[End], None]) -> Parts:
+    """As the command does it; nothing touches the disk while it runs."""
+    parts = assemble(
+        configured,
+        assistant=YesAssistant(),
+        library=OneShelf(),
+        poster=Rehearsal(),
+        ends=ended,
+        durable=False,
+    )
+    return replace(parts, sinks=replace(parts.sinks, archive=archive))

@@ -1,0 +1,50 @@
+"""Commands configure the whole process's logging; afterwards it is as before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SECRET_TOKEN = "MTE3NTk0ODYyMzg3MjAwMDAwMQ.GhostX.abcdefghijklmnopqrstuvwxyz0123456789AB"
+SECRET_KEY = "correct-horse-battery-staple"
+
+
+@pytest.fixture(autouse=True)
+def logging_restored() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration that works, in a folder of its own."""
+    for name in ("APP__DISCORD__TOKEN", "APP__AI_RESPONSE__LLM__API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    sources = tmp_path / "data" / "knowledge-base" / "sources"
+    sources.mkdir(parents=True)
+    (sources / "install.md").write_text("# Install\n\nRun `lanternfish setup` and follow what it says.\n")
+    (sources.parent / "index.txt").write_text("kb:install.md\nHow to install Lanternfish with lanternfish setup.\n")
+    path = tmp_path / "config.yaml"
+    path.write_text(f"discord:\n  token: {SECRET_TOKEN}\n  team_member_ids: [902]\n")
+    return path
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """One question, exported."""
+    path = tmp_path / "export.json"
+    path.write_text(
+        '{"guild": {"id": "1", "name": "G"}, "channel": {"id": "17", "type": "GuildTextChat", "name": "help"},'
+        ' "messages": [{"id": "1481080340800864257", "type": "Default", "timestamp": "2026-03-11T00:04:30.389+00:00",'
+        ' "content": "How do I install Lanternfish?", "author": {"id": "311", "name": "ada", "isBot": false},'
+        ' "attachments": [], "embeds": [], "mentions": []}]}'
+    )
+    return path

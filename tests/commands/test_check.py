@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+import app
+from commands import check
+from commands.check import Finding, Verdict
+from settings import load
+from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
+from tests.loopback.llm_server import LLMServer
+
+
+def findings(config: Path) -> dict[str, Finding]:
+    settings = load(config)
+    found = [
+        check.token(settings),
+        *check.folders(settings),
+        *check.knowledge(settings),
+        check.staff(settings),
+        check.log_file(settings),
+    ]
+    return {finding.about: finding for finding in found}
+
+
+def verdict(config: Path, about: str) -> Verdict:
+    return findings(config)[about].verdict
+
+
+def tree(folder: Path) -> dict[Path, float]:
+    return {path: path.stat().st_mtime for path in folder.rglob("*")}
+
+
+def with_llm(config: Path, base_url: str) -> None:
+    llm = f"{{base_url: '{base_url}', api_key: {SECRET_KEY}, model: tiny}}"
+    config.write_text(f"{config.read_text()}ai_response:\n  llm: {llm}\n")
+
+
+def test_where_everything_is_in_place_the_table_says_so_and_nothing_is_written(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 22: nor does the token stand in it."""
+    before = tree(tmp_path)
+    assert app.main(["--config", str(config), "--check"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert tree(tmp_path) == before
+    assert SECRET_TOKEN not in out
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert lines["discord.token"].split()[1] == "ok"
+    assert "1 files" in lines["kb.sources_dir"]
+    assert "no model is asked" in lines["ai_response.llm"]
+
+
+@pytest.mark.parametrize("token", ["REPLACE_ME", "", "abcdef0123456789abcdef0123456789", "a.b.c", "two words"])
+def test_what_cannot_be_a_token_is_missing_and_not_repeated(
+    config: Path, capsys: pytest.CaptureFixture[str], token: str
+) -> None:
+    """Pitfalls 22 and 45."""
+    config.write_text(f"discord: {{token: '{token}', team_member_ids: [902]}}\n")
+    assert app.main(["--config", str(config), "--check"]) == 2
+    out, _ = capsys.readouterr()
+    assert "discord.token" in out
+    assert not token or token == "REPLACE_ME" or token not in out
+
+
+def test_folders_that_do_not_exist_will_be_made(config: Path, tmp_path: Path) -> None:
+    config.write_text("app: {data_dir: deep/down/data}\n")
+    finding = findings(config)["app.data_dir"]
+    assert finding == Finding("app.data_dir", Verdict.OK, f"{tmp_path}/deep/down/data will be made")
+
+
+def test_a_data_folder_that_is_a_file_or_below_one_is_missing(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    for path in ("plain", "plain/data"):
+        config.write_text(f"app: {{data_dir: {path}}}\n")
+        assert verdict(config, "app.data_dir") is Verdict.MISSING
+
+
+def test_folders_without_permission_are_missing(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The administrator may do everything, so the system is not asked.
+    def refused(_path: object, _mode: int) -> bool:
+        return False
+
+    monkeypatch.setattr("os.access", refused)
+    found = findings(config)
+    assert found["app.data_dir"].says.endswith("data cannot be written; check its permissions")
+    assert "cannot be made in" in found["kb.team_raw_dir"].says
+    assert "cannot be read" in found["kb.sources_dir"].says
+    assert "cannot be read" in found["kb.index_path"].says
+
+
+def test_sources_that_are_not_there_are_missing_and_an_empty_folder_is_a_warning(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    config.write_text("kb: {sources_dir: nowhere}\n")
+    assert verdict(config, "kb.sources_dir") is Verdict.MISSING
+    config.write_text("kb: {sources_dir: empty}\n")
+    assert verdict(config, "kb.sources_dir") is Verdict.WARNING
+
+
+def test_an_index_that_is_not_there_yet_is_a_warning_and_a_folder_in_its_place_is_not(
+    config: Path, tmp_path: Path
+) -> None:
+    config.write_text("kb: {index_path: nowhere, links_file_path: data}\n")
+    assert verdict(config, "kb.index_path") is Verdict.WARNING
+    assert verdict(config, "kb.links_file_path") is Verdict.MISSING
+
+
+def test_without_a_team_nothing_is_learned_which_is_a_warning(config: Path) -> None:
+    assert verdict(config, "discord.team_member_ids") is Verdict.OK
+    config.write_text("app: {}\n")
+    assert verdict(config, "discord.team_member_ids") is Verdict.WARNING
+
+
+def test_a_log_file_that_cannot_be_opened_is_a_warning(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    for path, expected in {
+        "new/bot.log": Verdict.OK,
+        "plain": Verdict.OK,
+        "data": Verdict.WARNING,
+        "plain/bot.log": Verdict.WARNING,
+    }.items():
+        config.write_text(f"logging: {{file: {{path: {path}}}}}\n")
+        assert verdict(config, "logging.file.path") is expected
+
+
+def test_a_model_that_cannot_be_reached_is_missing_and_its_key_is_not_told(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 22."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
+        with_llm(config, f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+        assert app.main(["--config", str(config), "--check"]) == 2
+    out, _ = capsys.readouterr()
+    assert "cannot be reached" in out
+    assert SECRET_KEY not in out
+
+
+@pytest.mark.real_time
+async def test_a_model_that_answers_is_there(config: Path) -> None:
+    async with LLMServer() as server:
+        with_llm(config, server.base_url)
+        settings = await asyncio.to_thread(load, config)
+        answering, learning = await check.models(settings)
+    assert answering.verdict is Verdict.OK
+    assert learning.verdict is Verdict.SKIPPED

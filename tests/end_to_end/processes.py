@@ -1,0 +1,78 @@
+"""The bot as a process of its own: for what only a process shows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.listener import API
+
+ROOT = Path(__file__).parents[2]
+
+
+class Process:
+    """Started with `start`; to be ended with `end` or `kill`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, server: DiscordServer, config: Path, *arguments: str, token: str | None = None) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.end_to_end.launcher",
+            server.origin + API,
+            server.gateway.url,
+            "--config",
+            str(config),
+            *arguments,
+            cwd=ROOT,
+            env={**os.environ, "APP__DISCORD__TOKEN": token or server.token},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def over(self) -> bool:
+        return self._process.returncode is not None
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    async def end(self, within: float = 20.0) -> tuple[int, str]:
+        """Wait for its end; gives the exit code and what it wrote to stderr."""
+        async with asyncio.timeout(within):
+            _, said = await self._process.communicate()
+        assert self._process.returncode is not None
+        return self._process.returncode, said.decode()
+
+    async def kill(self) -> None:
+        """As a power cut would."""
+        if not self.over:
+            self._process.kill()
+        await self._process.communicate()
+
+
+def write_config(data: Path, **sections: dict[str, Any]) -> Path:
+    """A config.yaml beside a data folder."""
+    quick: dict[str, dict[str, Any]] = {
+        "app": {"data_dir": str(data)},
+        "discord": {"message_batch_wait_seconds": 0.15},
+    }
+    path = data.with_name("config.yaml")
+    path.write_text(
+        yaml.safe_dump({name: quick.get(name, {}) | sections.get(name, {}) for name in {*quick, *sections}})
+    )
+    return path
