@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from multiprocessing.synchronize import Event as Sign
 from pathlib import Path
+from typing import Any
 
 from operators.fetch import Pace
 from operators.sources import Event, How, Places, Report
@@ -97,7 +99,7 @@ async def naively(root: Path) -> Report:
     return report
 
 
-async def with_heartbeat(work: Callable[[Path], object], root: Path) -> tuple[Report, float]:
+async def with_heartbeat(work: Callable[[Path], Coroutine[Any, Any, Report]], root: Path) -> tuple[Report, float]:
     worst = 0.0
 
     async def beat() -> None:
@@ -109,7 +111,7 @@ async def with_heartbeat(work: Callable[[Path], object], root: Path) -> tuple[Re
             worst, last = max(worst, moment - last - 0.001), moment
 
     beating = asyncio.create_task(beat())
-    report: Report = await work(root)  # pyright: ignore[reportGeneralTypeIssues] (one of the two above)
+    report = await work(root)
     beating.cancel()
     return report, worst
 
@@ -135,7 +137,7 @@ def bytes_written() -> int:
     return int(counters["wchar"])
 
 
-def idle(results: multiprocessing.Queue[float], stop: multiprocessing.synchronize.Event) -> None:
+def idle(results: multiprocessing.Queue[float], stop: Sign) -> None:
     """The longest pause of a loop with nothing to do, while `stop` is not set."""
     worst, last = 0.0, time.perf_counter()
     while not stop.is_set():

@@ -16,8 +16,8 @@ WITH = {
     "speed": ("replay",),
     "json": ("replay",),
     "record": ("bot",),
-    "llm_record": ("init_kb", "replay", "ask", "bot"),
-    "llm_replay": ("init_kb", "replay", "ask", "bot"),
+    "llm_record": ("replay", "ask", "init_kb", "bot"),
+    "llm_replay": ("replay", "ask", "init_kb", "bot"),
 }
 """The commands that an option means something to."""
 

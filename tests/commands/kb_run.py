@@ -34,7 +34,11 @@ class SlowDescriber:
 
 def main(config: str, seconds: str, log: str) -> int:
     describer = SlowDescriber(float(seconds), Path(log))
-    commands.knowing.describer_of = lambda *_: describer
+
+    def describer_of(*_: object) -> SlowDescriber:
+        return describer
+
+    commands.knowing.describer_of = describer_of
     # Writes without a pause, so that there are more moments between two of them to be killed in.
     streams.knowledge.PAUSE_SECONDS = 0.01
     return init_kb(load(Path(config)), record=None, replay=None)
