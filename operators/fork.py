@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from reactivex import Observable, compose
+from reactivex import Observable, abc, compose
 from reactivex import operators as ops
+from reactivex.disposable import SerialDisposable
 
 T = TypeVar("T")
 
@@ -28,11 +29,37 @@ def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
     failed, and retrying below it would spin.
     """
 
-    def say(error: Exception) -> None:
-        log.critical("%s died of a bug and was restarted", name, exc_info=error)
-
     def operator(source: Observable[T]) -> Observable[T]:
-        return source.pipe(ops.do_action(on_error=say), ops.retry(RESTARTS))
+        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+            subscription = SerialDisposable()
+            deaths = 0
+            dead = beginning = False
+
+            def begin() -> None:
+                nonlocal dead, beginning
+                dead = beginning = True
+                while dead:  # a source that dies while it is subscribed to must not recurse
+                    dead = False
+                    subscription.disposable = source.subscribe(
+                        observer.on_next, on_error, observer.on_completed, scheduler=scheduler
+                    )
+                beginning = False
+
+            def on_error(error: Exception) -> None:
+                nonlocal deaths, dead
+                deaths += 1
+                log.critical("%s died of a bug and was restarted", name, exc_info=error)
+                if deaths >= RESTARTS:
+                    observer.on_error(error)
+                elif beginning:
+                    dead = True
+                else:
+                    begin()
+
+            begin()
+            return subscription
+
+        return Observable(subscribe)
 
     return operator
 

@@ -53,6 +53,8 @@ def step(
 
     async def timed(inquiry: Inquiry) -> Inquiry | Outcome:
         about.set(inquiry.part)
+        if not log.isEnabledFor(logging.DEBUG):
+            return await fn(inquiry)
         began = now()
         try:
             return await fn(inquiry)
@@ -69,9 +71,14 @@ def step(
             on_failure=failed,
             max_concurrent=max_concurrent,
             token=token_of,
-            gauge=lambda count: gauge(name, count),
+            gauge=named(gauge, name),
         ),
     )
+
+
+def named(gauge: Gauge, name: str) -> Callable[[int], object] | None:
+    """The gauge of one operator; None where nobody looks."""
+    return None if gauge is ignore else lambda count: gauge(name, count)
 
 
 def token_of(inquiry: Inquiry) -> CancelToken:

@@ -32,7 +32,7 @@ the back-off, the other half is spread over a day."""
 
 PORTAL = "https://discord.com/developers/applications"
 _REFUSALS = {
-    4004: f"discord.token: Discord refuses this token. Reset it in the developer portal ({PORTAL}, Bot › Reset Token) "
+    4004: f"Discord refuses the token (discord.token). Reset it in the developer portal ({PORTAL}, Bot › Reset Token) "
     "and set it as APP__DISCORD__TOKEN in .env",
     4011: "Discord demands sharding of bots in more than 2,500 servers, which Millrace does not do: leave some servers",
     4014: f"Discord refuses the message content intent. Switch on Message Content Intent in the developer portal "

@@ -24,8 +24,8 @@ class History:
     """Messages and places as far as they are known now.
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
-    channel once. Without one (replay) the stream is all there is, but for what the bot itself said back then: now it
-    speaks anew, and nobody is to see it say everything twice.
+    channel once. Without one (replay) the stream is all there is. Where the bot speaks anew in a replay, what it said
+    there when that was recorded is left out, or it would be seen to say everything twice.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
@@ -37,14 +37,15 @@ class History:
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
         self._live_from = 0
-        self._bot_id: int | None = None
+        self._spoken_in: dict[int, int] = {}
+        """By place where the bot has posted in this run: its user id."""
 
     def observe(self, event: Event) -> None:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
                 if not self._is_outdated(message) and not self._speaks_anew(message):
-                    self.note(message)
+                    self._add(message)
                 if (
                     quoted is not None
                     and quoted.id not in self._gone
@@ -64,14 +65,18 @@ class History:
                 self.names.pop(place_id, None)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
-                self._bot_id = bot_id
                 self.names[bot_id] = bot_name
                 self._begin(at)
             case _:
                 pass
 
     def note(self, message: Message) -> None:
-        """Take in one message, such as the bot's own that was just posted."""
+        """Take in what the bot itself has just posted."""
+        if self._fetcher is None:
+            self._spoken_in[message.channel_id] = message.author.id
+        self._add(message)
+
+    def _add(self, message: Message) -> None:
         timeline = self._timeline(message.channel_id)
         timeline.add(message)
         if self._fetcher is not None:
@@ -223,7 +228,7 @@ class History:
         return timeline
 
     def _speaks_anew(self, message: Message) -> bool:
-        return self._fetcher is None and message.author.id == self._bot_id
+        return self._fetcher is None and self._spoken_in.get(message.channel_id) == message.author.id
 
     def _begin(self, at: float) -> None:
         """A new session: what was said between the last one and this one may be missing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -17,7 +18,7 @@ from operators.in_hand import InHand
 from operators.inquiry import Inquiry, Lesson
 from operators.route import Routed, Router
 from operators.screen import Screened, Spoken
-from operators.step import Gauge, failure_of
+from operators.step import Gauge, failure_of, named
 from services.history import History
 from services.logs import about, about_message
 from services.people import People
@@ -44,14 +45,15 @@ def remembered(events: Observable[Event], history: History, people: People, seen
     return events.pipe(ops.do_action(hear))
 
 
-def settled(ends: Observable[End], in_hand: InHand, seen: Seen) -> Observable[End]:
-    """The same ends, once nothing holds their messages any more."""
+def settled(ends: Observable[End], in_hand: InHand, seen: Seen, tell: Callable[[End], None]) -> Observable[End]:
+    """The same ends, once nothing holds their messages any more and `tell` has heard of them."""
 
     def settle(end: End) -> None:
-        if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None:
-            return  # a second delivery: the message itself may still be in hand
-        in_hand.settle(end)
-        seen.settled(end)
+        # Of a duplicate, the message itself may still be in hand; as a part, catch-up has brought it in vain.
+        if not (isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None):
+            in_hand.settle(end)
+            seen.settled(end)
+        tell(end)
 
     return ends.pipe(ops.do_action(settle))
 
@@ -79,7 +81,7 @@ def batches(
             max_seconds=max_seconds,
             at=lambda spoken: spoken.at,
             clock=utc_clock,
-            gauge=lambda count: gauge("quiet_window", count),
+            gauge=named(gauge, "quiet_window"),
         ),
         ops.map(batch_of),
     )
@@ -120,7 +122,7 @@ def routed(parts: Observable[Begun], router: Router, gauge: Gauge) -> Observable
                 route,
                 on_failure=failed,
                 max_concurrent=ROUTED_AT_ONCE,
-                gauge=lambda count: gauge("route", count),
+                gauge=named(gauge, "route"),
             ),
             key_of_result=lambda result: result.key,
             max_active=ROUTED_AT_ONCE,

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import reactivex as rx
 from reactivex import Observable
-from reactivex import operators as ops
 
 from model.events import Event
 from model.outcomes import End, Ignored, Outcome, Removed
@@ -48,13 +47,11 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
 
-    answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers)
-    captured = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge)
-    unwanted = rx.merge(screened, parts).pipe(only(Ignored, Removed, Outcome))
     ends = rx.merge(
-        answered.pipe(supervised("answers")),
-        captured.pipe(supervised("lessons")),
-        unwanted.pipe(supervised("unwanted")),
+        answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers).pipe(supervised("answers")),
+        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge).pipe(supervised("lessons")),
+        screened.pipe(only(Ignored, Removed)),
+        parts.pipe(only(Ignored, Outcome)),
+        votes(heard, sinks.feedback).pipe(supervised("votes")),
     )
-    voted = votes(heard, sinks.feedback).pipe(supervised("votes"))
-    return rx.merge(settled(ends, s.in_hand, s.seen).pipe(ops.do_action(sinks.ends)), voted.pipe(only(Ignored)))
+    return settled(ends, s.in_hand, s.seen, sinks.ends)

@@ -46,7 +46,8 @@ class Recorder:
         self._path = path
         self._clearing = Clearing(opted_out)
         self._download = download
-        self._saving: set[asyncio.Task[None]] = set()
+        self._saving: dict[asyncio.Task[None], int] = {}
+        """What is being downloaded: the attachment's id by task."""
         self._slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         self._failing = False
         try:
@@ -91,12 +92,14 @@ class Recorder:
             self._torn = self._failing = False
 
     def _save_soon(self, download: Download, file: Attachment) -> None:
+        if file.id in self._saving.values():
+            return  # the same file, posted or delivered again
         if len(self._saving) >= DOWNLOADS_WAITING:
             log.warning("attachment %d is not recorded: too many are waiting", file.id)
             return
         task = asyncio.get_running_loop().create_task(self._save(download, file))
-        self._saving.add(task)
-        task.add_done_callback(self._saving.discard)
+        self._saving[task] = file.id
+        task.add_done_callback(self._saving.pop)
 
     async def _save(self, download: Download, file: Attachment) -> None:
         target = attachments_folder(self._path) / str(file.id)

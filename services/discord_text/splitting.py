@@ -75,6 +75,9 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
     closed, and opened again in the next piece; one that the text leaves open is closed at the end. Put together
     without these added fences, the pieces are the text, except for white space at the cuts.
     """
+    plain = text.rstrip()
+    if plain and not plain[0].isspace() and "```" not in plain and "~~~" not in plain and units(plain) <= limit:
+        return [plain]  # what most answers are
     return [_whole(piece) for piece in pieces(text, limit)]
 
 

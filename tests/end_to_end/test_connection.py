@@ -96,7 +96,7 @@ async def test_a_wrong_token_ends_the_bot_with_one_line_and_one_try(
     assert bot.task is not None
     await asyncio.wait({bot.task}, timeout=5)
     discord_server.token = right
-    with pytest.raises(GatewayRefused, match=r"^discord.token: "):
+    with pytest.raises(GatewayRefused, match=r"^Discord refuses the token \(discord.token\)"):
         bot.result()
     assert discord_server.count("GET", "/users/@me") == 1
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]

@@ -13,13 +13,15 @@ from tests.end_to_end.scenes import echoing
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_scenes import slow
 from tests.loopback.llm_server import LLMServer
+from tests.loopback.model import Message
 
 pytestmark = pytest.mark.real_time
 
-ASKERS = 200
+ASKERS = 64
+"""Twice as many as are answered at once. Real clients on both sides make 200 a matter of half a minute."""
 
 
-async def test_two_hundred_askers_each_get_their_own_answer_in_their_own_thread(
+async def test_many_askers_each_get_their_own_answer_in_their_own_thread(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer
 ) -> None:
     """Pitfall 27; the full size is in benchmarks/live_load.py."""
@@ -48,7 +50,7 @@ async def test_one_person_who_asks_quickly_is_answered_in_order_and_in_one_threa
     llm_server.otherwise = slow(0.1, echoing())
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     bot = await start(ai_response={"llm": llm(llm_server)}, discord={"message_batch_wait_seconds": 0.03})
-    questions = []
+    questions: list[Message] = []
     for n in range(3):
         questions.append(await discord_server.say(help_, ada, f"case-{n}: how can I restore a backup?"))
         await asyncio.sleep(0.1)  # a pause between messages is what this is about

@@ -122,6 +122,6 @@ async def test_a_wrong_token_is_one_line_and_exit_code_2(
     process = await launch(write_config(data), token="not.the.token")
     code, said = await process.end(STARTING)
     assert code == 2
-    assert said.splitlines()[-1].startswith("app.py: discord.token: Discord refuses this token.")
+    assert said.splitlines()[-1].startswith("app.py: Discord refuses the token (discord.token). Reset")
     assert "Traceback" not in said
     assert "not.the.token" not in said

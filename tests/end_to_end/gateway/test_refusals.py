@@ -12,7 +12,7 @@ async def test_a_wrong_token_ends_the_stream_with_its_remedy(connect: Connect, d
     live = await connect(ready=False, token="wrong.token")
     await live.ended.wait()
     assert isinstance(live.gateway.refusal, GatewayRefused)
-    assert str(live.gateway.refusal).startswith("discord.token: ")
+    assert str(live.gateway.refusal).startswith("Discord refuses the token (discord.token). ")
     assert "\n" not in str(live.gateway.refusal)
     assert "wrong.token" not in str(live.gateway.refusal)
     assert discord_server.count("GET", "/users/@me") == 1
