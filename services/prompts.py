@@ -24,9 +24,9 @@ class Tasks:
     select: str = ""
     generate: str = ""
     verify: str = ""
-    summarise: str = ""
     project_introduction: str = ""
     """Appended to the task of every step."""
+    summarise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
