@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = cli.add_argument_group("commands").add_mutually_exclusive_group()
     commands.add_argument("--check", action="store_true", help="look whether everything is in place, then exit")
+    commands.add_argument("--init-kb", action="store_true", help="bring the knowledge base up to date, then exit")
     commands.add_argument(
         "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"
     )

@@ -13,6 +13,7 @@ from commands.assembling import redactor_of
 from commands.check import check
 from commands.errors import Unusable
 from commands.forget import forget
+from commands.init_kb import init_kb
 from commands.options import blame, check_combination, check_files, command_of
 from commands.replay import ReplayOptions, replay
 from services import logs
@@ -73,6 +74,8 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 def command(settings: Settings, options: argparse.Namespace) -> int:
     if options.check:
         return check(settings)
+    if options.init_kb:
+        return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
     if options.forget is not None:
         return forget(settings, options.forget)
     if options.replay is not None:

@@ -16,10 +16,11 @@ from reactivex import operators as ops
 
 from clock import now
 from commands.assembling import assemble, library_of, save
+from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running
 from commands.saving import saved_soon
-from commands.thinking import assistant_for, endpoint_settings
+from commands.thinking import asker_for, assistant_of, endpoint_settings
 from model.messages import Message
 from model.outcomes import End
 from operators.decode import decode
@@ -77,9 +78,13 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         stopped = stack.enter_context(stop_signal())
         health = Health(now())
         meters = await stack.enter_async_context(measuring(settings.metrics, lambda: health.problem(now())))
-        assistant = await stack.enter_async_context(
-            assistant_for(
-                answering, library, record=options.llm_record, replay=options.llm_replay, observe=meters.observe
+        asker = await stack.enter_async_context(
+            asker_for(
+                answering.llm,
+                adapter=answering.llm_image_adapter,
+                record=options.llm_record,
+                replay=options.llm_replay,
+                observe=meters.observe,
             )
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
@@ -96,7 +101,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
 
         parts = assemble(
             settings,
-            assistant=assistant,
+            assistant=assistant_of(answering, library, asker),
             library=library,
             poster=poster,
             ends=ended,
@@ -127,7 +132,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             )
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
+        async with kept_up_to_date(settings, asker, services.usage, record=options.llm_record, meters=meters):
+            await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)
         if gateway.refusal is not None:

@@ -18,6 +18,10 @@ def uncounted(_end: End) -> None:
     """Nobody counts."""
 
 
+def unfetched(_result: str) -> None:
+    """Nobody counts pages, either."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meters:
     """Functions to be handed to whatever is to be measured."""
@@ -30,6 +34,8 @@ class Meters:
     """For `assistant_for`."""
     tokens: TellTokens = unheard
     """For `assemble`."""
+    fetched: Callable[[str], object] = unfetched
+    """For `knowledge_parts`."""
 
 
 @asynccontextmanager
@@ -55,4 +61,4 @@ async def measuring(settings: MetricsSettings, health: Callable[[], str | None])
             await stack.enter_async_context(server)
         except CannotListen as error:
             raise Unusable(str(error)) from None
-        yield Meters(metrics.end, metrics.gauge, metrics.observe, metrics.tokens)
+        yield Meters(metrics.end, metrics.gauge, metrics.observe, metrics.tokens, metrics.fetched)

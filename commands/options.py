@@ -8,7 +8,7 @@ from pathlib import Path
 from commands.errors import Unusable
 from settings import Settings
 
-COMMANDS = ("check", "replay", "ask", "forget")
+COMMANDS = ("check", "init_kb", "replay", "ask", "forget")
 """None of them: the bot runs."""
 
 WITH = {
@@ -16,8 +16,8 @@ WITH = {
     "speed": ("replay",),
     "json": ("replay",),
     "record": ("bot",),
-    "llm_record": ("replay", "ask", "bot"),
-    "llm_replay": ("replay", "ask", "bot"),
+    "llm_record": ("replay", "ask", "init_kb", "bot"),
+    "llm_replay": ("replay", "ask", "init_kb", "bot"),
 }
 """The commands that an option means something to."""
 
@@ -49,7 +49,8 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
     """
     llm_record, llm_replay = options.llm_record, options.llm_replay
     if llm_record is not None:
-        if llm_replay is None and settings.ai_response.llm is None:
+        llm = settings.ai_response.llm if not options.init_kb else settings.kb.llm or settings.ai_response.llm
+        if llm_replay is None and llm is None:
             raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
         if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():
             raise Unusable("--llm-record: is the file of --llm-replay; name another one")
@@ -90,4 +91,4 @@ def blame(error: OSError, settings: Settings, options: argparse.Namespace) -> st
 def _with(commands: tuple[str, ...]) -> str:
     if commands == ("bot",):
         return "while the bot runs"
-    return "with " + " or ".join(f"--{name}" for name in commands if name != "bot")
+    return "with " + " or ".join(f"--{name.replace('_', '-')}" for name in commands if name != "bot")

@@ -40,6 +40,41 @@ def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
 
 
 @asynccontextmanager
+async def asker_for(
+    llm: LLMSettings | None,
+    *,
+    adapter: str,
+    record: Path | None = None,
+    replay: Path | None = None,
+    observe: Observe = unobserved,
+) -> AsyncGenerator[StructuredLLM | None]:
+    """Whom to put questions to that a model answers, closed at the end of the block; None where there is no model.
+
+    `replay` answers from recorded exchanges instead of an endpoint, whether or not one is configured; `record`
+    appends the exchanges of whichever answers. `adapter`: `ai_response.llm_image_adapter`.
+
+    Raises:
+        UnreadableExchanges: `replay` holds no exchange.
+        OSError: `record` cannot be written.
+    """
+    endpoint: Endpoint
+    if replay is not None:
+        endpoint = ReplayEndpoint(replay)
+    elif llm is not None:
+        endpoint = open_endpoint(endpoint_settings(llm))
+    else:
+        yield None
+        return
+    if record is not None:
+        endpoint = RecordingEndpoint(endpoint, record)
+    try:
+        method = "function_calling" if llm is None else llm.structured_output_method
+        yield StructuredLLM(endpoint, method, image_adapter=image_adapter(adapter), observe=observe)
+    finally:
+        await endpoint.aclose()
+
+
+@asynccontextmanager
 async def assistant_for(
     settings: AnswerSettings,
     library: Library,
@@ -48,34 +83,19 @@ async def assistant_for(
     replay: Path | None = None,
     observe: Observe = unobserved,
 ) -> AsyncGenerator[Assistant]:
-    """The assistant for `ai_response.llm`, closed at the end of the block; the extractive one where that is null.
-
-    `replay` answers from recorded exchanges instead of an endpoint, whether or not one is configured; `record`
-    appends the exchanges of whichever answers.
+    """The assistant for `ai_response.llm`, with a client of its own, closed at the end of the block.
 
     Raises:
-        UnreadableExchanges: `replay` holds no exchange.
-        OSError: `record` cannot be written.
+        UnreadableExchanges, OSError: as `asker_for`.
     """
-    llm = settings.llm
-    endpoint: Endpoint
-    if replay is not None:
-        endpoint = ReplayEndpoint(replay)
-    elif llm is not None:
-        endpoint = open_endpoint(endpoint_settings(llm))
-    else:
-        yield ExtractiveAssistant(library)
-        return
-    if record is not None:
-        endpoint = RecordingEndpoint(endpoint, record)
-    try:
-        method = "function_calling" if llm is None else llm.structured_output_method
-        yield ModelAssistant(
-            StructuredLLM(endpoint, method, image_adapter=image_adapter(settings.llm_image_adapter), observe=observe),
-            tasks_of(settings),
-        )
-    finally:
-        await endpoint.aclose()
+    adapter = settings.llm_image_adapter
+    async with asker_for(settings.llm, adapter=adapter, record=record, replay=replay, observe=observe) as asker:
+        yield assistant_of(settings, library, asker)
+
+
+def assistant_of(settings: AnswerSettings, library: Library, asker: StructuredLLM | None) -> Assistant:
+    """The assistant behind whom `asker` is; the extractive one where there is none."""
+    return ExtractiveAssistant(library) if asker is None else ModelAssistant(asker, tasks_of(settings))
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:

@@ -36,6 +36,7 @@ class Metrics:
         )
         self._routing = Counter("adapter_routing", "Parts by where routing sent them", ["handler"], registry=all_)
         self._captures = Counter("qa_capture", "Captures by what became of them", ["result"], registry=all_)
+        self._fetches = Counter("kb_web_fetch", "Web pages asked for, by the answer", ["result"], registry=all_)
         self._call = Histogram(
             "llm_call_seconds", "Calls to an LLM, retries included", ["step"], buckets=CALL_SECONDS, registry=all_
         )
@@ -60,6 +61,10 @@ class Metrics:
     def observe(self, step: str, seconds: float) -> None:
         """Count a call to an LLM (`services.llm.structured.StructuredLLM`)."""
         self._call.labels(step).observe(seconds)
+
+    def fetched(self, result: str) -> None:
+        """Count a web page that was asked for (`operators.fetch`)."""
+        self._fetches.labels(result).inc()
 
     def tokens(self, step: str, kind: str, count: int) -> None:
         """Count tokens (`services.spending.TellTokens`)."""

@@ -26,6 +26,7 @@ class Tasks:
     verify: str = ""
     project_introduction: str = ""
     """Appended to the task of every step."""
+    summarise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,13 @@ You do not see images; do not object to what only they can show.
 issues: what is wrong, one short sentence each; empty when nothing is.
 suggested_fix: one sentence, or null."""
 
+SUMMARISE_RULES = """\
+The description is one entry of an index. Others decide by it, and by nothing else, whether to read the document.
+summary: plain English in short sentences, at most {max_chars} characters in all, whatever the language of the document.
+No headings, no lists, no blank lines, no links. Leave out whatever looks like a password, a token or a key."""
+
+DESCRIPTION_CHARS = 600
+
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
 _TEAM_TURN = re.compile(r"(?:User|Team): ")
 
@@ -128,6 +136,13 @@ def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequen
                 "Judge the draft.",
             ]
         ),
+    )
+
+
+def summarise(tasks: Tasks, source_id: str, text: str) -> Prompt:
+    return Prompt(
+        _system(tasks.summarise, tasks, SUMMARISE_RULES.format(max_chars=DESCRIPTION_CHARS)),
+        f"{section('source', _entry(source_id, 'Text', text))}\n\nDescribe this source.",
     )
 
 

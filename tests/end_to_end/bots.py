@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,11 @@ def no_pause(_failures: int) -> float:
     return 0.0
 
 
+@asynccontextmanager
+async def left_alone(*_: object, **__: object) -> AsyncGenerator[None]:
+    yield
+
+
 class RunningBot:
     """One life of the bot, from `begin` until `stop`."""
 
@@ -40,8 +46,11 @@ class RunningBot:
         self.parts: Parts | None = None
         self.task: asyncio.Task[int] | None = None
 
-    def begin(self, patch: pytest.MonkeyPatch) -> None:
-        """Start, listening in on every end, and without pauses between connections."""
+    def begin(self, patch: pytest.MonkeyPatch, *, learning: bool = False) -> None:
+        """Start, listening in on every end, and without pauses between connections.
+
+        The index stays as the test has written it, unless the bot is `learning`.
+        """
         tasks_before = asyncio.all_tasks()
 
         def listened_in(*args: Any, ends: Callable[[End], None], **kwargs: Any) -> Parts:
@@ -58,6 +67,8 @@ class RunningBot:
         patch.setattr(commands.live, "assemble", listened_in)
         patch.setattr(commands.live, "CDNImages", partial(CDNImages, origins={self.server.origin}))
         patch.setattr(commands.live, "Gateway", hurried)
+        if not learning:
+            patch.setattr(commands.live, "kept_up_to_date", left_alone)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")
 

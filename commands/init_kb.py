@@ -1,0 +1,112 @@
+"""`--init-kb`: one update of the knowledge base, with its progress and its counts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from commands.errors import Unusable
+from commands.knowing import knowledge_parts, knowledge_rules
+from commands.progress import Progress, shown
+from commands.thinking import asker_for
+from operators.discover import links_of
+from operators.sources import Event, Report
+from services.assistant import Usage
+from services.data_folder import lock
+from services.ledger import Ledger
+from settings import Settings
+from sinks.knowledge_log import KnowledgeLog
+from streams.knowledge import KnowledgeParts, KnowledgeRules, update
+
+DONE, FAILED = 0, 1
+
+
+def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
+    """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
+    the index is empty afterwards.
+
+    Raises:
+        Unusable: the folder of documents or the list of links cannot be read.
+        FolderBusy: another process writes the data folder.
+        OSError: the cache cannot be read.
+    """
+    check_folder(settings.kb.sources_dir)
+    with lock(settings.app.data_dir, "app.py --init-kb"):
+        report = asyncio.run(_init_kb(settings, record, replay))
+    out = Console(soft_wrap=True, highlight=False, markup=False)
+    out.print(report.text)
+    if not report.descriptions:
+        out.print(f"Nothing to answer from: put documents into {settings.kb.sources_dir}, or see what failed above.")
+    return FAILED if report.troubles or not report.descriptions else DONE
+
+
+def check_folder(folder: Path) -> None:
+    """Whether there is a folder of documents.
+
+    Raises:
+        Unusable: there is none.
+    """
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        raise Unusable(
+            f"kb.sources_dir: {folder}: {error.strerror}; make this folder and put documents into it"
+        ) from None
+
+
+async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> Report:
+    # A client of its own for either setting; `ai_response.llm` is not asked where `kb.llm` is set.
+    llm = settings.ai_response.llm if settings.kb.llm is None else None
+    adapter = settings.ai_response.llm_image_adapter
+    async with (
+        asker_for(llm, adapter=adapter, record=record if llm or replay else None, replay=replay) as asker,
+        knowledge_parts(settings, asker, Usage(), record=record) as parts,
+    ):
+        await parts.ledger.load()
+        rules = knowledge_rules(settings)
+        check_links(parts.ledger, rules)
+        told = KnowledgeLog()
+        with shown(Console(stderr=True)) as progress:
+            return await run(parts, rules, told, progress)
+
+
+def check_links(ledger: Ledger, rules: KnowledgeRules) -> None:
+    """Whether the list of web pages can be read, as far as there has to be one.
+
+    Raises:
+        Unusable: it cannot.
+    """
+    _, trouble = links_of(ledger, rules.places)
+    if trouble is not None:
+        raise Unusable(f"kb.links_file_path: {trouble.about}: {trouble.message}")
+
+
+async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, progress: Progress) -> Report:
+    """One update, to its end; when it is cut off, what it has done is written first."""
+    finished: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+
+    def on_next(event: Event | Report) -> None:
+        told.tell(event)
+        if isinstance(event, Report):
+            finished.set_result(event)
+        else:
+            progress.see(event)
+
+    subscription = update(parts, rules).subscribe(on_next, failing(finished))
+    try:
+        return await finished
+    finally:
+        subscription.dispose()
+        await parts.files.save()
+
+
+def failing(finished: asyncio.Future[Report]) -> Callable[[Exception], None]:
+    def fail(error: Exception) -> None:
+        if not finished.done():
+            finished.set_exception(error)
+
+    return fail

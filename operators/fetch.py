@@ -1,0 +1,118 @@
+"""Ask for web pages, and keep the text of those that have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from aiolimiter import AsyncLimiter
+
+from clock import now, rfc3339
+from operators.discover import host_of
+from operators.examine import settled_or_pending
+from operators.sources import Due, Event, How, Places, Settled, Trouble
+from services.files import in_thread
+from services.kb_cache import Record, UrlFacts, hash_text
+from services.ledger import Ledger
+from services.web import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
+from services.web_cache import write_page
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a page is asked for again, and how often one host is asked."""
+
+    requests_per_second: float
+    fresh_seconds: float
+    """After an answer."""
+    again_seconds: float
+    """After a failure."""
+    limiters: dict[str, AsyncLimiter] = field(default_factory=dict[str, AsyncLimiter])
+
+    def limiter(self, url: str) -> AsyncLimiter:
+        """Of the page's host: one request, then a pause, without bursts."""
+        return self.limiters.setdefault(host_of(url), AsyncLimiter(1, 1 / self.requests_per_second))
+
+
+Result = Literal["success", "not_modified", "timeout", "error"]
+
+
+def fetch(
+    web: Web, ledger: Ledger, places: Places, key: str, pace: Pace, count: Callable[[Result], object]
+) -> Callable[[Due], Coroutine[Any, Any, list[Event]]]:
+    """Fetch one page, in its host's turn. Gives what became of it, and a trouble as well when it could not be had.
+
+    A page that cannot be had keeps the text and description that it has; what is pending goes on.
+    """
+
+    async def fetched(due: Due) -> list[Event]:
+        facts = None if due.record is None or not due.conditional else due.record.url
+        etag, last_modified = (None, None) if facts is None else (facts.etag, facts.last_modified)
+        async with pace.limiter(due.url):
+            try:
+                answer = await web.fetch(due.url, etag=etag, last_modified=last_modified)
+                record = await _taken(due, answer)
+            except (WebError, OSError) as error:
+                return refused(due, error)
+        count("success" if isinstance(answer, Page) else "not_modified")
+        return [settled_or_pending(record, ledger, key)]
+
+    async def _taken(due: Due, answer: Page | NotModified) -> Record:
+        at = now()
+        if isinstance(answer, Page):
+            text = with_title(answer)
+            if not text.strip():
+                raise FetchFailed("there is no text in the page")
+            content_hash = hash_text(text)
+            if not (due.conditional and due.record is not None and due.record.content_hash == content_hash):
+                await in_thread(write_page, places.web_cache_dir, due.url, text)
+            facts = UrlFacts(
+                due.url, rfc3339(at), answer.etag, answer.last_modified, "success", rfc3339(at + pace.fresh_seconds)
+            )
+            return as_page(due.record, content_hash, facts, rfc3339(at))
+        if due.record is None or due.record.url is None or not due.conditional:
+            raise FetchFailed("the server says that nothing has changed, without having been asked")
+        before = due.record.url
+        facts = replace(
+            before,
+            last_fetched_at=rfc3339(at),
+            etag=answer.etag or before.etag,
+            last_modified=answer.last_modified or before.last_modified,
+            fetch_status="not_modified",
+            next_check_at=rfc3339(at + pace.fresh_seconds),
+        )
+        return as_page(due.record, due.record.content_hash, facts, rfc3339(at))
+
+    def refused(due: Due, error: Exception) -> list[Event]:
+        status: Result = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
+        count(status)
+        at = now()
+        before = due.record
+        facts = UrlFacts(due.url, None, None, None, status, rfc3339(at + pace.again_seconds))
+        if before is not None and before.url is not None:
+            facts = replace(before.url, fetch_status=status, next_check_at=facts.next_check_at)
+        record = as_page(before, "" if before is None else before.content_hash, facts, rfc3339(at))
+        readable = due.conditional or record.described
+        return [
+            Trouble(due.url, "fetch", str(error) or type(error).__name__),
+            settled_or_pending(record, ledger, key) if readable else Settled(record, How.SAME),
+        ]
+
+    return fetched
+
+
+def with_title(page: Page) -> str:
+    """The text to keep: below its title, where it does not open with that itself."""
+    title = " ".join(page.title.split())
+    if not title or not page.text.strip() or title in page.text[: 2 * len(title) + 20]:
+        return page.text
+    return f"# {title}\n\n{page.text}"
+
+
+def as_page(record: Record | None, content_hash: str, facts: UrlFacts, at: str) -> Record:
+    """The record of a page that has this content now; one with new content waits for its description."""
+    if record is None or record.url is None:
+        return Record("url", content_hash, "", "", at, summary_pending=bool(content_hash), url=facts)
+    pending = record.summary_pending or record.content_hash != content_hash
+    return replace(record, content_hash=content_hash, url=facts, summary_pending=pending, gone_at=None)

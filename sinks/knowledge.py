@@ -1,0 +1,142 @@
+"""Where the knowledge base ends up: the cache file, and the index that follows from it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clock import now, rfc3339
+from operators.sources import Trouble
+from services import confined, files, index_file, kb_cache
+from services.files import in_thread
+from services.kb_cache import Record
+from services.ledger import Ledger
+from services.library import IndexEntry
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """A record's share of the two files; kept, as most records stay as they are from one write to the next."""
+
+    record: Record
+    line: str
+    entry: str
+    """Empty for a source that is in no index."""
+
+
+class CacheAndIndex:
+    """Writes both files from the ledger, the cache first: the index is a function of it, so that a crash between the
+    two is mended by the next call.
+    """
+
+    def __init__(self, ledger: Ledger, index_path: Path, namespace: str = "kb") -> None:
+        self._ledger = ledger
+        self._index_path = index_path
+        self._namespace = namespace
+        self._rendered: dict[str, _Rendered] = {}
+        self._version = 0
+        """Of the ledger, when it was last written; it begins as the cache file has it."""
+        self._cache_seen: confined.Signature | None = None
+        self._index_seen: confined.Signature | None = None
+        self._writing = threading.Lock()
+        """Whoever waited for a write may be cancelled while its thread goes on, and another one follow."""
+
+    async def save(self, _sign: object = None) -> list[Trouble]:
+        """Bring both files up to date; what is so already is not written.
+
+        A file that cannot be written is a trouble, and tried again the next time.
+        """
+        ledger = self._ledger
+        if not ledger.loaded:
+            return []
+        version = ledger.version
+        # Records never change: what a thread sees is the ledger as it is now, whatever happens to it meanwhile.
+        records = list(ledger.records.values())
+        try:
+            await in_thread(self._write_in_turn, records, version, rfc3339(now()))
+        except OSError as error:
+            return [Trouble(str(error.filename), "write", error.strerror or str(error), fatal=True)]
+        return []
+
+    @property
+    def entries(self) -> int:
+        """How many sources have a place in the index."""
+        return sum(map(_indexed, self._ledger.records.values()))
+
+    def _write_in_turn(self, records: list[Record], version: int, at: str) -> None:
+        with self._writing:
+            if version >= self._version:
+                self._write(records, version, at)
+
+    def _write(self, records: list[Record], version: int, at: str) -> None:
+        new = version != self._version
+        cache_there = _signature(self._ledger.path) == self._cache_seen
+        index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
+        if not new and ((index_there and cache_there) or not records):
+            return  # an index that somebody made by hand stays, as long as there is nothing to put in its place
+        _sort(records)
+        if new or (not cache_there and self._cache_seen is not None):
+            self._write_cache(records, version, at)
+        self._cache_seen = _signature(self._ledger.path)
+        self._write_index(records, plain=not new)
+        self._index_seen = _signature(self._index_path)
+
+    def _write_cache(self, records: list[Record], version: int, at: str) -> None:
+        rendered = {record.source_id: self._render(record) for record in records}
+        files.replace(self._ledger.path, kb_cache.render((each.line for each in rendered.values()), at))
+        self._rendered = rendered
+        self._version = version
+
+    def _write_index(self, records: list[Record], *, plain: bool) -> None:
+        """`plain`: nothing has changed that we know of, so that the index is probably there, and as it should be."""
+        there = _read(self._index_path)
+        if plain and there == "\n".join(_entry_as_it_is(self._namespace, records)).encode():
+            return  # which tells in a tenth of the time; descriptions were made harmless when they came
+        index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()
+        if there != index:
+            files.replace(self._index_path, index)
+
+    def _render(self, record: Record) -> _Rendered:
+        kept = self._rendered.get(record.source_id)
+        if kept is None or kept.record is not record:
+            kept = _Rendered(record, kb_cache.line(record), _entry(self._namespace, record))
+            self._rendered[record.source_id] = kept
+        return kept
+
+
+def _sort(records: list[Record]) -> None:
+    """Files first, then pages, each by id."""
+    files = {record.file.rel_path: record for record in records if record.file is not None}
+    pages = {record.url.url: record for record in records if record.url is not None}
+    records[:] = [files[name] for name in sorted(files)] + [pages[url] for url in sorted(pages)]
+
+
+def _indexed(record: Record) -> bool:
+    return record.gone_at is None and bool(record.summary_text)
+
+
+def _entry(namespace: str, record: Record) -> str:
+    if not _indexed(record):
+        return ""
+    return index_file.render([IndexEntry(f"{namespace}:{record.source_id}", record.summary_text)])
+
+
+def _entry_as_it_is(namespace: str, records: Iterable[Record]) -> Iterable[str]:
+    return (f"{namespace}:{record.source_id}\n{record.summary_text}\n" for record in records if _indexed(record))
+
+
+def _signature(path: Path) -> confined.Signature | None:
+    try:
+        return confined.signature(os.stat(path))  # noqa: PTH116 (as services.confined has it)
+    except OSError:
+        return None
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,50 @@
+"""What an update has to say to people, once and not at every tick."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+from operators.sources import Event, How, LeftOut, Report, Trouble
+from services.source_files import HIDDEN
+
+NAMED = 5
+"""Troubles of one phase that are named; of more only the number is told, so that an outage does not flood the log."""
+
+log = logging.getLogger(__name__)
+
+
+class KnowledgeLog:
+    """Logs troubles and what is left out when they are new, and each update's counts when anything happened."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+        self._telling: set[tuple[str, str]] = set()
+        self._named: Counter[str] = Counter()
+
+    def tell(self, event: Event | Report) -> None:
+        match event:
+            case LeftOut(name=name, reason=reason):
+                if self._new(name, reason):
+                    log.log(logging.INFO if reason == HIDDEN else logging.WARNING, "%s is left out: %s", name, reason)
+            case Trouble(about=about, phase=phase, message=message):
+                if self._new(about, message):
+                    self._named[phase] += 1
+                    level = logging.WARNING if self._named[phase] <= NAMED else logging.DEBUG
+                    log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", phase, about, message)
+            case Report():
+                self._finish(event)
+            case _:
+                pass
+
+    def _new(self, name: str, message: str) -> bool:
+        self._telling.add((name, message))
+        return (name, message) not in self._told
+
+    def _finish(self, report: Report) -> None:
+        for phase, count in self._named.items():
+            if count > NAMED:
+                log.warning("%s: %d further failures", phase, count - NAMED)
+        happened = any(report.settled[how] for how in How) or self._telling != self._told
+        log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
+        self._told, self._telling, self._named = self._telling, set(), Counter()

@@ -1,0 +1,157 @@
+"""When the knowledge base is to be brought up to date: at start-up, every so often, and when files change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import reactivex as rx
+from reactivex import Observable, abc
+from reactivex import operators as ops
+from reactivex.disposable import Disposable
+
+from operators import quiet_window
+
+MOST_WINDOWS = 10
+"""A file that never comes to rest is taken up after so many times the quiet it should have had."""
+LOOK_SECONDS = 5.0
+"""How often it is checked that what is watched is still there."""
+
+log = logging.getLogger(__name__)
+
+
+class Tick(StrEnum):
+    """Why there is to be an update."""
+
+    START = "start-up"
+    TIMER = "timer"
+    FILES = "file change"
+
+
+def ticks(every_seconds: float) -> Observable[Tick]:
+    """Tick at once, and every so many seconds.
+
+    S----T----T----T--      ticks(5)
+
+    Never completes; disposing stops it.
+    """
+
+    def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        _ = scheduler  # the loop is the only clock
+        loop = asyncio.get_running_loop()
+
+        def tick(why: Tick) -> None:
+            nonlocal timer
+            timer = loop.call_later(every_seconds, tick, Tick.TIMER)
+            observer.on_next(why)
+
+        timer = loop.call_soon(tick, Tick.START)
+        return Disposable(lambda: timer.cancel())  # noqa: PLW0108 (whichever it is then)
+
+    return Observable(subscribe)
+
+
+def file_changes(sources_dir: Path, links_file: Path, quiet_seconds: float) -> Observable[Tick]:
+    """A tick once files below `sources_dir`, or the list of links, have changed and been quiet for `quiet_seconds`.
+
+    Where files cannot be watched this is logged, and the timer alone has to do.
+    """
+    # The list is watched through its folder, as an editor puts a new file in the old one's place.
+    folder = rx.merge(
+        from_generator(lambda: changes(sources_dir, recursive=True)),
+        from_generator(lambda: changes(links_file.parent, recursive=False, only=links_file.name)),
+    )
+    resting = quiet_window(quiet_seconds, whole, max_seconds=MOST_WINDOWS * quiet_seconds)
+    return folder.pipe(resting, ops.map(lambda _: Tick.FILES))
+
+
+def whole(_item: object) -> None:
+    """One window for all files."""
+
+
+async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> AsyncGenerator[Tick]:
+    """A tick for each bunch of changes in `folder`, or of its file `only`; and when it goes away or comes back."""
+    reported = False
+    while True:
+        seen = identity(folder)
+        try:
+            async for names in watched(folder, recursive=recursive):
+                if identity(folder) != seen:
+                    break
+                if names and (only is None or only in names):
+                    yield Tick.FILES
+        except (OSError, RuntimeError) as error:
+            if seen is not None and not reported:
+                log.warning("%s cannot be watched (%s); changes are found by the timer only", folder, error)
+                reported = True
+        if identity(folder) in {None, seen}:
+            await asyncio.sleep(LOOK_SECONDS)
+        if identity(folder) != seen:
+            yield Tick.FILES
+
+
+async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
+    """The names of files that have changed; every few seconds none, so that the caller can look around.
+
+    Raises:
+        OSError, RuntimeError: there is no such folder, or the system has no watches left.
+    """
+    # It takes a tenth of a second to import, which only the live bot needs.
+    from watchfiles import awatch  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType] (speaks of trio, too)
+
+    watching = awatch(
+        folder,
+        watch_filter=None,
+        recursive=recursive,
+        rust_timeout=int(LOOK_SECONDS * 1000),
+        yield_on_timeout=True,
+    )
+    async for found in watching:
+        yield {path.rpartition("/")[2] for _, path in found}
+
+
+def identity(folder: Path) -> tuple[int, int] | None:
+    """What makes a folder this one, and not another of its name; None: there is none."""
+    try:
+        status = os.stat(folder)  # noqa: PTH116 (a microsecond, on the loop)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def from_generator(generate: Callable[[], AsyncGenerator[Tick]]) -> Observable[Tick]:
+    """What an endless generator yields, from subscription to disposal."""
+
+    def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        _ = scheduler
+
+        async def feed() -> None:
+            generator = generate()
+            try:
+                async for each in generator:
+                    observer.on_next(each)
+            finally:
+                await generator.aclose()
+
+        return Disposable(cancelling(asyncio.get_running_loop().create_task(logged(feed()))))
+
+    return Observable(subscribe)
+
+
+async def logged(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception:
+        log.exception("files are not watched any more; changes are found by the timer only")
+
+
+def cancelling(task: asyncio.Task[None]) -> Callable[[], None]:
+    def cancel() -> None:
+        task.cancel()
+
+    return cancel

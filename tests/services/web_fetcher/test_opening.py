@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from services.web_fetcher.fetcher import WebFetcher
+from services.web_fetcher.opening import OpenWeb, RendererMissing, open_web
+from tests.loopback.web_server import WebServer, page
+from tests.services.web_fetcher.fetching import page_of
+
+
+def opened(renderer: str) -> OpenWeb:
+    return open_web(
+        renderer="browser" if renderer == "browser" else "http",
+        timeout_seconds=20,
+        max_bytes=1000,
+        requests_per_second=100,
+        private_hosts=["127.0.0.1"],
+    )
+
+
+async def test_pages_are_fetched_over_plain_http(server: WebServer) -> None:
+    server.paths["/"] = page("As it stands.", "text/plain")
+    web = opened("http")
+    assert isinstance(web, WebFetcher)
+    assert (await page_of(web, server.origin)).text == "As it stands."
+    await web.aclose()
+
+
+async def test_a_browser_is_not_started_before_it_is_needed() -> None:
+    pytest.importorskip("playwright", reason="needs the extra `browser`")
+    await opened("browser").aclose()
+
+
+def test_without_its_extra_the_browser_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "playwright.async_api", None)
+    monkeypatch.delitem(sys.modules, "services.web_fetcher.browser", raising=False)
+    with pytest.raises(RendererMissing, match=r"kb\.web_fetch_renderer is `browser`.*set it to `http`"):
+        opened("browser")

@@ -1,0 +1,154 @@
+"""A knowledge base in a folder, with a describer and a web that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from operators.fetch import Pace
+from operators.sources import Event, Places, Report
+from services.kb_cache import Record, parse
+from services.ledger import Ledger
+from services.web import Fetched, FetchFailed, Page
+from sinks.knowledge import CacheAndIndex
+from streams.knowledge import KnowledgeParts, KnowledgeRules, update
+
+
+class FakeDescriber:
+    """Describes by the first line of a text, after `seconds`; `failing` sources raise, and others stay without."""
+
+    def __init__(self) -> None:
+        self.key = "key 1"
+        self.asked: list[str] = []
+        self.seconds = 0.0
+        self.failing: dict[str, Exception] = {}
+        self.says: Callable[[str], str] = lambda text: f"About {text.splitlines()[0]}"
+        self.at_work = self.most_at_work = 0
+
+    async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
+        self.asked.append(source_id)
+        self.at_work += 1
+        self.most_at_work = max(self.most_at_work, self.at_work)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await asyncio.sleep(self.seconds)
+            if source_id in self.failing:
+                raise self.failing[source_id]
+            return self.says(text)
+        finally:
+            self.at_work -= 1
+
+
+class FakeWeb:
+    """Answers by URL; keeps what it was asked, and when."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Fetched | Exception] = {}
+        self.seconds: dict[str, float] = {}
+        self.asked: list[tuple[float, str, str | None]] = []
+        self.at_work = self.most_at_work = 0
+
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+        self.asked.append((asyncio.get_running_loop().time(), url, etag or last_modified))
+        self.at_work += 1
+        self.most_at_work = max(self.most_at_work, self.at_work)
+        try:
+            await asyncio.sleep(self.seconds.get(url, 0))
+            answer = self.answers.get(url, FetchFailed("404"))
+        finally:
+            self.at_work -= 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def serve(self, url: str, text: str, etag: str | None = None) -> None:
+        self.answers[url] = Page(text, "", etag, None)
+
+
+class Shelf:
+    """A data folder; `update` runs one update over it, in a life of its own unless `again` is given."""
+
+    def __init__(self, root: Path) -> None:
+        self.sources, self.links, self.pages = root / "sources", root / "links.txt", root / "web-cache"
+        self.cache, self.index = root / "index-cache.json", root / "index.txt"
+        self.sources.mkdir(exist_ok=True)
+        self.describer, self.web = FakeDescriber(), FakeWeb()
+        self.max_source_bytes = 1000
+        self.downloads_at_once, self.descriptions_at_once, self.describe_seconds = 3, 5, 60.0
+        self.pace = Pace(2, 72 * 3600, 300)
+        self.counted: list[str] = []
+        self.parts = self.begin()
+        self.events: list[Event] = []
+
+    def begin(self) -> KnowledgeParts:
+        """Start anew from what is on disk."""
+        ledger = Ledger(self.cache)
+        files = CacheAndIndex(ledger, self.index)
+        self.parts = KnowledgeParts(ledger, self.describer, self.web, files, self.counted.append)
+        return self.parts
+
+    @property
+    def rules(self) -> KnowledgeRules:
+        return KnowledgeRules(
+            Places(self.sources, self.links, self.pages, self.max_source_bytes),
+            self.pace,
+            self.downloads_at_once,
+            self.descriptions_at_once,
+            self.describe_seconds,
+        )
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.sources / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def link(self, *urls: str) -> None:
+        self.links.write_text("".join(f"{url}\n" for url in urls))
+
+    async def update(self, *, again: bool = False) -> Report:
+        """Run to the end; `describer.asked` and `web.asked` then hold what this update asked for."""
+        self.describer.asked, self.web.asked = [], []
+        self.events = []
+        parts = self.parts if again else self.begin()
+        finished: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+
+        def see(event: Event | Report) -> None:
+            if isinstance(event, Report):
+                finished.set_result(event)
+            else:
+                self.events.append(event)
+
+        def fail(error: Exception) -> None:
+            finished.set_exception(error)
+
+        subscription = update(parts, self.rules).subscribe(see, fail)
+        try:
+            return await finished
+        finally:
+            subscription.dispose()
+
+    @property
+    def records(self) -> dict[str, Record]:
+        return parse(self.cache.read_bytes())
+
+    @property
+    def entries(self) -> list[str]:
+        """The lines of the index."""
+        return self.index.read_text().splitlines()
+
+    @property
+    def ids(self) -> list[str]:
+        return [line.removeprefix("kb:") for line in self.entries if line.startswith("kb:")]
+
+    def doctor(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Change the cache file by hand."""
+        content = json.loads(self.cache.read_text())
+        change(content)
+        self.cache.write_text(json.dumps(content))
+
+    def stamps(self) -> tuple[int, int]:
+        return self.cache.stat().st_mtime_ns, self.index.stat().st_mtime_ns

@@ -1,0 +1,44 @@
+import logging
+
+import pytest
+
+from operators.sources import Found, How, LeftOut, Report, Trouble
+from services.source_files import HIDDEN
+from sinks.knowledge_log import KnowledgeLog
+
+
+def test_a_trouble_is_told_once_and_again_after_it_was_gone(caplog: pytest.LogCaptureFixture) -> None:
+    told = KnowledgeLog()
+    for present in (True, True, False, True):
+        if present:
+            told.tell(Trouble("a.md", "read", "denied"))
+            told.tell(LeftOut("b.md", "it is empty"))
+        told.tell(Report())
+    assert caplog.text.count("read: a.md: denied") == caplog.text.count("b.md is left out: it is empty") == 2
+
+
+def test_an_outage_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    told = KnowledgeLog()
+    for number in range(100):
+        told.tell(Trouble(f"{number}.md", "summarise", "unreachable"))
+    told.tell(Report())
+    assert len(caplog.records) == 6
+    assert "summarise: 95 further failures" in caplog.text
+
+
+def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    told = KnowledgeLog()
+    told.tell(Found(0, 0, 0, 0, 0))
+    told.tell(LeftOut(".git", HIDDEN))
+    report = Report(1)
+    report.settled[How.GONE] += 1
+    told.tell(report)
+    told.tell(LeftOut(".git", HIDDEN))
+    told.tell(Report(1))
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO", "DEBUG"]
+
+
+def test_what_stops_everything_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    KnowledgeLog().tell(Trouble("sources", "discover", "missing", fatal=True))
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
