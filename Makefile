@@ -37,9 +37,10 @@ dependencies: $(VENV)/development
 generated: $(VENV)/development
 	$(BIN)/python -m settings.reference --check
 	$(BIN)/python examples/make_demo.py --check
+	$(BIN)/python examples/picture.py --check
 
 tests: $(VENV)/development
-	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/pytest -n auto --cov --cov-report=
 	$(BIN)/coverage report --include='operators/*' --fail-under=100
 	$(BIN)/coverage report --omit='operators/*' --fail-under=90
 
@@ -63,7 +64,7 @@ $(BIN)/python:
 
 lock: $(VENV)/development
 	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml -o requirements/runtime.txt
-	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml --group dev -o requirements/development.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml --all-extras --group dev -o requirements/development.txt
 
 clean:
 	rm -rf $(VENV) .venv-* .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache

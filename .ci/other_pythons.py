@@ -43,12 +43,12 @@ def run(version: str) -> bool:
     stamp = environment / "installed"
     locked = ROOT / "requirements" / "development.txt"
     if not stamp.exists() or stamp.stat().st_mtime < locked.stat().st_mtime:
-        subprocess.run([python, "-m", "venv", environment], check=True)  # noqa: S603
-        pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", locked], check=True)  # noqa: S603
+        uv = ROOT / ".venv" / "bin" / "uv"
+        subprocess.run([uv, "venv", "--quiet", "--clear", "--python", python, environment], check=True)  # noqa: S603
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", environment, "-r", locked], check=True)  # noqa: S603
         stamp.touch()
     print(f"Python {version}:", flush=True)
-    tests = [environment / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
+    tests = [environment / "bin" / "python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
     return subprocess.run(tests, cwd=ROOT, check=False).returncode == 0  # noqa: S603
 
 
