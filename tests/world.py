@@ -348,7 +348,8 @@ class World:
     @property
     def last_reply_id(self) -> int:
         """The id of the bot's newest message."""
-        return max(message.id for place in self._places() for message in place if message.author.id == BOT.id)
+        ids = (message.id for place in self._places() for message in place if message.author.id == BOT.id)
+        return max(ids, default=0)
 
     def _places(self) -> list[Sequence[Message]]:
         return [

@@ -164,6 +164,6 @@ def test_killed_at_any_moment_the_next_run_finishes_and_repeats_nothing() -> Non
     """Pitfalls 37 and 40. `python -m tests.commands.killing 100` does it longer."""
     # In a process of its own, which can fork without threads of ours.
     done = subprocess.run(
-        [sys.executable, "-m", "tests.commands.killing", "30"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tests.commands.killing", "12"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
