@@ -18,7 +18,9 @@ help:
 demo: $(VENV)/runtime
 	@$(BIN)/python app.py --config examples/demo.yaml --replay examples/demo.jsonl
 
-check: lint types imports dependencies generated tests other-pythons
+check: $(VENV)/development
+	@$(MAKE) --no-print-directory -j2 types lint imports dependencies generated
+	@$(MAKE) --no-print-directory tests
 	@echo "All checks passed."
 
 lint: $(VENV)/development

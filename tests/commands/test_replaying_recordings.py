@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 import pytest
 
 from commands.replay import ReplayOptions, replay
-from settings import Settings, load
+from settings import load
 
 ROOT = Path(__file__).parents[2]
 RECORDINGS = ROOT.parent / "shared" / "recordings"
@@ -25,14 +28,16 @@ def recordings() -> Iterator[Any]:
     yield pytest.param(DEMO, sum("MESSAGE_CREATE" in line for line in DEMO.read_text().splitlines()), id="demo")
 
 
-def settings_for(recording: Path) -> Settings:
-    settings = load(ROOT / "examples" / "demo.yaml")
+CONFIG = ROOT / "examples" / "demo.yaml"
+
+
+def replaying(recording: Path, data: Path) -> subprocess.Popen[bytes]:
+    """The program as a process of its own, told who the staff are where that is known."""
     gold = recording.with_suffix(".gold.json")
-    if not gold.exists():
-        return settings
-    staff = json.loads(gold.read_text())["staff"].values()
-    discord = settings.discord.model_copy(update={"team_member_ids": frozenset(map(int, staff))})
-    return settings.model_copy(update={"discord": discord})
+    staff = list(json.loads(gold.read_text())["staff"].values()) if gold.exists() else []
+    environment = {**os.environ, "APP__DISCORD__TEAM_MEMBER_IDS": json.dumps(staff)} if staff else None
+    command = [sys.executable, "app.py", "--config", CONFIG, "--replay", recording, "--data", data, "--json"]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE)
 
 
 def files_below(folder: Path) -> dict[Path, tuple[int, int]]:
@@ -41,19 +46,17 @@ def files_below(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("recording", "messages"), list(recordings()))
-def test_two_replays_print_the_same_bytes_and_lose_no_message(
-    recording: Path, messages: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_replays_print_the_same_bytes_and_lose_no_message(recording: Path, messages: int, tmp_path: Path) -> None:
     """Pitfall 50: and nothing is written but to the folder of the replay."""
-    settings = settings_for(recording)
     before = files_below(ROOT / "examples")
-    printed: list[str] = []
-    kept: list[dict[str, bytes]] = []
-    for name in ("one", "two"):
-        data = tmp_path / name
-        replay(settings, ReplayOptions(recording, data=data, as_json=True))
-        printed.append(capsys.readouterr().out)
-        kept.append({str(path.relative_to(data)): path.read_bytes() for path in data.rglob("*") if path.is_file()})
+    folders = [tmp_path / "one", tmp_path / "two"]
+    runs = [replaying(recording, data) for data in folders]
+    printed = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    kept = [
+        {str(path.relative_to(data)): path.read_bytes() for path in data.rglob("*") if path.is_file()}
+        for data in folders
+    ]
     assert printed[0] == printed[1]
     assert kept[0] == kept[1]
     assert files_below(ROOT / "examples") == before
@@ -71,7 +74,7 @@ def test_a_replay_without_a_data_folder_leaves_nothing_behind(
     """Pitfall 50."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = files_below(ROOT / "examples")
-    replay(settings_for(DEMO), ReplayOptions(DEMO, as_json=True))
+    replay(load(CONFIG), ReplayOptions(DEMO, as_json=True))
     assert list(tmp_path.iterdir()) == []
     assert files_below(ROOT / "examples") == before
     assert capsys.readouterr().out
