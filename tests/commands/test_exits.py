@@ -292,7 +292,7 @@ def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run(  # noqa: S603 (our own program)
+        done = subprocess.run(
             [sys.executable, "app.py", *demo], cwd=REPOSITORY, stdout=writing, stderr=subprocess.PIPE, check=False
         )
     finally:
@@ -304,7 +304,7 @@ def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[
 
 def test_the_whole_program_answers_one_question() -> None:
     asked = ["--config", "examples/demo.yaml", "--ask", "How do I install the agent?"]
-    done = subprocess.run(  # noqa: S603 (our own program)
+    done = subprocess.run(
         [sys.executable, "app.py", *asked], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0

@@ -174,7 +174,7 @@ def test_the_team_is_known_by_a_role_and_by_ids() -> None:
 
 def test_the_files_follow_from_the_screenplay() -> None:
     command = [sys.executable, "-B", str(EXAMPLES / "make_demo.py"), "--check"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
 

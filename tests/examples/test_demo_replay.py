@@ -23,7 +23,7 @@ NOT_YET = {"`replied` from a `team:`": "captures are not sorted into topics yet"
 @cache
 def printed() -> str:
     command = [sys.executable, "app.py", "--config", str(EXAMPLES / "demo.yaml"), "--replay", str(RECORDING), "--json"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)  # noqa: S603 - our own program
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert ended.returncode in {0, 1}, ended.stderr
     return ended.stdout
 
@@ -120,7 +120,7 @@ def test_every_message_is_accounted_for() -> None:
 def test_what_is_printed_for_people_fits_one_screen() -> None:
     command = [sys.executable, "app.py", "--config", str(EXAMPLES / "demo.yaml"), "--replay", str(RECORDING)]
     for columns in ("80", "110"):
-        ended = subprocess.run(  # noqa: S603 - our own program
+        ended = subprocess.run(
             command, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120, env={"COLUMNS": columns}
         )
         shown = ended.stdout.splitlines()
@@ -131,5 +131,5 @@ def test_what_is_printed_for_people_fits_one_screen() -> None:
 
 def test_the_picture_shows_what_the_demo_prints() -> None:
     command = [sys.executable, "-B", str(EXAMPLES / "picture.py"), "--check"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)  # noqa: S603 - our own
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr

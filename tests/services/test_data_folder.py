@@ -22,7 +22,7 @@ with lock(pathlib.Path(sys.argv[1]), "app.py --regen"):
 
 
 def hold(folder: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(  # noqa: S603
+    process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder)], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdout is not None

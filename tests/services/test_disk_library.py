@@ -327,3 +327,13 @@ async def test_reading_writes_nothing(shelf: Shelf) -> None:
     for entry in await library.index():
         await library.load(entry.id)
     assert look() == before
+
+
+@pytest.mark.parametrize("topic", ["../outside.txt", "sub/../../outside.txt", ".hidden.txt", "a\\b.txt", "topics"])
+async def test_a_topic_name_never_leads_out_of_its_folder(shelf: Shelf, topic: str) -> None:
+    """Pitfall 18, on the reading side: whatever name stands in the index, only the topics' own folder is read."""
+    (shelf.root / "outside.txt").write_text("Not a topic.")
+    (shelf.topics / ".hidden.txt").write_text("Not a topic.")
+    shelf.name(f"team:{topic}")
+    with pytest.raises(SourceUnavailable):
+        await shelf.library().load(f"team:{topic}")

@@ -253,7 +253,7 @@ for number in itertools.count():
 def test_a_writer_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
     """Pitfall 7."""
     for pause in (0.02, 0.035, 0.05):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], cwd=REPOSITORY) as process:  # noqa: S603
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], cwd=REPOSITORY) as process:
             (tmp_path / "raw.txt").unlink(missing_ok=True)
             deadline = time.monotonic() + 10
             while not (tmp_path / "raw.txt").exists() and time.monotonic() < deadline:
