@@ -33,9 +33,7 @@ async def test_without_a_port_nothing_is_measured() -> None:
 
 def test_without_a_port_nothing_is_imported_for_it() -> None:
     code = "import sys, commands.measuring; print([name for name in sys.modules if 'prometheus' in name])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
