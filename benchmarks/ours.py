@@ -16,7 +16,7 @@ from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, rea
 from clock import VirtualLoop, now
 from commands.assembling import Parts, assemble
 from commands.replay import PATIENCE_SECONDS
-from commands.running import Running
+from commands.running import Running, collect_rarely
 from model.conversations import Conversation
 from model.outcomes import End, Outcome, Result
 from operators.decode import decode
@@ -84,6 +84,7 @@ async def archive(lesson: Lesson) -> Outcome:
 
 def ours(path: Path, team: frozenset[int]) -> Figures:
     digest = Digest()
+    collect_rarely()
     start = first_time(path)
     with (
         tempfile.TemporaryDirectory() as folder,

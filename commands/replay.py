@@ -16,7 +16,7 @@ from rich.console import Console
 
 from clock import VirtualLoop
 from commands.assembling import assemble, library_of, save
-from commands.running import Running
+from commands.running import Running, collect_rarely
 from commands.thinking import assistant_for
 from model.outcomes import End
 from operators.decode import decode
@@ -52,6 +52,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     Raises:
         BadRecording: the file holds nothing to play.
     """
+    collect_rarely()
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
