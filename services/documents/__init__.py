@@ -1,0 +1,1 @@
+"""Facts from files: taking them in, keeping them searchable, and finding passages in them."""

@@ -1,0 +1,72 @@
+"""What the document tools are asked with, and what they give back (DOCUMENT_QA 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    OK = "ok"
+    NOT_FOUND = "not_found"
+    NOT_INDEXED = "not_indexed"
+    INDEXING = "indexing"
+    REFUSED_IRRELEVANT = "refused_irrelevant"
+    DENIED = "denied"
+    RETRIEVAL_ERROR = "retrieval_error"
+    SYNTHESIS_ERROR = "synthesis_error"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    doc_id: str
+    source: str
+    line_start: int
+    line_end: int
+    timestamp: str | None
+    chunk_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """What was said before, for questions that only make sense after it."""
+
+    turns: tuple[tuple[str, str], ...] = ()
+    """Question and answer, oldest first."""
+    citations: tuple[Citation, ...] = ()
+    """Of the last tool result: "what came right after it?" starts from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Who asks, and where; bound by the loop, never by the model."""
+
+    guild_id: int | None
+    thread_id: int | None
+    asker_id: int
+    team_id: str | None = None
+    conversation: ConversationContext = field(default_factory=ConversationContext)
+    execution_id: str = ""
+    thread_is_public: bool = True
+    asker_can_view: bool = True
+    """Whether the asker can view the thread now; of private threads, whether they are a member."""
+    asker_is_team: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QAResult:
+    answer: str
+    status: Status
+    sources: tuple[str, ...] = ()
+    """Names, each once, the best first."""
+    chunk_count: int = 0
+    confidence: float = 0.0
+    """Mean cosine of the passages used, between 0 and 1; 0 when nothing was found."""
+    citations: tuple[Citation, ...] = ()
+    query_used: str = ""
+    plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    cached: bool = False
+    timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])

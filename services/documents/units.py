@@ -1,0 +1,101 @@
+"""What a document becomes when it is taken in: records of its lines, and the chunks that are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class DocumentKind(StrEnum):
+    LOG = "log"
+    ERROR_REPORT = "error report"
+    METRICS = "metrics"
+    CONFIG = "config"
+    MARKDOWN = "markdown"
+    CODE = "code"
+    TEXT = "text"
+    TEAM_TOPIC = "team topic"
+
+
+class ChunkType(StrEnum):
+    WINDOW = "window"
+    """Consecutive lines of a log: searched by words, and what is shown."""
+    PATTERN = "pattern"
+    """One shape of log line, standing for all lines that have it: searched by meaning."""
+    LEAF = "leaf"
+    """One value of a configuration file, as `a b c = value`; the section around it is what is shown."""
+    SECTION = "section"
+    """Of a configuration file or of prose."""
+    CODE = "code"
+    ROWS = "rows"
+    TEXT = "text"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One searchable piece. Lines count from 1, both ends included."""
+
+    index: int
+    """Within its document, from 0."""
+    type: ChunkType
+    text: str
+    line_start: int
+    line_end: int
+    embedded: bool = True
+    """Whether it is searched by meaning; by words it always is."""
+    lines: tuple[int, ...] = ()
+    """Of a pattern: the lines that have it, the first ones of very many."""
+    ts_min: str | None = None
+    ts_max: str | None = None
+    severities: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    heading: str | None = None
+    """The path of headings, ` › ` between them."""
+    key_path: str | None = None
+    """`services.db.restart`: of a leaf its own, of a section its parent's."""
+    symbol: str | None = None
+    shown_by: int | None = None
+    """Of a leaf: the index of the section that is shown for it."""
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More metadata: `title`, `category`, `tags`, `date`, `conversation_id`, `columns`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineRecord:
+    """One line of a log."""
+
+    line_no: int
+    text_offset: int
+    """Where it begins in the document's text, in characters."""
+    ts: str | None = None
+    """As written."""
+    ts_utc: str | None = None
+    """RFC 3339: with `Z` where the zone is known, without where it is the writer's local time. Sorts as text among
+    its like."""
+    severity: str | None = None
+    """FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE."""
+    component: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document, decoded, redacted and cut up, ready for a store."""
+
+    filename: str
+    kind: DocumentKind
+    confidence: float
+    sha256: str
+    """Of the bytes as they came, in hex."""
+    size: int
+    text: str
+    """Redacted, with `\\n` line ends; line n of it is line n of the file."""
+    n_lines: int
+    chunks: tuple[Chunk, ...]
+    lines: tuple[LineRecord, ...] = ()
+    """Of logs only, one for each line."""
+    redactions: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often each label was put in."""
+    flags: tuple[str, ...] = ()
+    """What the reader has to know: `undecodable bytes were replaced`, `12 lines were cut at 4000 characters`."""
