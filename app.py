@@ -35,6 +35,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_argument(
         "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"
     )
+    commands.add_argument(
+        "--import", type=Path, nargs="+", metavar="FILE", help="learn from the team's answers in recordings or exports"
+    )
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is kept of a person")
     replay = cli.add_argument_group("with --replay")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from model.messages import Message
 from model.outcomes import End
@@ -38,6 +39,10 @@ REMEMBERED_WEEKS = 2
 """How far back a capture finds the conversation that it goes on with, in files of the archive."""
 
 
+Withheld = Callable[[int, str], bool]
+"""Whether a text of this author is to be left alone, since the author has opted out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """Everything that a graph is wired to."""
@@ -69,6 +74,11 @@ def redactor_of(settings: Settings) -> Redactor:
     return Redactor([settings.discord.token.get_secret_value(), *keys])
 
 
+def recent_archive(raw: Path, withheld: Withheld) -> RawArchive:
+    """The archive of a bot that runs: it goes on with recent conversations."""
+    return RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), withheld))
+
+
 def assemble(
     settings: Settings,
     *,
@@ -81,6 +91,7 @@ def assemble(
     gauge: Gauge = ignore,
     tokens: TellTokens = unheard,
     durable: bool = True,
+    archive_of: Callable[[Path, Withheld], RawArchive] = recent_archive,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
@@ -152,8 +163,7 @@ def assemble(
     feedback = Feedback(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
-    raw = settings.kb.team_raw_dir
-    archive = RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone))
+    archive = archive_of(settings.kb.team_raw_dir, left_alone)
     sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
         screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds

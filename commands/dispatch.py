@@ -13,6 +13,7 @@ from commands.assembling import redactor_of
 from commands.check import check
 from commands.errors import Unusable
 from commands.forget import forget
+from commands.importing import import_files
 from commands.init_kb import init_kb
 from commands.options import blame, check_combination, check_files, command_of
 from commands.replay import ReplayOptions, replay
@@ -72,21 +73,22 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
-    if options.check:
-        return check(settings)
-    if options.init_kb:
-        return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
-    if options.forget is not None:
-        return forget(settings, options.forget)
-    if options.replay is not None:
-        return replay(
-            settings,
-            ReplayOptions(
-                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
-            ),
-        )
-    if options.ask is not None:
-        return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay)
+    record, answers = options.llm_record, options.llm_replay
+    commands: dict[str, Callable[[], int]] = {
+        "check": lambda: check(settings),
+        "init_kb": lambda: init_kb(settings, record=record, replay=answers),
+        "replay": lambda: replay(
+            settings, ReplayOptions(options.replay, options.data, options.speed, options.json, record, answers)
+        ),
+        "import": lambda: import_files(settings, getattr(options, "import")),
+        "ask": lambda: ask(settings, options.ask, record=record, replay=answers),
+        "forget": lambda: forget(settings, options.forget),
+        "bot": lambda: bot(settings, options),
+    }
+    return commands[command_of(options)]()
+
+
+def bot(settings: Settings, options: argparse.Namespace) -> int:
     # discord.py takes over a second to import, and nobody else needs it.
     from commands.live import LiveOptions, live  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from commands.errors import Unusable
 from settings import Settings
 
-COMMANDS = ("check", "init_kb", "replay", "ask", "forget")
+COMMANDS = ("check", "init_kb", "replay", "import", "ask", "forget")
 """None of them: the bot runs."""
 
 WITH = {
@@ -24,7 +24,12 @@ WITH = {
 
 def command_of(options: argparse.Namespace) -> str:
     """The name of the chosen command; `bot` for none."""
-    return next((name for name in COMMANDS if getattr(options, name) not in {None, False}), "bot")
+    return next((name for name in COMMANDS if is_given(options, name)), "bot")
+
+
+def is_given(options: argparse.Namespace, name: str) -> bool:
+    value = getattr(options, name)
+    return value is not None and value is not False
 
 
 def check_combination(options: argparse.Namespace) -> None:
@@ -35,7 +40,7 @@ def check_combination(options: argparse.Namespace) -> None:
     """
     command = command_of(options)
     for option, commands in WITH.items():
-        if getattr(options, option) not in {None, False} and command not in commands:
+        if is_given(options, option) and command not in commands:
             raise Unusable(f"--{option.replace('_', '-')} works only {_with(commands)}; leave it out")
     if options.ask is not None and not options.ask.strip():
         raise Unusable('--ask needs a question: --ask "How do I install it?"')

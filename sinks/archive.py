@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class RawArchive:
     folder: Path
     captures: Captures
     """Told of each capture when it is stored, so that a later one goes on with it."""
+    clock: Callable[[], float] = now
+    """What captures are stamped with: the loop's time, but for messages of long ago."""
     _end: _End | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     """A write whose waiter was cancelled goes on, and the next one has to wait for it."""
@@ -59,7 +62,7 @@ class RawArchive:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
         try:
-            return await files.in_thread(self.write, capture, conversation_id, now())
+            return await files.in_thread(self.write, capture, conversation_id, self.clock())
         except OSError as error:
             raise week_files.ArchiveUnwritable(
                 f"{error.filename}: {error.strerror}; a captured conversation was not stored. "
