@@ -23,7 +23,7 @@ from multiprocessing.synchronize import Event as Sign
 from pathlib import Path
 from typing import Any
 
-from operators.fetch import Pace
+from operators.fetch import Rechecks
 from operators.sources import Event, How, Places, Report
 from services import files, index_file, kb_cache
 from services.ledger import Ledger
@@ -64,7 +64,7 @@ def wired(root: Path) -> tuple[KnowledgeParts, KnowledgeRules]:
     ledger = Ledger(root / "index-cache.json")
     places = Places(root / "sources", root / "links.txt", root / "web-cache", 2_000_000)
     parts = KnowledgeParts(ledger, AtOnce(), NoWeb(), CacheAndIndex(ledger, root / "index.txt"))
-    return parts, KnowledgeRules(places, Pace(2, 1, 1), 3, 5, 60)
+    return parts, KnowledgeRules(places, Rechecks(1, 1), 3, 5, 60)
 
 
 async def updated(root: Path) -> Report:
