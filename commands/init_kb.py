@@ -12,6 +12,7 @@ from rich.console import Console
 from commands.errors import Unusable
 from commands.knowing import knowledge_parts, knowledge_rules
 from commands.progress import Progress, shown
+from commands.running import collect_rarely, terminated_as_interrupted
 from commands.thinking import asker_for
 from operators.discover import links_of
 from operators.sources import Event, Report
@@ -35,7 +36,8 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         OSError: the cache cannot be read.
     """
     check_folder(settings.kb.sources_dir)
-    with lock(settings.app.data_dir, "app.py --init-kb"):
+    collect_rarely()
+    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
         report = asyncio.run(_init_kb(settings, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)
@@ -101,7 +103,8 @@ async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, 
         return await finished
     finally:
         subscription.dispose()
-        await parts.files.save()
+        for trouble in await parts.files.save():
+            told.tell(trouble)
 
 
 def failing(finished: asyncio.Future[Report]) -> Callable[[Exception], None]:
