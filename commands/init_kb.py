@@ -24,6 +24,8 @@ from sinks.knowledge_log import KnowledgeLog
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 
 DONE, FAILED = 0, 1
+NAMED = 20
+"""Troubles of one phase that are told by name: somebody sits there and wants to mend them."""
 
 
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
@@ -71,7 +73,7 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         await parts.ledger.load()
         rules = knowledge_rules(settings)
         check_links(parts.ledger, rules)
-        told = KnowledgeLog()
+        told = KnowledgeLog(NAMED)
         with shown(Console(stderr=True)) as progress:
             return await run(parts, rules, told, progress)
 
