@@ -15,8 +15,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import openai
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.messages.tool import InvalidToolCall, ToolCall, invalid_tool_call, tool_call
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    InvalidToolCall,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType] (one of its types is half known)
 from pydantic import SecretStr
