@@ -18,7 +18,7 @@ from commands.assembling import Parts, Withheld, assemble, library_of
 from commands.counting import Count, counted
 from commands.errors import Unusable
 from commands.replay import PATIENCE_SECONDS
-from commands.running import Running, collect_rarely
+from commands.running import Running, collect_rarely, terminated_as_interrupted
 from commands.thinking import assistant_of
 from model.outcomes import Reason, Result
 from operators.decode import decode
@@ -57,6 +57,7 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
     start = first_time(*files)
     collect_rarely()
     with (
+        terminated_as_interrupted(),
         lock(settings.app.data_dir, "app.py --import"),
         asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
     ):
