@@ -16,6 +16,7 @@ from commands.forget import forget
 from commands.importing import import_files
 from commands.init_kb import init_kb
 from commands.options import blame, check_combination, check_files, command_of
+from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
 from services import logs
 from services.connection import GatewayRefused
@@ -90,6 +91,7 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
             settings, ReplayOptions(options.replay, options.data, options.speed, options.json, record, answers)
         ),
         "import": lambda: import_files(settings, getattr(options, "import")),
+        "regen": lambda: regen(settings, restart=options.restart, record=record, replay=answers),
         "ask": lambda: ask(settings, options.ask, record=record, replay=answers),
         "forget": lambda: forget(settings, options.forget),
         "bot": lambda: bot(settings, options),
