@@ -173,8 +173,8 @@ async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(caplog:
     caplog.set_level(logging.INFO)
     library, curator, usage = TeamLibrary(), ScriptedCurator(), Usage()
     seen: list[tuple[str, int]] = []
-    classified = classify(library, curator, usage, lambda *told: seen.append(told))
-    integrated = integrate(library, curator, usage, lambda *told: seen.append(told))
+    classified = classify(library, curator, usage, lambda name, count: seen.append((name, count)))
+    integrated = integrate(library, curator, usage, lambda name, count: seen.append((name, count)))
     library.pairs.append(pair(1))
     library.decide(Decision(pair(1).id, "", Action.ADDED, By.LLM, "things"))
     found = await classified(pair(2))

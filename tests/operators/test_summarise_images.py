@@ -78,7 +78,9 @@ async def test_only_so_many_summaries_are_remembered(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("error", [Unavailable("down"), BadOutput("prose")])
 async def test_a_capture_whose_images_fail_waits_with_them_on_the_disk(tmp_path: Path, error: Exception) -> None:
     pending = PendingFolder(tmp_path)
-    summarised = summarise_images(ScriptedCurator(pictured=lambda *_: error), Pictures(), pending, Usage())
+    summarised = summarise_images(
+        ScriptedCurator(pictured=lambda _conversation, _ids: error), Pictures(), pending, Usage()
+    )
     one = picture(1)
     with pytest.raises(type(error)):
         await summarised(waiting(one))
