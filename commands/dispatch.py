@@ -22,10 +22,19 @@ from services.data_folder import FolderBusy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
 from services.redaction import Redactor
+from services.team_places import LibraryUnusable
 from settings import Settings, SettingsError, load
 
 FAILED, UNUSABLE = 1, 2
-CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges)
+CANNOT_START = (
+    SettingsError,
+    Unusable,
+    BadRecording,
+    FolderBusy,
+    GatewayRefused,
+    UnreadableExchanges,
+    LibraryUnusable,
+)
 """Each says in one line what to do."""
 
 log = logging.getLogger(__name__)

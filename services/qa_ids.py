@@ -67,7 +67,12 @@ def week_file(timestamp: str) -> str:
     Raises:
         BadId: it is no time stamp.
     """
-    moment = datetime.fromtimestamp(int(timestamp_instant(timestamp)), UTC)
+    return week_of(timestamp_instant(timestamp))
+
+
+def week_of(moment_of_capture: Decimal) -> str:
+    """`week_file`, for seconds since 1970."""
+    moment = datetime.fromtimestamp(int(moment_of_capture), UTC)
     year, week, _ = moment.isocalendar()
     return f"{year}-W{week:02d}.txt"
 
