@@ -16,7 +16,8 @@ from services.curator import Curator
 from services.decisions import Action, Decision
 from services.files import in_thread
 from services.llm.errors import LLMError
-from services.team_library import TeamLibrary, topic_name
+from services.team_library import TeamLibrary
+from services.topic_names import topic_name
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ from services.curator import Curator, IntegrationResult
 from services.decisions import Action, Decision
 from services.files import in_thread
 from services.llm.errors import LLMError
-from services.team_library import TeamLibrary, allowed_removals, replaced_by
+from services.superseding import allowed_removals, replaced_by
+from services.team_library import TeamLibrary
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +29,8 @@ def integrate(
 ) -> Callable[[Classified], Coroutine[Any, Any, Decision]]:
     """Decide whether a pair is added to its topic, and what of the topic it makes obsolete.
 
-    Earlier captures of the same conversation are not shown to the curator, and go only when the pair is added, in
-    whichever topic they are. What else goes is kept within bounds, whatever the curator says.
+    Earlier captures of the same conversation are not shown to the curator, and go only when the pair is added (those
+    in other topics, too: the library sees to that). What else goes is kept within bounds, whatever the curator says.
 
     Raises:
         LLMError: the curator has no usable result.
@@ -50,10 +51,7 @@ def integrate(
         if result.skip:
             reason = "the topic says the same"
             return Decision(pair.id, at, Action.SKIPPED, curator.by, topic, remove_ids=removed, reason=reason)
-        replaced = await in_thread(earlier, classified)
+        replaced = replaced_by(pair, held)
         return Decision(pair.id, at, Action.ADDED, curator.by, topic, remove_ids=removed, replaces=replaced)
-
-    def earlier(classified: Classified) -> tuple[str, ...]:
-        return replaced_by(classified.pair, [pair for topic in library.topics for pair in library.held(topic)])
 
     return integrated

@@ -17,11 +17,14 @@ from services.curator import Curator
 from services.decisions import Action, Decision
 from services.llm.errors import TimedOut, Unavailable
 from services.team_library import TeamLibrary
+from services.team_places import LibraryUnwritable
 
 TRIES = 3
 """Of one pair (SPEC 6)."""
 
-NOT_NOW = (Unavailable, TimedOut, OSError)
+REASON_CHARS = 300
+
+NOT_NOW = (Unavailable, TimedOut, OSError, LibraryUnwritable)
 """The endpoint or the disk is to blame, not the pair: it stays undecided, and whoever works through pairs stops."""
 
 log = logging.getLogger(__name__)
@@ -37,7 +40,7 @@ def study(
     three of them the decision is `failed`. Pairs may come in any order.
 
     Raises:
-        Unavailable, TimedOut, OSError: it is not the pair's fault, and counts for nothing (`NOT_NOW`).
+        Unavailable, TimedOut, OSError, LibraryUnwritable: it is not the pair's fault and costs no try (`NOT_NOW`).
     """
     classified = classify(library, curator, usage, gauge)
     integrated = integrate(library, curator, usage, gauge)
@@ -59,7 +62,7 @@ def study(
                     log.exception("%s could not be studied", pair.id)
                 if tries[pair.id] < TRIES:
                     continue
-                reason = f"{type(error).__name__}: {error}"
+                reason = f"{type(error).__name__}: {error}"[:REASON_CHARS]
                 log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400
                 decision = Decision(pair.id, rfc3339(now()), Action.FAILED, curator.by, reason=reason)
             del tries[pair.id]

@@ -186,7 +186,7 @@ class PendingFolder:
         files.replace(self.folder / waiting.name, render(waiting))
 
     def drop(self, waiting: Waiting) -> None:
-        (self.folder / waiting.name).unlink(missing_ok=True)
+        files.remove(self.folder / waiting.name)
 
     def all(self) -> list[Waiting]:
         """Those who wait longest first. A file that is damaged is reported, and set aside as `<file>.damaged`."""
@@ -199,9 +199,8 @@ class PendingFolder:
             try:
                 waiting = parse(path.read_bytes())
             except Damaged as error:
-                aside = path.with_name(f"{path.name}.damaged")
+                aside = files.move_aside(path, ".damaged")
                 log.warning("%s holds no capture: %s; set aside as %s", path, error, aside.name)
-                path.rename(aside)
             else:
                 found.append(waiting)
         return sorted(found, key=lambda waiting: (waiting.since, waiting.name))

@@ -33,9 +33,10 @@ from services.describing import Describer, NotDescribed
 from services.files import in_thread
 from services.index_file import harmless
 from services.kb_cache import hash_text
-from services.team_library import TeamLibrary, Topic
+from services.team_library import TeamLibrary
+from services.topics import Topic
 from sinks.topics import Topics
-from streams.ticks import ticks
+from streams.ticks import Tick, ticks
 
 T = TypeVar("T")
 
@@ -84,9 +85,9 @@ def curation(
     """
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
     work = Work(parts, rules)
-    triggers = rx.merge(ticks(rules.tick_seconds).pipe(ops.take_until(ended)), captures).pipe(
-        ops.do_action(on_completed=work.hurry)
-    )
+    # The start counts at once, also where captures end before the loop has had its turn.
+    timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
+    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
     worked = triggers.pipe(coalesce(lambda _: rx.concat(unfold(work.decision), unfold(work.description))))
     return worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
 
@@ -123,7 +124,7 @@ class Work:
         if pair is None:
             return None
         decision = await self._studied(pair)
-        await self._topics.keep(decision)
+        await self._topics.keep(decision, pair)
         if decision.action is Action.FAILED:
             # Perhaps nothing works any more, a key that was withdrawn: then the archive is not used up in a minute.
             self._rest = self._backoff.pause()
@@ -146,7 +147,7 @@ class Work:
                 bug = None if expected(error) else error
                 log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
                 continue
-            await self._topics.describe(topic.name, summary, parts.describer.key)
+            await self._topics.describe(topic, summary, parts.describer.key)
             self._backoff.reset()
             return Described(topic.name)
         return None

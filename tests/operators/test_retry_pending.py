@@ -39,7 +39,7 @@ class Desk:
             self.pending,
             self.summarised,
             self.store,
-            lambda *said: self.withheld(*said),  # noqa: PLW0108 (as it is then)
+            self.is_withheld,
         )
 
     async def summarised(self, one: Waiting) -> Capture:
@@ -51,6 +51,9 @@ class Desk:
     async def store(self, capture: Capture) -> Pair | None:
         self.stored.append(capture)
         return self.gives
+
+    def is_withheld(self, author_id: int, text: str) -> bool:
+        return self.withheld(author_id, text)
 
     async def round(self) -> int:
         """How many pairs came of one round."""
