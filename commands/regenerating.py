@@ -24,7 +24,6 @@ from services.describing import Describer
 from services.files import in_thread
 from services.llm.structured import StructuredLLM
 from services.rebuilding import Build, Plan, plan
-from services.team_library import TeamLibrary
 from services.team_opening import adopt, open_library
 from services.week_files import all_pairs
 from settings import Settings
@@ -88,9 +87,7 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
 async def _regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> Report:
     llm = settings.kb.llm or settings.ai_response.llm
     usage = Usage()
-    async with asker_for(
-        llm, adapter=settings.ai_response.llm_image_adapter, record=record, replay=replay
-    ) as asker:
+    async with asker_for(llm, adapter=settings.ai_response.llm_image_adapter, record=record, replay=replay) as asker:
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
         # Healed, and its cursors checked, before anything depends on it.

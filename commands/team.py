@@ -84,8 +84,8 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
-    written = (tasks.classify, tasks.integrate, tasks.project_introduction, prompts.CLASSIFY_RULES, prompts.INTEGRATE_RULES)
-    return key_of(model_of(settings), limits, *written)
+    rules = prompts.CLASSIFY_RULES, prompts.INTEGRATE_RULES
+    return key_of(model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *rules)
 
 
 def model_of(settings: Settings) -> str:

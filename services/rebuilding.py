@@ -201,7 +201,9 @@ class Build:
         while common < min(len(entries), len(there)) and entries[common] == there[common]:
             common += 1
         if common < len(there):
-            log.warning("%s: from pair %d on, the archive is not what it was; those are decided anew", self.folder, common)
+            log.warning(
+                "%s: the archive has changed; from conversation %d on, all is decided anew", self.folder, common
+            )
         return common
 
 

@@ -50,7 +50,7 @@ class Imported:
         """
         joined = self.archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
-        if self.blocks.hold(message_ids):
+        if capture.part is not None and self.blocks.hold(message_ids):
             return Outcome(capture.part, now(), Result.SKIPPED, Reason.DUPLICATE)
         outcome = await self.archive.keep(capture)
         if outcome.result is Result.CAPTURED:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 3
 """At a pair while the endpoint cannot serve, each with the retries of its own, before the work is given up."""
 REFUSED_IN_A_ROW = 3
-"""So many pairs one after another, refused by the endpoint, are no pair's fault: a key was withdrawn, credit is used up."""
+"""So many pairs one after another, refused by the endpoint, are no pair's fault: it is key, credit or model."""
 
 
 class GivenUp(Exception):
