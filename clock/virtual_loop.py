@@ -19,6 +19,9 @@ Ts = TypeVarTuple("Ts")
 
 POLL_SECONDS = 0.05
 """How long one real wait lasts at most while the clock stands still; a completion wakes it sooner."""
+BUSY_TURNS = 64
+"""Turns of the loop without a look at sockets and signals while callbacks are ready: the system call would be a good part
+of a turn. What threads hand over stands in the loop's own queue, and before the clock jumps there is always a look."""
 
 
 class Deadlock(RuntimeError):
@@ -62,11 +65,14 @@ class _Selector(selectors.BaseSelector):
     def __init__(self, idle: Callable[[], float]) -> None:
         self._idle = idle
         self._real = selectors.DefaultSelector()
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is not None and timeout <= 0:
-            return self._real.select(0)
-        return self._real.select(self._idle())
+        if timeout is None or timeout > 0:
+            self._turns = 0
+            return self._real.select(self._idle())
+        self._turns += 1
+        return self._real.select(0) if self._turns % BUSY_TURNS == 0 else []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._real.register(fileobj, events, data)
