@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
@@ -23,6 +23,14 @@ class Overflow(Exception):
 
 class CancelledWithin(Exception):
     """The function cancelled itself, which nobody had asked for."""
+
+
+class _Begun(NamedTuple, Generic[T]):
+    """An item at work, the context of whoever brought it, and what may call it off."""
+
+    item: T
+    context: Context
+    fate: CancelToken | None
 
 
 def map_async(
@@ -57,7 +65,7 @@ def map_async(
         def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             loop = asyncio.get_running_loop()
             waiting: deque[tuple[T, Context]] = deque()
-            running: dict[asyncio.Task[R], tuple[T, Context]] = {}  # in order of arrival
+            running: dict[asyncio.Task[R], _Begun[T]] = {}  # in order of arrival
             source_done = False
 
             def on_next(item: T) -> None:
@@ -73,7 +81,7 @@ def map_async(
                     item, context = waiting.popleft()
                     fate = None if token is None else token(item)
                     task = loop.create_task(context.run(begin, item, fate), context=context)
-                    running[task] = item, context
+                    running[task] = _Begun(item, context, fate)
                     if fate is not None:
                         fate.attach(task.cancel)
                     task.add_done_callback(finish, context=context)
@@ -98,15 +106,14 @@ def map_async(
                     start_waiting()
                     report()
                     if ordered and running and first().done():
-                        loop.call_soon(finish, first(), context=running[first()][1])
+                        loop.call_soon(finish, first(), context=running[first()].context)
                     complete_when_idle()
 
             def first() -> asyncio.Task[R]:
                 return next(iter(running))
 
             def emit(task: asyncio.Task[R]) -> None:
-                item, _ = running.pop(task)
-                fate = None if token is None else token(item)
+                item, _, fate = running.pop(task)
                 if fate is not None:
                     fate.detach()
                 error = CancelledWithin("cancelled from within") if task.cancelled() else task.exception()
