@@ -26,7 +26,7 @@ from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
 from services.seen import Seen
-from services.spending import Spending, TellTokens
+from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
 from settings import Settings
 from sinks.archive import RawArchive
@@ -79,7 +79,7 @@ def assemble(
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
     gauge: Gauge = ignore,
-    tokens: TellTokens | None = None,
+    tokens: TellTokens = unheard,
     durable: bool = True,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.

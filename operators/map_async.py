@@ -99,8 +99,6 @@ def map_async(
                 fate = None if token is None else token(item)
                 try:
                     if fate is not None:
-                        if fate.error is not None:
-                            raise fate.error
                         fate.attach(running[number].cancel)
                     return await fn(item)
                 except asyncio.CancelledError:

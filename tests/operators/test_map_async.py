@@ -154,6 +154,23 @@ async def test_dispose_cancels_what_runs_and_drops_what_waits() -> None:
     assert (got, counts, source.observers) == ([], [1, 2, 0], [])
 
 
+async def test_what_finishes_all_the_same_when_nobody_listens_any_more_goes_nowhere() -> None:
+    source, got = Subject[str](), list[str]()
+
+    async def stubborn(item: str) -> str:
+        try:
+            return await stuck(item)
+        except asyncio.CancelledError:
+            return item
+
+    subscription = source.pipe(map_async(stubborn, on_failure=lost, max_concurrent=1)).subscribe(got.append)
+    source.on_next("a")
+    await asyncio.sleep(1)
+    subscription.dispose()
+    await asyncio.sleep(1)
+    assert got == []
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_whoever_leaves_at_the_first_result_gets_nothing_more(ordered: bool) -> None:
     operator = map_async(as_long_as_it_says, on_failure=lost, max_concurrent=3, ordered=ordered)
