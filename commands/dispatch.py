@@ -15,6 +15,7 @@ from commands.errors import Unusable
 from commands.forget import forget
 from commands.importing import import_files
 from commands.init_kb import init_kb
+from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
@@ -24,7 +25,7 @@ from services.data_folder import FolderBusy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
 from services.redaction import Redactor
-from services.team_places import LibraryUnusable
+from services.team_places import LibraryUnusable, LibraryUnwritable
 from settings import Settings, SettingsError, load
 
 FAILED, UNUSABLE = 1, 2
@@ -69,6 +70,8 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
         return quietly_cut_off()
     except KeyboardInterrupt:
         return say("interrupted", FAILED)
+    except LibraryUnwritable as error:
+        return say(redact(str(error)), FAILED)
     except OSError as error:
         at_fault = blame(error, settings, options)
         where = error.filename if at_fault is None else f"{at_fault}: {error.filename}"
@@ -83,23 +86,27 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
-    record, answers = options.llm_record, options.llm_replay
+    llm = {"record": options.llm_record, "replay": options.llm_replay}
     commands: dict[str, Callable[[], int]] = {
         "check": lambda: check(settings),
-        "init_kb": lambda: init_kb(settings, record=record, replay=answers),
-        "replay": lambda: replay(
-            settings, ReplayOptions(options.replay, options.data, options.speed, options.json, record, answers)
-        ),
-        "import": lambda: import_files(settings, getattr(options, "import")),
-        "regen": lambda: regen(settings, restart=options.restart, record=record, replay=answers),
-        "ask": lambda: ask(settings, options.ask, record=record, replay=answers),
+        "init_kb": lambda: init_kb(settings, **llm),
         "forget": lambda: forget(settings, options.forget),
-        "bot": lambda: bot(settings, options),
+        "kb": lambda: team_knowledge(settings, *options.kb),
+        "import": lambda: import_files(settings, getattr(options, "import")),
+        "regen": lambda: regen(settings, restart=options.restart, **llm),
+        "replay": lambda: replay(
+            settings,
+            ReplayOptions(
+                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
+            ),
+        ),
+        "ask": lambda: ask(settings, options.ask, **llm),
+        "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()
 
 
-def bot(settings: Settings, options: argparse.Namespace) -> int:
+def run_bot(settings: Settings, options: argparse.Namespace) -> int:
     # discord.py takes over a second to import, and nobody else needs it.
     from commands.live import LiveOptions, live  # noqa: PLC0415
 

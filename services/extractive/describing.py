@@ -56,8 +56,9 @@ def describe_topic(source_id: str, text: str) -> str:
     """One or two sentences about the text of a topic file: what was asked, newest last, and its telling words."""
     asked = [(passage.heading, passage.text) for passage in team_answers(text[-_LONGEST_READ:])]
     questions = list(dict.fromkeys(_question(heading) for heading, _ in asked))[-_HEADINGS:]
-    title = _name(source_id.removeprefix("team:"))
-    sentences = [f"{title[:1].upper()}{title[1:]}: {_listed(questions)}" if questions else f"{title}."]
+    name = _name(source_id.removeprefix("team:"))
+    title = name[:1].upper() + name[1:]
+    sentences = [f"{title}: {_listed(questions)}" if questions else f"{title}."]
     said = sentences[0].lower()
     words = plain(_ADDRESS.sub(" ", "\n".join(f"{heading}\n{answer}" for heading, answer in asked)))
     telling = [term for term in _terms(words) if term.lower() not in said][:_TERMS]
