@@ -5,6 +5,7 @@ Raises everywhere: OSError, as the system reported it.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ class ArchiveReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._prefix = os.fspath(folder) + os.sep
         self._names: list[str] = []
         self._folder_seen: Signature | None = None
         self._places: dict[str, _Place] = {}
@@ -106,14 +108,14 @@ class ArchiveReader:
 
     def _look(self) -> None:
         """Which files have something new."""
-        folder = _signature(self._folder)
+        folder = _signature(self._prefix)
         newest = self._names[-1] if self._names else None
-        last = _signature(self._folder / newest) if newest is not None else None
+        last = _signature(self._prefix + newest) if newest is not None else None
         settled = folder is not None and last is not None and last[0] - folder[0] > _SETTLED_NS
         if newest is None or not settled or folder != self._folder_seen:
             self._names = [path.name for path in week_files(self._folder)]
             self._folder_seen = folder
-            found = {name: _signature(self._folder / name) for name in self._names}
+            found = {name: _signature(self._prefix + name) for name in self._names}
         else:
             found = {newest: last}
         for name, seen in found.items():
@@ -122,13 +124,14 @@ class ArchiveReader:
 
     def _read(self, name: str, place: _Place) -> list[Pair] | None:
         """The next pairs of a file; None at its end."""
+        path = self._prefix + name
         try:
-            file = (self._folder / name).open("rb")
+            file = open(path, "rb")  # noqa: PTH123, SIM115 (as above; closed below)
         except FileNotFoundError:
             return None
         with file:
-            seen = _signature(self._folder / name)
-            if seen is not None and seen[1] < place.offset:
+            seen = confined.signature(os.fstat(file.fileno()))
+            if seen[1] < place.offset:
                 place.offset, place.line = 0, 1  # somebody has put another file there
             length = CHUNK_BYTES
             while True:
@@ -142,7 +145,7 @@ class ArchiveReader:
             place.seen = seen
             return None
         text = data[:sound].decode(errors="replace")
-        pairs = parse(text, str(self._folder / name), place.line)
+        pairs = parse(text, path, place.line)
         place.offset += sound
         place.line += text.count("\n")
         return pairs
@@ -152,8 +155,8 @@ def _instant(pair: Pair) -> Decimal:
     return qa_ids.instant(pair.id)
 
 
-def _signature(path: Path) -> Signature | None:
+def _signature(path: str) -> Signature | None:
     try:
-        return confined.signature(path.stat())
+        return confined.signature(os.stat(path))  # noqa: PTH116 (measured: half the cost)
     except FileNotFoundError:
         return None

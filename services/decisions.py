@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -62,9 +62,17 @@ _DECISION = TypeAdapter(Decision)
 
 def render(decision: Decision) -> str:
     """One line, with the line feed that ends it."""
-    known = asdict(decision)
-    order = ("qa_id", "at", "action", "topic", "remove_ids", "replaces", "by", "reason")
-    text = json.dumps({name: known[name] for name in order}, ensure_ascii=False)
+    fields = {
+        "qa_id": decision.qa_id,
+        "at": decision.at,
+        "action": decision.action,
+        "topic": decision.topic,
+        "remove_ids": decision.remove_ids,
+        "replaces": decision.replaces,
+        "by": decision.by,
+        "reason": decision.reason,
+    }
+    text = json.dumps(fields, ensure_ascii=False)
     # Half of a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") + "\n"
 

@@ -39,6 +39,8 @@ class Placement:
         """Of every pair that was ever in force."""
         self.withdrawn: set[Decimal] = set()
         """By an operator."""
+        self.failed: set[Decimal] = set()
+        """Those of which nothing else was decided since."""
         self.newest: str | None = None
         """The newest id that was ever decided about."""
         self._newest = Decimal("-Infinity")
@@ -49,6 +51,7 @@ class Placement:
         """Take one decision. Gives the pairs that it moves."""
         key = qa_ids.instant(decision.qa_id)
         self.decided.add(key)
+        self.failed.discard(key)
         if key > self._newest:
             self._newest, self.newest = key, decision.qa_id
         match decision.action:
@@ -57,6 +60,7 @@ class Placement:
             case Action.SKIPPED:
                 return self._out(self._obsolete(decision) - {key})
             case Action.FAILED:
+                self.failed.add(key)
                 return []
             case Action.REMOVED:
                 if decision.by is By.OPERATOR:

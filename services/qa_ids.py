@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 
 from clock import rfc3339
 
@@ -77,6 +78,7 @@ def week_of(moment_of_capture: Decimal) -> str:
     return f"{year}-W{week:02d}.txt"
 
 
+@lru_cache(maxsize=4096)
 def _instant(form: re.Pattern[str], text: str, example: str) -> Decimal:
     found = form.fullmatch(text)
     if found is None:

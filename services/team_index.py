@@ -101,6 +101,11 @@ class TeamIndex:
                 del self._suspects[name]
         return [self._suspects[name] for name in sorted(self._suspects)]
 
+    @property
+    def written(self) -> bool:
+        """Whether both files are as they should be."""
+        return self._cache_written and self._index_written
+
     def write(self, at: float) -> None:
         """Bring both files up to date, the cache first. What is so already is not written. Raises OSError."""
         if not self._cache_written:

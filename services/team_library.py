@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -30,6 +30,20 @@ from services.topic_names import files_of, first_of, is_topic_name, next_file, t
 from services.topics import Topic, block_of, render, teaches
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What has become of a pair."""
+
+    topic: str | None
+    """Where it is in force."""
+    last_topic: str | None
+    """Where it was, or is."""
+    withdrawn: bool
+    """By an operator."""
+    later: Pair | None
+    """The latest capture of the same conversation that is in force, if it is later."""
 
 
 class UnknownPair(LookupError):
@@ -67,8 +81,8 @@ class TeamLibrary:
                 self._note(qa_ids.instant(pair.id), pair)
         self._unwritten: set[str] = set()
         """Topics whose files are not as they should be."""
-        self._settled = False
-        """Whether everything is on the disk."""
+        self._stated = False
+        """Whether the state file tells of all decisions."""
         self._lock = threading.RLock()
 
     @property
@@ -107,12 +121,26 @@ class TeamLibrary:
             found = self._pairs.get(key)
             return found if found is not None else self._reader.find([key]).get(key)
 
+    def standing(self, pair: Pair) -> Standing:
+        """What has become of a pair of the archive."""
+        key = qa_ids.instant(pair.id)
+        with self._lock:
+            placement = self._placement
+            captures = self._conversations.get(pair.conversation_id, {})
+            latest = max(captures, default=key)
+            return Standing(
+                placement.topic_of.get(key),
+                placement.last_topic.get(key),
+                key in placement.withdrawn,
+                captures[latest] if latest > key else None,
+            )
+
     def decide(self, decision: Decision, pair: Pair | None = None) -> frozenset[str]:
         """Note a decision and do what it says. Gives the names of the topics that have changed, come or gone.
 
-        A pair that is added goes into the first file of its topic that has room; the decision is noted with the name
-        of that file. It replaces all earlier captures of its conversation that are in force, whether or not the
-        decision names them, and is skipped when a later one is. `pair` saves looking for it in the archive.
+        A pair that is added or restored goes into the first file of its topic that has room; the decision is noted
+        with the name of that file. When added, it replaces all earlier captures of its conversation that are in force,
+        whether or not the decision names them, and is skipped when a later one is. `pair` saves looking for it.
 
         Raises:
             UnknownPair: it is to go into a topic, and is not in the archive.
@@ -127,6 +155,8 @@ class TeamLibrary:
                 pair = self._known(key)
             if decision.action is Action.ADDED:
                 decision = self._placed(decision, key, pair)
+            elif decision.action is Action.RESTORED:
+                decision = self._placed_again(decision, key, pair)
             with _writing(f"the decision about {decision.qa_id} was not noted"):
                 self._log.append(decision)
             return self._take(decision, key, pair)
@@ -139,7 +169,6 @@ class TeamLibrary:
         """
         with self._lock:
             found = self._index.undescribed(self._time())
-            self._settled = False
             self.settle()
             return found
 
@@ -152,7 +181,6 @@ class TeamLibrary:
         with self._lock:
             if topic.name in self._topics:
                 self._index.describe(topic, summary, key, self._time())
-                self._settled = False
                 self.settle()
 
     # Decisions
@@ -181,6 +209,13 @@ class TeamLibrary:
             return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
         replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, list(captures.values()))))
         decision = replace(decision, replaces=tuple(replaces))
+        return replace(decision, topic=self._file_for(decision, pair))
+
+    def _placed_again(self, decision: Decision, key: Decimal, pair: Pair | None) -> Decision:
+        topic = decision.topic or self._placement.last_topic.get(key)
+        if pair is None or topic is None or self._placement.topic_of.get(key) == topic:
+            return decision
+        decision = replace(decision, topic=topic)
         return replace(decision, topic=self._file_for(decision, pair))
 
     def _file_for(self, decision: Decision, pair: Pair) -> str:
@@ -226,7 +261,7 @@ class TeamLibrary:
         self._topics = topics
         self._unwritten |= changed
         self._index.follow(sorted(changed), topics)
-        self._settled = False
+        self._stated = False
         self.settle()
         return frozenset(changed)
 
@@ -245,7 +280,7 @@ class TeamLibrary:
 
     def settle(self) -> None:
         """Write whatever is not on the disk yet. Raises LibraryUnwritable."""
-        if self._settled:
+        if self._stated and self._index.written and not self._unwritten:
             return
         with _writing("what was decided is noted, and this is written when there is room again"):
             for name in sorted(self._unwritten):
@@ -257,8 +292,9 @@ class TeamLibrary:
                     files.replace(path, topic.text.encode())
                 self._unwritten.discard(name)
             self._index.write(self._time())
-            self._write_state()
-        self._settled = True
+            if not self._stated:
+                self._write_state()
+            self._stated = True
 
     def _write_state(self) -> None:
         newest = self._placement.newest or self._state.last_processed_qa_id

@@ -51,7 +51,7 @@ def open_library(
             f"{places.decisions} is missing, and {places.state} says that there were decisions; "
             "put it back, or delete the state file and have all captured conversations filed anew"
         )
-    found = (state.start_qa_id or "") if begun else state.last_processed_qa_id
+    found = team_state.found_at_first(state, begun=begun)
     newest = week_files.last_timestamp(places.raw)
     ahead_of = Decimal(time()) if newest is None else qa_ids.timestamp_instant(newest)
     start = team_state.start_cursor(configured_cursor, found, places.state, ahead_of)

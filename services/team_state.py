@@ -56,6 +56,11 @@ def read(path: Path) -> TeamState:
     return state
 
 
+def found_at_first(state: TeamState, *, begun: bool) -> str:
+    """The cursor of the state file as it was when there were no decisions yet; `begun`: now there are."""
+    return (state.start_qa_id or "") if begun else state.last_processed_qa_id
+
+
 def render(state: TeamState) -> bytes:
     content = {
         "last_processed_qa_id": state.last_processed_qa_id,
@@ -65,10 +70,10 @@ def render(state: TeamState) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def start_cursor(configured: str, found: str, path: Path, newest: Decimal) -> Decimal | None:
+def start_cursor(configured: str, found: str, path: Path, newest: Decimal | None) -> Decimal | None:
     """The newer of the configured id and the `found` one of the state file at `path`; None: everything is to be filed.
 
-    `newest` is the instant of the newest pair.
+    `newest` is the instant of the newest pair; None: any cursor will do.
 
     Raises:
         LibraryUnusable: one is no id, or more than a day newer than the newest pair.
@@ -78,7 +83,7 @@ def start_cursor(configured: str, found: str, path: Path, newest: Decimal) -> De
         cursor = _instant(pair_id, where)
         if cursor is None:
             continue
-        if cursor > newest + MOST_AHEAD:
+        if newest is not None and cursor > newest + MOST_AHEAD:
             raise LibraryUnusable(
                 f"{where}: {pair_id} is more than a day newer than the newest captured conversation, "
                 "so that nothing would be learned; correct it, or empty it"

@@ -123,15 +123,15 @@ def test_looking_again_at_an_archive_without_news_opens_no_file(
         raise AssertionError
 
     looked: list[str] = []
-    real = Path.stat
+    real = os.stat
 
-    def stat(path: Path, **more: bool) -> os.stat_result:
-        looked.append(path.name)
-        return real(path, **more)
+    def stat(path: str) -> os.stat_result:
+        looked.append(Path(path).name)
+        return real(path)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr(Path, "iterdir", refuse)
-    monkeypatch.setattr(Path, "stat", stat)
+    monkeypatch.setattr(os, "stat", stat)
     assert library.undecided() is None
     assert looked == ["raw", "2026-W05.txt"]
 
