@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from commands.curating import curation_parts, curation_rules, images_of_lessons
 from model.messages import Message
 from model.outcomes import End
 from operators.in_hand import InHand
@@ -23,6 +24,7 @@ from services.disk_library import DiskLibrary
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
+from services.llm.structured import StructuredLLM
 from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
@@ -55,6 +57,16 @@ class Parts:
     """Whether a message must be neither recorded nor shown to a model: its author wants to be left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How captures are sorted."""
+
+    asker: StructuredLLM | None = None
+    """The model of knowledge work; None: none, and it is done without."""
+    to_the_end: bool = False
+    """Whether the end of the run waits until all captures are sorted."""
+
+
 def library_of(settings: Settings) -> DiskLibrary:
     kb = settings.kb
     return DiskLibrary(
@@ -74,11 +86,6 @@ def redactor_of(settings: Settings) -> Redactor:
     return Redactor([settings.discord.token.get_secret_value(), *keys])
 
 
-def recent_archive(raw: Path, withheld: Withheld) -> RawArchive:
-    """The archive of a bot that runs: it goes on with recent conversations."""
-    return RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), withheld))
-
-
 def assemble(
     settings: Settings,
     *,
@@ -91,12 +98,18 @@ def assemble(
     gauge: Gauge = ignore,
     tokens: TellTokens = unheard,
     durable: bool = True,
-    archive_of: Callable[[Path, Withheld], RawArchive] = recent_archive,
+    learning: Learning | None = None,
+    archive_of: Callable[[Path, Withheld], RawArchive] | None = None,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again.
+    they may meet the same messages again. `learning`: None where captures are not to be stored at all,
+    or `archive_of` says where and how.
+
+    Raises:
+        LibraryUnusable: the team library cannot be opened as it lies there.
+        OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
     marks = state.read_marks(folder.seen) if durable else {}
@@ -143,6 +156,17 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
+    raw = settings.kb.team_raw_dir
+    if archive_of is None:
+        earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
+        archive = RawArchive(raw, earlier, rehearsed=learning is None)
+    else:
+        archive = archive_of(raw, left_alone)
+    curation = pictures = None
+    if learning is not None:
+        curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)
+        redact = redactor_of(settings).text
+        pictures = images_of_lessons(settings, curation, images, archive, left_alone, redact)
     services = Services(
         assistant=assistant,
         library=library,
@@ -156,6 +180,8 @@ def assemble(
         in_hand=InHand(),
         seen=Seen(marks),
         images=images,
+        images_of_lessons=pictures,
+        curation=curation,
         gauge=gauge,
         usage=usage,
     )
@@ -163,10 +189,13 @@ def assemble(
     feedback = Feedback(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
-    archive = archive_of(settings.kb.team_raw_dir, left_alone)
     sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
-        screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
+        screening,
+        answer_rules(settings),
+        discord.message_batch_wait_seconds,
+        discord.message_batch_max_seconds,
+        curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
     )
     return Parts(services, sinks, rules, folder, withheld)
 
