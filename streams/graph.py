@@ -49,14 +49,13 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
 
-    learned = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge, s.images_of_lessons).pipe(
-        fork("lessons")
-    )
+    learned = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.images_of_lessons, s.gauge)
+    taught = learned.pipe(fork("lessons"))
 
     ends = rx.merge(
         answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers).pipe(supervised("answers")),
-        learned.pipe(only(Outcome)),
-        curation(stored(learned), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
+        taught.pipe(only(Outcome)),
+        curation(stored(taught), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         votes(heard, sinks.feedback).pipe(supervised("votes")),
