@@ -11,6 +11,7 @@ the work; after that, it finds nothing.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,6 +58,7 @@ def forget(folder: DataFolder, raw: Path, user_id: int) -> Forgotten:
     """
     for place in (folder.root, folder.posts.parent, folder.llm_recordings, raw):
         files.clear_leftovers(place)  # a crash may have left copies
+    shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in state.read_posts(folder.posts) if post.asker_id == user_id]
     texts = [*_written_by(raw, user_id), *(post.question for post in asked)]

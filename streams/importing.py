@@ -42,7 +42,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
 
     ends = rx.merge(
-        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge).pipe(supervised("lessons")),
+        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("lessons")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         begun.pipe(ops.filter(lambda each: not is_of_the_team(each)), ops.map(lambda each: not_addressed(each.part))),
