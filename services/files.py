@@ -40,7 +40,7 @@ def replace(path: Path, data: bytes) -> None:
     Folders that are missing are made. A file behind a symlink is replaced behind it, and keeps its permissions.
     """
     with _named(path):
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
         _make_folder(target.parent)
         descriptor, temporary = _open_temporary(target.parent)
         try:
