@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: demo check lint types imports dependencies generated tests other-pythons benchmarks lock clean help
+.PHONY: demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
+	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make lock           resolve the dependencies anew"
 
 demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json
@@ -59,6 +60,9 @@ other-pythons: $(VENV)/development
 
 benchmarks: $(VENV)/development
 	$(BIN)/python -m benchmarks
+
+eval: $(VENV)/development
+	$(BIN)/python -m benchmarks.evaluation
 
 $(VENV)/runtime: requirements/runtime.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<

@@ -21,8 +21,9 @@ from commands.running import Running, collect_rarely
 from commands.thinking import assistant_for
 from model.outcomes import End
 from operators.decode import decode
+from services.attachments import RecordedAttachments
 from services.dispatches import Dispatch
-from services.llm.image_sources import RecordedImages
+from services.llm.image_sources import AttachedImages
 from services.rehearsal import Rehearsal
 from settings import Settings
 from sinks.in_order import InOrder
@@ -69,11 +70,7 @@ PATIENCE_SECONDS = 30 * 86_400.0
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
     library = library_of(settings)
-    images = (
-        RecordedImages(options.file.with_name(f"{options.file.name}.attachments"))
-        if settings.ai_response.llm_enable_image
-        else None
-    )
+    attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     tally = Tally()
     async with assistant_for(
         settings.ai_response, library, record=options.llm_record, replay=options.llm_replay
@@ -89,7 +86,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             library=library,
             poster=Rehearsal(),
             ends=ended,
-            images=images,
+            images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
             durable=False,
         )
         writer = (

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from commands.assembling import library_of
 from commands.makeshift import with_an_index
 from model.conversations import Conversation, Role, Turn
 from services.assistant import Usage
-from services.disk_library import DiskLibrary
 from services.extractive import ExtractiveAssistant
 from services.library import Library
 from settings import load
 from tests.services.extractive.marlstow import SCENES, Scene
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-KNOWLEDGE = EXAMPLES / "knowledge-base"
+DEMO = Path(__file__).parents[3] / "examples" / "demo.yaml"
 MOST_SOURCES: Final = 3
 
 DEV_RIGHT, DEV_FALSE = 35, 0  # of 47 questions, and 83 messages
@@ -27,18 +26,10 @@ HELD_OUT_RIGHT, HELD_OUT_FALSE = 31, 4  # of 48 questions, and 79 messages
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Iterator[Library]:
-    """The demo's knowledge base, with the index that the program makes of it."""
-    settings = load(EXAMPLES / "demo.yaml")
-    nowhere = settings.kb.model_copy(update={"index_path": tmp_path / "index.txt"})
-    with with_an_index(settings.model_copy(update={"kb": nowhere})) as indexed:
-        yield DiskLibrary(
-            index_path=indexed.kb.index_path,
-            sources_dir=KNOWLEDGE / "sources",
-            web_cache_dir=KNOWLEDGE / "web-cache",
-            team_index_path=tmp_path / "index-team.txt",
-            team_topics_dir=tmp_path / "topics",
-        )
+def books(tmp_path: Path) -> Generator[Library]:
+    """The demo's sources, and an index of them as the program makes it."""
+    with with_an_index(load(DEMO).rehearsed_in(tmp_path)) as settings:
+        yield library_of(settings)
 
 
 def conversation(scene: Scene) -> Conversation:
