@@ -122,5 +122,12 @@ class Captures:
             for message_id in forgotten.first_for:
                 del self._first[message_id]
 
+    def forget(self, author_id: int, instead: str) -> None:
+        """Put `instead` in the place of what a person wrote."""
+        for known in self._known.values():
+            for message_id, said in known.said.items():
+                if said.author_id == author_id:
+                    known.said[message_id] = replace(said, turn=replace(said.turn, text=instead))
+
     def _allowed(self, said: dict[int, Said]) -> dict[int, Said]:
         return {i: each for i, each in said.items() if not self._withheld(each.author_id, each.turn.text)}

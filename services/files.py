@@ -67,9 +67,8 @@ def append(path: Path, data: bytes) -> None:
     """
     with _named(path):
         _make_folder(path.parent)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        descriptor = _locked(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             old_length = os.fstat(descriptor).st_size
             try:
                 _write_all(descriptor, data)
@@ -81,6 +80,21 @@ def append(path: Path, data: bytes) -> None:
                 os.fsync(descriptor)
                 raise
         finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Generator[None]:
+    """Keep `append` away from `path` while it is read and `replace`d; a file that does not exist keeps nobody away."""
+    with _named(path):
+        try:
+            descriptor = _locked(path, os.O_RDONLY)
+        except FileNotFoundError:
+            descriptor = None
+    try:
+        yield
+    finally:
+        if descriptor is not None:
             os.close(descriptor)
 
 
@@ -118,6 +132,21 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     Cancelling ends the wait, not the work: a write that has begun is finished.
     """
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def _locked(path: Path, flags: int) -> int:
+    """A descriptor that holds the lock of the file that has this name now."""
+    while True:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # it was replaced while we waited: what is written to it would be lost
 
 
 def _open_temporary(folder: Path) -> tuple[int, Path]:
