@@ -94,11 +94,13 @@ def assemble(
     tokens: TellTokens = unheard,
     durable: bool = True,
     learning: Learning | None = None,
+    captures_kept: bool = True,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again. `learning`: None where captures are not to be stored at all.
+    they may meet the same messages again. `learning`: None where captures are not to be sorted; `captures_kept`:
+    whether they are stored in the first place.
 
     Raises:
         LibraryUnusable: the team library cannot be opened as it lies there.
@@ -151,7 +153,7 @@ def assemble(
     )
     raw = settings.kb.team_raw_dir
     archive = RawArchive(
-        raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone), rehearsed=learning is None
+        raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone), rehearsed=not captures_kept
     )
     curation = pictures = None
     if learning is not None:

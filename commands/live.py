@@ -110,6 +110,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             durable=not rehearsed,
             # What is only rehearsed leaves no trace.
             learning=None if rehearsed else Learning(askers.knowledge),
+            captures_kept=not rehearsed,
         )
         services = parts.services
         if not rehearsed:  # what was only rehearsed has not been answered
