@@ -15,6 +15,7 @@ from tests.loopback.model import Channel, Message
 
 pytestmark = pytest.mark.real_time
 
+
 async def ask(server: DiscordServer, channel: Channel, name: str) -> Message:
     return await server.say(channel, server.add_member(name), "how can I restore a backup?")
 

@@ -23,7 +23,7 @@ class Failure:
     after_effect: bool = False
     """Do what was asked, then wait or fail: the caller cannot know that it was done."""
     delay: float = 0.0
-    """Seconds before anything happens, or `after_effect` before the answer; infinite for a server that never answers."""
+    """Seconds before anything happens, `after_effect` before the answer; infinite for a server that never answers."""
     drop: bool = False
     """Cut the connection instead of answering."""
 
