@@ -130,8 +130,9 @@ async def test_a_message_that_only_mentions_everyone_is_not_for_the_bot_in_a_men
 
 
 async def test_the_models_client_is_imported_before_the_first_question(
-    start: Start, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    discord_server.add_channel("help")
     imported = asyncio.Event()
     loop = asyncio.get_running_loop()
     monkeypatch.setattr("commands.live.import_client", lambda: loop.call_soon_threadsafe(imported.set))
