@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.documents.outlines import Key, Leaf, Outline, one_line_value
+from services.documents.outlines import DEEPEST, Key, Leaf, Outline, one_line_value
 
 _PAIR = re.compile(r"(?:-\s{1,9})?[\"']?([\w$@./-][\w$@./ -]{0,119}?)[\"']?\s{0,9}:(?:\s{1,60}(.*))?")
 _ITEM = re.compile(r"-\s{1,9}(.*)")
@@ -33,6 +33,7 @@ def read_indented(text: str) -> Outline:
                 leaf = Leaf((*path, found[1]), plain, number, number, start, start + len(value))
                 outline.leaves.append(leaf)
             else:
+                del open_keys[DEEPEST - 1 :]
                 open_keys.append((indent, found[1]))
         elif path and (item := _ITEM.fullmatch(bare)):
             start, end = at + indent + item.start(1), at + indent + item.end(1)

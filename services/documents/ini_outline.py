@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.documents.outlines import Key, Leaf, Outline, Path, one_line_value
+from services.documents.outlines import DEEPEST, Key, Leaf, Outline, Path, one_line_value
 
 _COMMENTS = ("#", ";", "!", "//", "--")
 _SECTION = re.compile(r"\[{1,2}\s{0,9}([^\[\]\n]{1,200})\]{1,2}\s*(?:[#;].*)?")
@@ -91,6 +91,8 @@ class _Reader:
             name = tag[2].strip()
         else:
             return False
+        if len(self._blocks) == DEEPEST:
+            del self._blocks[-1]
         self._blocks.append(name)
         self.outline.keys.append(Key((*self._section, *self._blocks), number))
         return True

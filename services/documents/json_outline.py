@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Key, Leaf, Outline, Path, Unreadable, one_line_value
 
 _TOKEN = re.compile(
     r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
@@ -82,6 +82,8 @@ class _Reader:
             return
         if level:
             level.plain = False
+        if len(self.open) >= DEEPEST:
+            raise Unreadable("nested too deep")
         if path and (not level or level.is_list):
             self.outline.keys.append(Key(path, self._line))
         self.open.append(_Level(path, self._line, start, len(self.outline.leaves), is_list=found == "["))

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 LONGEST_VALUE = 500
+DEEPEST = 64
+"""What is nested deeper was not written by hand; paths that grow with each level would fill the memory."""
 _NAMES = frozenset({"name", "key", "id", "job_name"})
 
 Path = tuple[str, ...]

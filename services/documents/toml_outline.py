@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Key, Leaf, Outline, Path, Unreadable, one_line_value
 
 _TOKEN = re.compile(
     r'(?P<string>"""(?:[^\\"]|\\[\s\S]|"(?!""))*+"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*+\'{3,5}'
@@ -15,6 +15,8 @@ _TOKEN = re.compile(
     r"|(?P<line>\n)|(?P<mark>[\[\]{},=])|#[^\n]*+|(?P<word>[^\s\[\]{},=\"'#]++)|(?P<wrong>\S)"
 )
 _PART = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*+)\"|'([^']*+)'|([^\s.\"']++))\s*(?:\.|$)")
+
+_DEEP_KEY = re.compile(rf"(?<![\w.-])(?:(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*\.[ \t]*){{{DEEPEST}}}")
 
 
 class _Token(NamedTuple):
@@ -38,6 +40,8 @@ def read_toml(text: str) -> Outline:
         Unreadable: it is no TOML.
     """
     try:
+        if _DEEP_KEY.search(text):  # such a key takes the library time in proportion to the square of its length
+            raise Unreadable("nested too deep")
         tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from None
@@ -110,6 +114,8 @@ class _Walk:
         if token.kind != "mark":
             self._words.append(token)
         elif token.text in "[{":
+            if len(self._open) >= DEEPEST:
+                raise Unreadable("nested too deep")
             self._open.append((self._place, token.text == "["))
             self._counts.append(0)
             self._step()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from xml.parsers import expat
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
-
-_DEEPEST = 200
+from services.documents.outlines import DEEPEST, Key, Leaf, Outline, Path, Unreadable, one_line_value
 
 
 def read_xml(text: str) -> Outline:
@@ -37,7 +35,7 @@ class _Reader:
         self._lines: list[int] = []
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._path) >= _DEEPEST:
+        if len(self._path) >= DEEPEST:
             raise Unreadable("nested too deep")
         line = self.parser.CurrentLineNumber
         called = next((attributes[key] for key in ("name", "id", "key") if attributes.get(key)), "")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import yaml
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Key, Leaf, Outline, Path, Unreadable, one_line_value
 
 # The C parser is ten times faster; wheels bring it.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -83,6 +83,8 @@ class _Reader:
             self._scalar(event, f"*{event.anchor}")
 
     def _open(self, event: Any) -> None:
+        if len(self._levels) >= DEEPEST:
+            raise Unreadable("nested too deep")
         path = self._place(event)
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if is_list and event.flow_style and self._flow is None:
