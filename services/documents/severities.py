@@ -43,7 +43,7 @@ _BRACKETED = re.compile(r"\[[^\[\]]{0,100}\]|\([^()]{0,100}\)")
 
 _KEYWORD = re.compile(
     r"(?<![\w./=-])(?<!\bno )(?<!without )(?<!\b0 )"
-    r"(?:(panic|panicked|fatal|critical)|(error|exception|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
+    r"(?:(panic|panicked|fatal|critical)|(error|exception|traceback(?= \(most)|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
     r"(?![\w/-]|\s{0,3}=|\.\w)",
     re.IGNORECASE,
 )
@@ -79,7 +79,7 @@ def of_value(value: object) -> str | None:
 def keyword(message: str) -> str | None:
     """The severity that words of a message suggest."""
     lowered = message.lower()
-    if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical")):
+    if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical", "traceback")):
         return None
     found = [match.lastindex or 0 for match in _KEYWORD.finditer(message)]
     return (None, "FATAL", "ERROR", "WARN")[min(found, default=0)]

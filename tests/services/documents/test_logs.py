@@ -130,6 +130,7 @@ def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
         ("main thread 'x' panicked at y", None, None, "FATAL", None),
         ('{"msg": "ERROR boom"}', None, None, "ERROR", None),
         ('{"ts": true, "level": [1]}', None, None, None, None),
+        ("Traceback (most recent call last):", None, None, "ERROR", None),
         ("[1, 2]", None, None, None, None),
         ("{broken", None, None, None, None),
         ("ERROR:root:broken", None, None, "ERROR", "root"),
@@ -238,3 +239,21 @@ def test_a_day_that_no_month_has_is_borne() -> None:
     found = read_log(lines)
     assert found.records[0].ts_utc == "2026-02-31T10:00:00"
     assert found.chunks[0].line_end < 3
+
+
+def test_lines_without_a_time_belong_to_the_one_before_but_not_without_end() -> None:
+    lines = ["2026-02-01 10:00:00 INFO payload", *["an error in it"] * 60, "an error of its own"]
+    found = read_log(lines)
+    assert [record.severity for record in found.records[1:]] == [None] * 60 + ["ERROR"]
+    assert "an error in it" in [chunk.text for chunk in found.chunks if chunk.type is ChunkType.PATTERN]
+
+
+def test_a_python_traceback_ends_with_its_error() -> None:
+    lines = [
+        "ERROR failed",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in f',
+        "ValueError: no",
+        "ok",
+    ]
+    assert [line.in_trace for line in read(lines)] == [False, True, True, True, False]
