@@ -99,13 +99,14 @@ def assemble(
     tokens: TellTokens = unheard,
     durable: bool = True,
     learning: Learning | None = None,
+    captures_kept: bool = True,
     archive_of: Callable[[Path, Withheld], RawArchive] | None = None,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again. `learning`: None where captures are not to be stored at all,
-    or `archive_of` says where and how.
+    they may meet the same messages again. `learning`: None where captures are not to be sorted; `captures_kept`:
+    whether they are stored in the first place; `archive_of`: where not as they come.
 
     Raises:
         LibraryUnusable: the team library cannot be opened as it lies there.
@@ -159,7 +160,7 @@ def assemble(
     raw = settings.kb.team_raw_dir
     if archive_of is None:
         earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
-        archive = RawArchive(raw, earlier, rehearsed=learning is None)
+        archive = RawArchive(raw, earlier, rehearsed=not captures_kept)
     else:
         archive = archive_of(raw, left_alone)
     curation = pictures = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from services import prompts
@@ -31,8 +32,23 @@ def team_places(settings: Settings) -> TeamPlaces:
     )
 
 
-def opened(settings: Settings, describer: Describer, time: Callable[[], float]) -> TeamLibrary:
-    """The live library. Blocking; for the holder of the data folder's lock.
+def open_team(settings: Settings) -> TeamLibrary:
+    """The team library, for a command that describes no topic. To be called by the holder of the data folder's lock.
+
+    Raises:
+        LibraryUnusable: it cannot be opened as it lies there.
+        OSError: something cannot be read or written.
+    """
+    return open_library(
+        team_places(settings),
+        configured_cursor=settings.kb.qa_raw_last_processed_id,
+        max_topic_chars=settings.kb.max_topic_chars,
+        time=time.time,
+    )
+
+
+def opened(settings: Settings, describer: Describer, clock: Callable[[], float]) -> TeamLibrary:
+    """The team library, for whoever describes topics, too. Blocking, and as `open_team`.
 
     Raises:
         LibraryUnusable: a cursor or a file cannot be what it should be; nothing was changed.
@@ -43,7 +59,7 @@ def opened(settings: Settings, describer: Describer, time: Callable[[], float]) 
         configured_cursor=settings.kb.qa_raw_last_processed_id,
         max_topic_chars=settings.kb.max_topic_chars,
         describer_key=describer.key,
-        time=time,
+        time=clock,
     )
 
 
