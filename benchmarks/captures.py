@@ -175,6 +175,21 @@ async def measured(folder: Path, count: int) -> Figures:
     return Figures(each, full_at, opened)
 
 
+async def waited(folder: Path, count: int) -> float:
+    """Milliseconds of CPU for each of so many that were stored before the sorting began, as after an import."""
+    run = Run(folder)
+    gc.collect()
+    before = time.process_time()
+    for number in range(count):
+        await run.raw.keep(capture(number))
+    done = asyncio.Event()
+    curation(run.captures, run.parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    run.captures.on_completed()
+    await done.wait()
+    assert run.library.undecided() is None
+    return (time.process_time() - before) * 1000 / count
+
+
 _watched: str | None = None
 _opened: list[str] = []
 
@@ -240,6 +255,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         on_disk = asyncio.run(measured(Path(folder), min(counts)))
     show(f"{min(counts)} on disk", on_disk)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        print(f"{min(counts)} that waited".rjust(18), f"{asyncio.run(waited(Path(folder), min(counts))):>12.2f}")
     with tempfile.TemporaryDirectory() as folder, suppress(asyncio.CancelledError):
         ours, bare = asyncio.run(appended_while_others_wait(Path(folder)))
         told = (
