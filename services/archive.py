@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -31,6 +31,9 @@ from services import qa_ids
 log = logging.getLogger(__name__)
 
 MARKER = "--- QA ---"
+REMOVED = "[removed]"
+"""Stands for the text of a person who asked to be forgotten; topic files leave such turns out."""
+
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
@@ -130,6 +133,15 @@ def parse_turns(lines: Iterable[str]) -> tuple[Turn, ...]:
         else:
             raise Malformed(f"{line[:40]!r} is neither a turn nor the rest of one")
     return tuple(Turn(speaker, "\n".join(texts)) for speaker, texts in said)
+
+
+def without(pair: Pair, author_id: int) -> Pair:
+    """The pair with `REMOVED` in the place of what one person wrote."""
+    turns = tuple(
+        replace(turn, text=REMOVED) if author == author_id else turn
+        for author, turn in zip(pair.author_ids, pair.turns, strict=True)
+    )
+    return replace(pair, turns=turns)
 
 
 def sound_length(data: bytes) -> int:
