@@ -133,7 +133,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             dispatches = await stack.enter_async_context(
                 recorded(dispatches, options.record, parts.withheld, whole(attachments, settings))
             )
-        if asker is not None and options.llm_replay is None:
+        if options.llm_replay is None and (askers.answering or askers.knowledge):
             await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
