@@ -50,7 +50,7 @@ def test_only_what_was_read_last_is_in_memory(tmp_path: Path, monkeypatch: pytes
     store(tmp_path, *(captured(number) for number in range(100)))
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert reader.oldest(anything) == captured(0)
-    assert len(reader._waiting) < 10
+    assert len(reader._waiting) < 10  # pyright: ignore[reportPrivateUsage] (what is in memory shows nowhere else)
 
 
 def test_a_file_of_a_new_week_is_seen_although_the_folder_looks_the_same(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
     assert reader.oldest(anything) == captured(0)
     reader.rewind()
     old, new = sorted(raw.iterdir())
-    reader._look()
+    reader._look()  # pyright: ignore[reportPrivateUsage] (the file goes away at this very moment)
     old.unlink()
     assert reader.oldest(anything) == captured(WEEK)
     new.unlink()
