@@ -32,6 +32,7 @@ from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
 from services.discord_poster import DiscordPoster
 from services.dispatches import Dispatch
+from services.llm.crynux import import_client
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES
 from services.llm.reachable import unreachable_because
@@ -122,6 +123,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             fetcher=fetcher,
             marks=services.seen.below,
             met=services.seen.met,
+            introduce=services.people.look_up,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
             denylist=discord.channel_denylist,
@@ -131,6 +133,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             dispatches = await stack.enter_async_context(
                 recorded(dispatches, options.record, parts.withheld, whole(attachments, settings))
             )
+        if options.llm_replay is None and (askers.answering or askers.knowledge):
+            await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
         async with kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters):
