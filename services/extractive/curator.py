@@ -16,7 +16,7 @@ from services.files import in_thread
 from services.library import IndexEntry
 
 ALIKE = 0.07
-"""The likeness from which a conversation belongs to a topic. Seen on two days of real support chat, which hold 88 and 13
+"""The likeness from which a conversation belongs to a topic. Seen on two days of real support chat, with 88 and 13
 conversations worth keeping: 0.04 makes 12 and 5 topics of them, this value 22 and 8, and 0.1 a third more.
 """
 _FEWEST_ANSWERED = 4
