@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from model.outcomes import Outcome, Reason
@@ -41,6 +40,6 @@ def select(
         log.info("select: %d of %d entries", len(chosen), len(offered))
         if not chosen and not inquiry.conversation.images:
             return skipped(inquiry, Reason.NO_SOURCES)
-        return replace(inquiry, selected=chosen)
+        return inquiry._replace(selected=chosen)
 
     return selected

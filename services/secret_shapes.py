@@ -39,8 +39,10 @@ def label(name: str) -> str:
 _BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """What `str.splitlines` breaks at."""
 
+_NAMES = r"(?i:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key)"
+
 _NAMED = (
-    r"(?i:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key)"
+    rf"{_NAMES}"
     r"(?:\\?[\"'`])?[ \t]{0,20}(?:=>|:=|[=:])[ \t]{0,20}"
 )
 
@@ -130,4 +132,66 @@ SHAPES = (
     ),
 )
 
-LABELS = tuple(dict.fromkeys(shape.label for shape in SHAPES))
+_UNQUOTED = next(shape for shape in SHAPES if "password" in shape.markers and "quote" not in shape.pattern.groupindex)
+
+CODE_SHAPES = (
+    *(shape for shape in SHAPES if shape is not _UNQUOTED),
+    _shape(
+        "secret",
+        "password passwd passphrase pwd secret token key",
+        # Without quotes it is a value in a comment or a script only when no name looks like it.
+        rf"(?P<kept>{_NAMED})(?!{_PLACEHOLDER}|{_NAMED}|\\?[\"'`])(?=[^\s\"'`&]{{0,99}}[0-9])"
+        r"[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)",
+        hint=_NAMED_HINT,
+    ),
+)
+"""For programs, where `token: str` and `token = next(tokens)` are no secrets."""
+
+MARKUP_SHAPES = (
+    _shape(
+        "secret",
+        "</",
+        rf"(?P<kept><[\w:.-]{{0,60}}(?:{_NAMES})(?:\s[^<>]{{0,200}})?>)(?!\s{{0,20}}{_PLACEHOLDER})[^<]*[^<\s](?=\s*</)",
+        hint=rf"<[\w:.-]{{0,60}}(?:{_NAMES})",
+    ),
+    _shape(
+        "secret",
+        "value",
+        rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}(?:{_NAMES})\"\s{{1,9}}value=\")(?!{_PLACEHOLDER})[^\"]+",
+        hint=r"(?:key|name)=\"",
+    ),
+)
+"""For documents in XML, whose elements are named after what they hold."""
+
+_NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
+
+PERSONAL_SHAPES = (
+    _shape(
+        "email",
+        "@",
+        # Neither a version (`left-pad@1.3.0-rc.x`), nor a unit of systemd, nor the user of a repository.
+        r"(?<![\w.+%-])(?!git@)[\w.+%-]{1,64}@(?![0-9]+\.[0-9])"
+        rf"(?:(?!{_NO_DOMAIN})[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_NO_DOMAIN})[A-Za-z]{{2,24}}(?![\w@])",
+        hint=r"@[a-z0-9-]{1,63}\.",
+    ),
+    _shape(
+        "phone number",
+        "+ ( - .",
+        # With the code of the country, in groups or in one; else as in North America. Numbers side by side are none.
+        r"(?<![\w+.-])\+(?=(?:[ .()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
+        r"[ .-]?(?:\([0-9]{1,4}\)[ .-]?|[0-9]{1,5}[ .-])"
+        r"[0-9]{2,8}(?:[ .-][0-9]{2,8}){0,4}(?![\w.-]?\w)",
+        r"(?<![\w+.-])\+[1-9][0-9]{9,14}(?![\w.-]?\w)",
+        r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)",
+        r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)",
+        hint=r"\+[1-9]|\([2-9]|[2-9][0-9]{2}[.-][2-9]",
+    ),
+)
+"""Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
+
+LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *CODE_SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether `value` stands where a secret would, and is none."""
+    return re.match(_PLACEHOLDER, value) is not None

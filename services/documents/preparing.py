@@ -1,0 +1,94 @@
+"""A document as it came → a document ready for a store (DOCUMENT_QA 4). Pure: to be run in a thread."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from services.documents.configs import config_chunks, outline_of
+from services.documents.decoding import cut_lines, decode, lines_of
+from services.documents.extensions import extension
+from services.documents.kinds import classify
+from services.documents.limits import Limits, check_lines, check_name, check_size
+from services.documents.logs import read_log
+from services.documents.markdown import markdown_chunks
+from services.documents.outlines import Outline
+from services.documents.prose import prose_chunks
+from services.documents.redacting import SECRET, DocumentRedactors, Values, document_redactors, redact_values
+from services.documents.source_code import code_chunks
+from services.documents.tables import table_chunks
+from services.documents.team_topics import topic_chunks
+from services.documents.units import Chunk, DocumentKind, LineRecord, Prepared
+
+_KNOWING_NOTHING = document_redactors()
+
+
+def prepare(
+    filename: str,
+    data: bytes,
+    *,
+    limits: Limits,
+    kind: DocumentKind | None = None,
+    title: str | None = None,
+    redactors: DocumentRedactors = _KNOWING_NOTHING,
+) -> Prepared:
+    """Decode, classify, redact and cut up.
+
+    `kind`: what the user says that it is. `title`: of a runbook or a topic, what it is called. `redactors`: those
+    that know the secrets of the program.
+
+    Raises:
+        Refused: it is too large, of a kind that is not taken, or not text.
+    """
+    check_name(filename)
+    check_size(filename, len(data), limits.max_file_bytes)
+    decoded = decode(filename, data)
+    raw = decoded.text
+    n_lines = len(lines_of(raw))
+    check_lines(filename, n_lines, limits.max_lines)
+    found = classify(filename, raw, kind)
+    redactor = redactors.of(found.kind)
+    outline = outline_of(filename, raw) if found.kind is DocumentKind.CONFIG else Outline()
+    text, secrets = redact_values(raw, outline)
+    text, redactions = redactor.counted(text)
+    if secrets:
+        redactions[SECRET] = redactions.get(SECRET, 0) + secrets
+    values = Values(raw, text, outline, redactor)
+    text, cut = cut_lines(text, limits.max_line_chars)
+    flags = list(decoded.flags)
+    if cut:
+        flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
+    lines = lines_of(text)
+    chunks: Sequence[Chunk]
+    records: tuple[LineRecord, ...] = ()
+    match found.kind:
+        case DocumentKind.LOG | DocumentKind.ERROR_REPORT:
+            log = read_log(lines)
+            chunks, records = log.chunks, log.records
+        case DocumentKind.CONFIG:
+            config = config_chunks(lines, outline, values)
+            chunks = config.chunks
+            flags += config.flags
+        case DocumentKind.MARKDOWN:
+            chunks = markdown_chunks(lines, extension(filename), title)
+        case DocumentKind.CODE:
+            chunks = code_chunks(lines, raw if extension(filename) == ".py" else None)
+        case DocumentKind.METRICS:
+            chunks = table_chunks(lines, tabs=extension(filename) == ".tsv")
+        case DocumentKind.TEAM_TOPIC:
+            chunks = topic_chunks(lines, title or filename.removesuffix(".txt"))
+        case DocumentKind.TEXT:
+            chunks = prose_chunks(lines)
+    return Prepared(
+        filename=filename,
+        kind=found.kind,
+        confidence=found.confidence,
+        sha256=hashlib.sha256(data).hexdigest(),
+        size=len(data),
+        text=text,
+        n_lines=n_lines,
+        chunks=tuple(chunks),
+        lines=records,
+        redactions=redactions,
+        flags=tuple(flags),
+    )
