@@ -1,4 +1,4 @@
-"""Questions that are answered without ranking: a line, a time, a name, the first error, how many (DOCUMENT_QA 5.2, 5.3)."""
+"""Questions answered without ranking: a line, a time, a name, the first error, how many (DOCUMENT_QA 5.2, 5.3)."""
 
 from __future__ import annotations
 
@@ -52,10 +52,12 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     named = await _named(scope, plan, documents)
     if named.absent:
         return Found(missing=f"no entry mentions {_listed(named.absent)}", notes=named.notes)
-    targets = logs or (documents if named.found else ())
-    if not targets or not _conditions(plan, named):
+    if not logs or not _conditions(plan, named):
         return None
-    return await _records(scope, plan, targets, named, k)
+    found = await _records(scope, plan, logs, named, k)
+    # A name that stands in other files than logs is looked for there.
+    elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
+    return None if elsewhere else found
 
 
 async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:
@@ -161,7 +163,7 @@ async def _records(scope: Scope, plan: Plan, documents: Sequence[Document], name
         last = plan.position is Position.LAST
         some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=len(ids) > 1)
         return await _shown(scope, some, k, notes)
-    if plan.position in {Position.NEXT, Position.PREVIOUS} and (named.found or period):
+    if (plan.position is Position.NEXT or plan.position is Position.PREVIOUS) and (named.found or period):
         return await beside(scope, where, plan.position, notes)
     some = await scope.store.lines(scope.name, where, limit=MANY)
     if plan.aggregate is Aggregate.LIST or some.total > k:
@@ -180,9 +182,7 @@ async def beside(scope: Scope, where: LineWhere, position: Position, notes: tupl
     return await neighbour(scope, line.doc_id, line.line_no, position, notes)
 
 
-async def neighbour(
-    scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()
-) -> Found:
+async def neighbour(scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()) -> Found:
     """The nearest line beside one, blank ones skipped."""
     after = position is Position.NEXT
     first, last = (line_no + 1, line_no + CONTEXT_LINES) if after else (max(1, line_no - CONTEXT_LINES), line_no - 1)
@@ -206,7 +206,7 @@ async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int
         if first < 1 or first > doc.n_lines:
             beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {doc.n_lines} lines")
             continue
-        if plan.position in {Position.NEXT, Position.PREVIOUS}:
+        if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
             found = await neighbour(scope, doc.doc_id, last if plan.position is Position.NEXT else first, plan.position)
             passages += found.passages
             beyond += [found.missing] if found.missing else []

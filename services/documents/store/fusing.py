@@ -18,9 +18,7 @@ Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def bm25(
-    held: list[tuple[Places, Floats]], lengths: Floats, k1: float, b: float
-) -> tuple[Floats, Floats]:
+def bm25(held: list[tuple[Places, Floats]], lengths: Floats, k1: float, b: float) -> tuple[Floats, Floats]:
     """For every chunk its score for the words, and the share of the words that it holds, rare ones counting more."""
     count = len(lengths)
     scores = np.zeros(count, dtype=np.float32)
@@ -57,8 +55,8 @@ def weights_of(frame: Frame, places: Places, weights: Weights, verbatim: Floats)
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
     """Rank scores over one union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
     if cosines is None:
-        return _spread(keywords) + bonus * share
-    return weight * _spread(cosines) + (1 - weight) * _spread(keywords) + bonus * share
+        return (_spread(keywords) + bonus * share).astype(np.float32)
+    return (weight * _spread(cosines) + (1 - weight) * _spread(keywords) + bonus * share).astype(np.float32)
 
 
 def _spread(scores: Floats) -> Floats:

@@ -10,10 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from services.documents.asking import checking, exact, rewriting, synthesis
+from services.documents.asking import checking, exact, rewriting
 from services.documents.asking.exact import Scope
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan, plan
@@ -57,7 +57,7 @@ class Shared:
     cache: AnswerCache
     breaker: Breaker
     embedder: Embedder | None = None
-    synthesiser: Synthesiser = ExtractiveSynthesiser()
+    synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
     rewriter: Rewriter | None = None
     store_seconds: float = STORE_SECONDS
     store_retries: int = STORE_RETRIES
@@ -288,7 +288,7 @@ class DocumentQATool:
 
     def _not_found(self, documents: Sequence[Document], found: Found, understood: Plan) -> QAResult:
         what = "1 file" if len(documents) == 1 else f"{len(documents)} files"
-        text = f"Searched {what} for \"{understood.question}\": {found.missing or 'no entry matched'}."
+        text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
         text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
         return QAResult(text, Status.NOT_FOUND)
 

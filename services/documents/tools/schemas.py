@@ -101,5 +101,6 @@ def arguments(raw: Mapping[str, Any]) -> tuple[str, int, tuple[str, ...]]:
     """
     question, k = raw.get("question"), raw.get("k")
     ignored = tuple(sorted(str(name) for name in raw if name not in PARAMETERS["properties"]))
-    whole = isinstance(k, int) and not isinstance(k, bool)
-    return question if isinstance(question, str) else "", k if whole else DEFAULT_K, ignored
+    asked = question if isinstance(question, str) else ""
+    wanted = k if isinstance(k, int) and not isinstance(k, bool) else DEFAULT_K
+    return asked, wanted, ignored

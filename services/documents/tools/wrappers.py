@@ -182,5 +182,3 @@ class AnswerFromGlobalKB(GuardedTool):
 
     async def _admit(self, ctx: ToolContext) -> None:
         return None
-
-
