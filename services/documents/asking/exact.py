@@ -14,11 +14,13 @@ from services.documents.units import DocumentKind
 
 CONTEXT_LINES = 10
 EXAMPLES = 5
+RARE_SHARE = 0.02
+"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
 _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
 
-_RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
+RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Scope:
 
     @property
     def logs(self) -> tuple[Document, ...]:
-        return tuple(doc for doc in self.documents if doc.kind in _RECORDS)
+        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
 
 
 def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
@@ -48,7 +50,7 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     documents = chosen(plan, scope)
     if plan.lines is not None and not (plan.period or plan.mentions):
         return await _lines(scope, plan, documents, k)
-    logs = tuple(doc for doc in documents if doc.kind in _RECORDS)
+    logs = tuple(doc for doc in documents if doc.kind in RECORDS)
     named = await _named(scope, plan, documents)
     if named.absent:
         return Found(missing=f"no entry mentions {_listed(named.absent)}", notes=named.notes)
@@ -105,16 +107,27 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
     ids = tuple(doc.doc_id for doc in documents)
     found: list[str] = []
     missing: list[str] = []
+    telling_names = await telling(scope, plan)
     for mention in plan.mentions:
         form = await _form(scope, mention, ids)
         if form is not None:
-            found.append(form)
+            # A name that stands everywhere is a condition only where nothing else is asked for.
+            found += [form] if mention.text in telling_names or not plan.words else []
         elif mention.hard:
             missing.append(mention.text)
     if missing and not found:
         return _Named(absent=tuple(missing))
     notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
     return _Named(tuple(found), (), notes)
+
+
+async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
+    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
+    soft = [mention.text for mention in plan.mentions if not mention.hard]
+    shares = await scope.store.rarity(scope.name, soft) if soft else {}
+    return tuple(
+        mention.text for mention in plan.mentions if mention.hard or shares.get(mention.text, 0.0) <= RARE_SHARE
+    )
 
 
 async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> str | None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact, key_paths
-from services.documents.asking.exact import Scope, around, chosen
+from services.documents.asking import exact, key_paths, log_words
+from services.documents.asking.exact import RECORDS, Scope, around, chosen
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
 from services.documents.store.protocol import Hit, LineWhere, Search, StoredChunk, Vectors, Weights, Where
@@ -61,11 +61,14 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
     """Hits in order, and whether only words were compared."""
     documents = chosen(plan, scope)
     embedded = await vector()
+    text = plan.text
+    if any(doc.kind in RECORDS for doc in documents):
+        text = f"{text} {log_words.written_for(text)}"
     search = Search(
-        text=plan.text,
+        text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=plan.identifiers,
+        identifiers=await exact.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
