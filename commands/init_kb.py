@@ -12,17 +12,20 @@ from rich.console import Console
 from commands.errors import Unusable
 from commands.knowing import knowledge_parts, knowledge_rules
 from commands.progress import Progress, shown
+from commands.running import collect_rarely, terminated_as_interrupted
 from commands.thinking import asker_for
 from operators.discover import links_of
 from operators.sources import Event, Report
 from services.assistant import Usage
 from services.data_folder import lock
 from services.ledger import Ledger
-from settings import Settings
+from settings import KnowledgeSettings, Settings
 from sinks.knowledge_log import KnowledgeLog
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 
 DONE, FAILED = 0, 1
+NAMED = 20
+"""Troubles of one phase that are told by name: somebody sits there and wants to mend them."""
 
 
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
@@ -30,12 +33,13 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     the index is empty afterwards.
 
     Raises:
-        Unusable: the folder of documents or the list of links cannot be read.
+        Unusable: the folder of documents, the list of links or the cache cannot be read, or nothing could be kept.
         FolderBusy: another process writes the data folder.
-        OSError: the cache cannot be read.
     """
     check_folder(settings.kb.sources_dir)
-    with lock(settings.app.data_dir, "app.py --init-kb"):
+    check_writable(settings.kb)
+    collect_rarely()
+    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
         report = asyncio.run(_init_kb(settings, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)
@@ -53,9 +57,24 @@ def check_folder(folder: Path) -> None:
     try:
         os.scandir(folder).close()
     except OSError as error:
-        raise Unusable(
-            f"kb.sources_dir: {folder}: {error.strerror}; make this folder and put documents into it"
-        ) from None
+        mend = "let this program read it" if isinstance(error, PermissionError) else "make this folder"
+        raise Unusable(f"kb.sources_dir: {folder}: {error.strerror}; {mend} and put documents into it") from None
+
+
+def check_writable(kb: KnowledgeSettings) -> None:
+    """Whether what descriptions cost could be kept.
+
+    Raises:
+        Unusable: it could not.
+    """
+    for key, folder in (
+        ("index_cache_path", kb.index_cache_path.parent),
+        ("index_path", kb.index_path.parent),
+        ("web_fetch_cache_dir", kb.web_fetch_cache_dir),
+    ):
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
 
 
 async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> Report:
@@ -66,10 +85,14 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         asker_for(llm, adapter=adapter, record=record if llm or replay else None, replay=replay) as asker,
         knowledge_parts(settings, asker, Usage(), record=record) as parts,
     ):
-        await parts.ledger.load()
+        try:
+            await parts.ledger.load()
+        except OSError as error:
+            mend = "let this program read it; without it, everything would be described anew"
+            raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
         rules = knowledge_rules(settings)
         check_links(parts.ledger, rules)
-        told = KnowledgeLog()
+        told = KnowledgeLog(NAMED)
         with shown(Console(stderr=True)) as progress:
             return await run(parts, rules, told, progress)
 
@@ -101,7 +124,8 @@ async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, 
         return await finished
     finally:
         subscription.dispose()
-        await parts.files.save()
+        for trouble in await parts.files.save():
+            told.tell(trouble)
 
 
 def failing(finished: asyncio.Future[Report]) -> Callable[[Exception], None]:

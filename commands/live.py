@@ -18,12 +18,13 @@ from clock import now
 from commands.assembling import assemble, library_of, save
 from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
-from commands.running import Running, collect_rarely
+from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
 from commands.thinking import asker_for, assistant_of, endpoint_settings
 from model.messages import Message
 from model.outcomes import End
 from operators.decode import decode
+from services.attachments import Attachments, CDNAttachments
 from services.connection import Health
 from services.data_folder import lock
 from services.discord import Poster
@@ -31,7 +32,8 @@ from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
 from services.discord_poster import DiscordPoster
 from services.dispatches import Dispatch
-from services.llm.image_sources import CDNImages
+from services.llm.image_sources import AttachedImages
+from services.llm.images import MAX_IMAGE_BYTES
 from services.llm.reachable import unreachable_because
 from services.payloads import Decoder
 from services.rehearsal import Rehearsal
@@ -62,6 +64,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     """
     token = usable_token(settings)
     collect_rarely()
+    yield_often()
     with lock(settings.app.data_dir, "app.py"):
         return asyncio.run(run_bot(settings, options, token))
 
@@ -92,7 +95,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         fetcher = RestFetcher(client.http, place=decoder.place)
         rehearsed = options.dry_run or settings.app.dry_run
         poster: Poster = Rehearsal() if rehearsed else DiscordPoster(client.http)
-        images = CDNImages(
+        attachments = CDNAttachments(
             timeout_seconds=answering.image_download_timeout_seconds, max_retries=answering.image_download_max_retries
         )
 
@@ -107,7 +110,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             poster=poster,
             ends=ended,
             fetcher=fetcher,
-            images=images if answering.llm_enable_image else None,
+            images=AttachedImages(attachments) if answering.llm_enable_image else None,
             gauge=meters.gauge,
             tokens=meters.tokens,
             durable=not rehearsed,
@@ -129,7 +132,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         dispatches = observable(gateway)
         if options.record is not None:
             dispatches = await stack.enter_async_context(
-                recorded(dispatches, options.record, parts.withheld, images.content)
+                recorded(dispatches, options.record, parts.withheld, whole(attachments, settings))
             )
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
@@ -162,6 +165,12 @@ async def recorded(
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:
         await recorder.close()
+
+
+def whole(attachments: Attachments, settings: Settings) -> Download:
+    """Whatever a replay may want to read: pictures, and files that count as evidence."""
+    limit = max(MAX_IMAGE_BYTES, settings.documents.max_file_bytes)
+    return lambda attachment: attachments.content(attachment, limit)
 
 
 @asynccontextmanager

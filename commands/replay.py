@@ -16,12 +16,14 @@ from rich.console import Console
 
 from clock import VirtualLoop
 from commands.assembling import assemble, library_of, save
+from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
 from commands.thinking import assistant_for
 from model.outcomes import End
 from operators.decode import decode
+from services.attachments import RecordedAttachments
 from services.dispatches import Dispatch
-from services.llm.image_sources import RecordedImages
+from services.llm.image_sources import AttachedImages
 from services.rehearsal import Rehearsal
 from settings import Settings
 from sinks.in_order import InOrder
@@ -56,6 +58,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
+        settings = stack.enter_context(with_an_index(settings))
         factory = lambda: VirtualLoop(start, speed=options.speed)  # noqa: E731
         runner = stack.enter_context(asyncio.Runner(loop_factory=factory))
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
@@ -67,11 +70,7 @@ PATIENCE_SECONDS = 30 * 86_400.0
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
     library = library_of(settings)
-    images = (
-        RecordedImages(options.file.with_name(f"{options.file.name}.attachments"))
-        if settings.ai_response.llm_enable_image
-        else None
-    )
+    attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     tally = Tally()
     async with assistant_for(
         settings.ai_response, library, record=options.llm_record, replay=options.llm_replay
@@ -87,7 +86,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             library=library,
             poster=Rehearsal(),
             ends=ended,
-            images=images,
+            images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
             durable=False,
         )
         writer = (

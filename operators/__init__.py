@@ -10,6 +10,7 @@ from operators.in_turn import in_turn
 from operators.map_async import CancelledWithin, Overflow, map_async
 from operators.quiet_window import Amend, quiet_window
 from operators.spread import only, spread
+from operators.unfold import unfold
 
 __all__ = [
     "Amend",
@@ -24,4 +25,5 @@ __all__ = [
     "quiet_window",
     "spread",
     "supervised",
+    "unfold",
 ]

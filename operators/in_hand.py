@@ -94,6 +94,11 @@ class InHand:
         for message_id in tuple(self._in_threads.get(message.channel_id, ())):
             self._call_off(message_id, Reason.TEAM_ANSWERED)
 
+    def withdraw(self, author_id: int) -> None:
+        """Call off what a person is waiting for: they want nothing of theirs looked at any more."""
+        for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
+            self._call_off(message_id, Reason.DELETED)
+
     def settle(self, end: End) -> None:
         """The messages have their end."""
         if isinstance(end, Outcome):

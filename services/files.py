@@ -1,7 +1,7 @@
 """Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
 
-`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off; `in_thread` keeps them all off
-the event loop.
+`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it, `move_aside`
+gives it another name; `in_thread` keeps them all off the event loop.
 
 Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
 """
@@ -67,9 +67,8 @@ def append(path: Path, data: bytes) -> None:
     """
     with _named(path):
         _make_folder(path.parent)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        descriptor = _locked(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             old_length = os.fstat(descriptor).st_size
             try:
                 _write_all(descriptor, data)
@@ -84,6 +83,21 @@ def append(path: Path, data: bytes) -> None:
             os.close(descriptor)
 
 
+@contextlib.contextmanager
+def alone(path: Path) -> Generator[None]:
+    """Keep `append` away from `path` while it is read and `replace`d; a file that does not exist keeps nobody away."""
+    with _named(path):
+        try:
+            descriptor = _locked(path, os.O_RDONLY)
+        except FileNotFoundError:
+            descriptor = None
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 def truncate(path: Path, length: int) -> None:
     """Cut a file back to `length` bytes, durably."""
     with _named(path):
@@ -95,12 +109,44 @@ def truncate(path: Path, length: int) -> None:
             os.close(descriptor)
 
 
+def remove(path: Path) -> None:
+    """Delete a file, durably. One that is not there is as good as deleted."""
+    with _named(path), contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 (as above)
+        _sync_folder(path.parent)
+
+
+def move_aside(path: Path, ending: str) -> Path:
+    """Rename `path` to itself with `ending`, and a number where that name is taken; durably. Gives the new name."""
+    with _named(path):
+        names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
+        aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
+        os.rename(path, aside)  # noqa: PTH104 (as above)
+        _sync_folder(path.parent)
+        return aside
+
+
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run blocking file work off the event loop; a virtual clock stands still meanwhile.
 
     Cancelling ends the wait, not the work: a write that has begun is finished.
     """
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def _locked(path: Path, flags: int) -> int:
+    """A descriptor that holds the lock of the file that has this name now."""
+    while True:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # it was replaced while we waited: what is written to it would be lost
 
 
 def _open_temporary(folder: Path) -> tuple[int, Path]:

@@ -1,7 +1,8 @@
 """`--forget`: what is kept of a person, found and taken out (SPEC 5, "Privacy"; Pitfall 49).
 
-Only for the holder of the data folder's lock. Every file is replaced whole, and nothing that helps to find the rest
-is taken out before the rest is: after a crash, running it again finishes the work; after that, it finds nothing.
+Only for the holder of the data folder's lock, which may be the running bot (`/privacy forget`). Every file is replaced
+whole, and nothing that helps to find the rest is taken out before the rest is: after a crash, running it again finishes
+the work; after that, it finds nothing.
 
     what the person wrote        archive, posts   → where else it stands: recordings of the LLM
     the bot's posts for them     posts            → votes on them
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from services import archive, files, state
+from services.archive import REMOVED
 from services.assistant import GatingResult
 from services.budget import Budget, Limits
 from services.data_folder import DataFolder
@@ -23,8 +25,6 @@ from services.line_files import Record, edit
 from services.llm.finding import NotFound, first_that_fits
 from services.pseudonyms import pseudonym
 from services.text_traces import Traces
-
-REMOVED = "[removed]"
 
 
 @dataclass(slots=True)
@@ -158,21 +158,26 @@ def _forget_usage(folder: DataFolder, user_id: int, done: Forgotten) -> None:
 
 def _forget_turns(raw: Path, user_id: int, done: Forgotten) -> None:
     for path in _archive_files(raw):
-        pieces: list[str] = []
-        removed = unreadable = 0
-        for piece, pair in _blocks(path):
-            without = None if pair is None else _without(pair, user_id)
-            unreadable += pair is None
-            if pair is None or without is None or without == pair:
-                pieces.append(piece)
-                continue
-            removed += sum(before != after for before, after in zip(pair.turns, without.turns, strict=True))
-            pieces.append(archive.render(without))
-        if removed:
-            files.replace(path, "".join(pieces).encode("utf-8", "surrogateescape"))
-            done.turns += removed
-        if unreadable:
-            done.left.append(f"{path}: {unreadable} blocks that are malformed or torn")
+        with files.alone(path):
+            _forget_turns_in(path, user_id, done)
+
+
+def _forget_turns_in(path: Path, user_id: int, done: Forgotten) -> None:
+    pieces: list[str] = []
+    removed = unreadable = 0
+    for piece, pair in _blocks(path):
+        without = None if pair is None else _without(pair, user_id)
+        unreadable += pair is None
+        if pair is None or without is None or without == pair:
+            pieces.append(piece)
+            continue
+        removed += sum(before != after for before, after in zip(pair.turns, without.turns, strict=True))
+        pieces.append(archive.render(without))
+    if removed:
+        files.replace(path, "".join(pieces).encode("utf-8", "surrogateescape"))
+        done.turns += removed
+    if unreadable:
+        done.left.append(f"{path}: {unreadable} blocks that are malformed or torn")
 
 
 def _without(pair: archive.Pair, user_id: int) -> archive.Pair:

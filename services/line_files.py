@@ -24,11 +24,17 @@ class Edited:
 def edit(path: Path, change: Callable[[Record], Record | None]) -> Edited:
     """Put each object through `change`: None drops its line. Lines that come back equal stay byte for byte.
 
-    A file that does not exist has no lines. Atomic; a file in which nothing changed is not written.
+    A file that does not exist has no lines. Atomic; a file in which nothing changed is not written. Appends by this
+    process or another wait meanwhile.
 
     Raises:
         OSError: the file cannot be read or written.
     """
+    with files.alone(path):
+        return _edit(path, change)
+
+
+def _edit(path: Path, change: Callable[[Record], Record | None]) -> Edited:
     edited = Edited()
     kept: list[bytes] = []
     try:

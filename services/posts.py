@@ -74,6 +74,12 @@ class Posts:
         last = None if thread_id is None else self._last_by_thread.get(thread_id)
         return None if last is None or last.at <= since else thread_id
 
+    def forget(self, asker_id: int) -> None:
+        """Drop what was posted for a person."""
+        for post in [post for post in self._by_message.values() if post.asker_id == asker_id]:
+            del self._by_message[post.message_id]
+            self._forget(post)
+
     def _add(self, post: Post) -> None:
         self._by_message[post.message_id] = post
         self._last_by_thread[post.place_id] = post

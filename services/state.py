@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -103,11 +103,27 @@ class PostFile:
 def read_ids(path: Path) -> set[int]:
     """A JSON list of ids: those who opted out."""
     try:
-        kept: Any = json.loads(_text(path) or "[]")
-        return {int(user_id) for user_id in kept}
+        return _ids(path)
     except (TypeError, ValueError):
         log.error("%s is damaged: nobody counts as opted out until it is mended", path)  # noqa: TRY400 (a line for the operator)
         return set()
+
+
+def ids_are_damaged(path: Path) -> bool:
+    try:
+        _ids(path)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def render_ids(ids: Iterable[int]) -> bytes:
+    return json.dumps([str(each) for each in sorted(ids)], indent=0).encode() + b"\n"
+
+
+def _ids(path: Path) -> set[int]:
+    kept: Any = json.loads(_text(path) or "[]")
+    return {int(user_id) for user_id in kept}
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -9,17 +9,28 @@ import json
 import logging
 import os
 import re
+from collections.abc import Iterator
+from dataclasses import asdict
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import openai
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    InvalidToolCall,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType] (one of its types is half known)
 from pydantic import SecretStr
 
 import clock
-from services.llm.endpoint import EndpointSettings, Part, Reply, Request
+from services.llm.endpoint import Call, EndpointSettings, Function, Part, Reply, Request, Round
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
 
 log = logging.getLogger(__name__)
@@ -67,12 +78,13 @@ class Chat:
         Raises:
             LLMError: every failure, in our words.
         """
-        messages = [SystemMessage(request.system), HumanMessage(_content(request.user))]
+        messages: list[BaseMessage] = [SystemMessage(request.system), HumanMessage(_content(request.user))]
+        messages += [message for each in request.rounds for message in _messages(each)]
         try:
             # Variables of LangSmith in the environment would send prompts to a third party.
             with tracing_context(enabled=False):
                 message = await self._model.ainvoke(messages, extra_body=self._extra_body(request))
-            return _reply(message)
+            return _reply(message, with_calls=bool(request.tools))
         except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError) as error:
             log.debug("%s, step %s: %s", self._settings.name, request.step, self._redacted(error))
             # Without its cause: the original holds the request's headers and echoes of the prompt.
@@ -85,16 +97,14 @@ class Chat:
         # In here and not as arguments of their own: there the SDK would parse the reply itself, and a bad one is lost.
         # It replaces the model's own extra_body, so the VRAM limit comes along.
         limits: dict[str, object] = {"vram_limit": self._settings.vram_limit, "max_tokens": self._settings.max_tokens}
-        if request.method == "json_schema":
+        if request.method == "json_schema" and not request.tools:
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
             return {**limits, "response_format": {"type": "json_schema", "json_schema": schema}}
-        function = {
-            "name": request.schema_name,
-            "description": f"Gives the {request.schema_name}.",
-            "parameters": request.schema,
-        }
+        wanted = Function(request.schema_name, f"Gives the {request.schema_name}.", request.schema)
+        tools = [{"type": "function", "function": asdict(each)} for each in (*request.tools, wanted)]
         choice = {"type": "function", "function": {"name": request.schema_name}}
-        return {**limits, "tools": [{"type": "function", "function": function}], "tool_choice": choice}
+        # "required" is no choice that every server knows; a reply in plain words is read as well.
+        return {**limits, "tools": tools, "tool_choice": "auto" if request.tools else choice}
 
     def _redacted(self, error: Exception) -> str:
         key = self._settings.api_key
@@ -144,16 +154,44 @@ def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
     return [dict(part) for part in parts if part.get("text") != ""]
 
 
-def _reply(message: AIMessage) -> Reply:
-    pieces = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls]
+def _messages(one: Round) -> Iterator[BaseMessage]:
+    """A round as the model's own message and the results of its calls."""
+    valid: list[ToolCall] = []
+    invalid: list[InvalidToolCall] = []
+    for call in one.calls:
+        arguments = _object(call.arguments)
+        if arguments is None:
+            invalid.append(invalid_tool_call(name=call.name, args=call.arguments, id=call.id, error=None))
+        else:
+            valid.append(tool_call(name=call.name, args=arguments, id=call.id))
+    yield AIMessage(one.text, tool_calls=valid, invalid_tool_calls=invalid)
+    for call, result in zip(one.calls, one.results, strict=True):
+        yield ToolMessage(result, tool_call_id=call.id)
+
+
+def _object(arguments: str) -> dict[str, Any] | None:
+    try:
+        read: object = json.loads(arguments)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", read) if isinstance(read, dict) else None
+
+
+def _reply(message: AIMessage, *, with_calls: bool) -> Reply:
+    calls = [
+        Call(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False))
+        for call in message.tool_calls
+    ]
     # Arguments that are no JSON, because they are cut or have prose around them.
-    pieces += [call["args"] or "" for call in message.invalid_tool_calls]
-    pieces.append(str(message.text))
+    calls += [Call(call["id"] or "", call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls]
+    content = str(message.text)
     usage = message.usage_metadata
     reason = cast("object", message.response_metadata.get("finish_reason"))
     return Reply(
-        text="\n".join(piece for piece in pieces if piece),
+        text="\n".join(piece for piece in (*(call.arguments for call in calls), content) if piece),
         prompt_tokens=usage["input_tokens"] if usage else 0,
         completion_tokens=usage["output_tokens"] if usage else 0,
         finish_reason=reason if isinstance(reason, str) else None,
+        calls=tuple(calls) if with_calls else (),
+        content=content if with_calls else "",
     )

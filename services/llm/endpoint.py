@@ -38,6 +38,35 @@ class EndpointSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A tool as a request offers it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that the model wants called."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them; JSON, if all is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round of tool calls: what the model said along with them, and what came of each."""
+
+    calls: tuple[Call, ...]
+    results: tuple[str, ...]
+    """One for each call."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     step: str
     """Who asks (`gate`, `select`, …); does not go over the wire."""
@@ -47,6 +76,10 @@ class Request:
     """The class name of the wanted model."""
     schema: Mapping[str, object]
     method: Method
+    tools: tuple[Function, ...] = ()
+    """Offered beside the wanted shape, which then is one more tool; the model chooses. Empty: the shape is required."""
+    rounds: tuple[Round, ...] = ()
+    """What has been called so far, after the user's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +90,10 @@ class Reply:
     completion_tokens: int
     finish_reason: str | None
     """`stop`, `tool_calls`, `length` (cut at the limit), …; None when the server does not say."""
+    calls: tuple[Call, ...] = ()
+    """Each tool call by itself, that of the wanted shape included; of requests that offer tools only."""
+    content: str = ""
+    """What was said beside the calls."""
 
 
 class Endpoint(Protocol):

@@ -3,6 +3,7 @@
     {"step", "hash", "request": {"system", "user", "schema_name", "schema"},
      "response": {"text", "finish_reason"}, "usage": {"prompt_tokens", "completion_tokens"}}
 
+Where tools were offered, the request also has "tools" and "rounds" (what was called so far), and the response "calls".
 A call that failed has, in place of response and usage, `"error": {"kind", "message"}`: so a replay goes wrong where the
 recorded run went wrong. A call that was cancelled leaves no line. Pictures stand as their SHA-256.
 
@@ -22,7 +23,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError, model_validator
 
-from services.llm.endpoint import Reply, Request
+from services.llm.endpoint import Call, Reply, Request, Round
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,10 @@ _KINDS: dict[str, type[LLMError]] = {
 }
 
 
+ALWAYS_KEPT = frozenset({"text", "finish_reason"})
+"""Of a response; the rest is kept where there is any."""
+
+
 class UnreadableExchanges(Exception):
     """The file is missing or holds no exchange; the message names it."""
 
@@ -39,6 +44,8 @@ class UnreadableExchanges(Exception):
 class Response(BaseModel):
     text: str
     finish_reason: str | None = None
+    calls: tuple[Call, ...] = ()
+    content: str = ""
 
 
 class Tokens(BaseModel):
@@ -80,12 +87,27 @@ class Exchange(BaseModel):
 
 def kept(request: Request) -> dict[str, object]:
     """`request` as it is written down."""
-    return {
+    plain: dict[str, object] = {
         "system": request.system,
         "user": [_without_data(part) for part in request.user],
         "schema_name": request.schema_name,
         "schema": request.schema,
     }
+    # Left out where there are none, so that what was recorded before there were tools is found again.
+    if request.tools:
+        plain["tools"] = [asdict(tool) for tool in request.tools]
+    if request.rounds:
+        plain["rounds"] = [_round(each) for each in request.rounds]
+    return plain
+
+
+def _round(one: Round) -> dict[str, object]:
+    """Without the ids of calls, which a server makes up anew each time."""
+    calls = [
+        {"name": call.name, "arguments": call.arguments, "result": result}
+        for call, result in zip(one.calls, one.results, strict=True)
+    ]
+    return {"text": one.text, "calls": calls}
 
 
 def request_hash(request: Request) -> str:
@@ -100,7 +122,7 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
     else:
         fields = asdict(outcome)
-        line["response"] = {key: fields[key] for key in Response.model_fields}
+        line["response"] = {key: fields[key] for key in Response.model_fields if fields[key] or key in ALWAYS_KEPT}
         line["usage"] = {key: fields[key] for key in Tokens.model_fields}
     # Escaped, so that no character of a message can end the line or fail to be written.
     return json.dumps(line) + "\n"

@@ -1,145 +1,24 @@
-"""Where attached pictures come from: Discord's CDN, or in a replay the folder beside the recording."""
+"""Pictures, from wherever attachments come."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import random
-from collections.abc import Callable, Collection
-from pathlib import Path
-from urllib.parse import urlsplit
+from dataclasses import dataclass
 
-import aiohttp
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
-
-import clock
 from model.conversations import Image
 from model.messages import Attachment
-from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, check_size, checked_image
-
-log = logging.getLogger(__name__)
-
-DISCORD_ORIGINS = frozenset({"https://cdn.discordapp.com", "https://media.discordapp.net"})
-"""Where Discord keeps attachments. Whatever else an attachment's address names is not dialled."""
-
-_CHUNK_BYTES = 65_536
+from services.attachments import AttachmentFailed, Attachments
+from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, checked_image
 
 
-class _Passing(ImageFailed):
-    """A failure that may be over at the next try."""
+@dataclass(frozen=True, slots=True)
+class AttachedImages:
+    """Implements `services.llm.images.ImageSource`."""
 
-
-class CDNImages:
-    """Downloads, from `origins` (scheme, host and port, if not the usual one) and nowhere else.
-
-    `timeout_seconds` bounds one try, of which there are up to `1 + max_retries`; all of them happen outside of a
-    virtual clock's time.
-    """
-
-    def __init__(
-        self,
-        *,
-        timeout_seconds: float = 20,
-        max_retries: int = 2,
-        origins: Collection[str] = DISCORD_ORIGINS,
-        jitter: Callable[[], float] = random.random,
-        first_pause_seconds: float = 0.5,
-    ) -> None:
-        self._timeout = timeout_seconds
-        self._attempts = 1 + max_retries
-        self._origins = origins
-        self._jitter = jitter
-        self._first_pause = first_pause_seconds
+    attachments: Attachments
 
     async def load(self, attachment: Attachment) -> Image:
-        return checked_image(attachment, await self.content(attachment))
-
-    async def content(self, attachment: Attachment) -> bytes:
-        """Any attachment as it is, of the size of a picture at most.
-
-        Raises:
-            ImageFailed: it is too large, lies elsewhere, or could not be downloaded.
-        """
-        check_size(attachment, attachment.size)
-        address = self._checked_address(attachment)
-        doubling = wait_exponential(multiplier=self._first_pause)
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(_Passing),
-            stop=stop_after_attempt(self._attempts),
-            wait=lambda state: doubling(state) * (0.5 + self._jitter()),
-            sleep=asyncio.sleep,
-            reraise=True,
-        )
-
-        async def download() -> bytes:
-            return await retrying(self._download, attachment, address)
-
-        return await clock.outside(download)
-
-    def _checked_address(self, attachment: Attachment) -> str:
-        """Put together again from what was checked, so that no second reading of it can lead elsewhere."""
-        refused = ImageFailed(f"attachment {attachment.id} does not lie on Discord's CDN; it is not downloaded")
         try:
-            parts = urlsplit(attachment.url)
-            origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
-        except ValueError:
-            raise refused from None
-        if origin not in self._origins or "@" in parts.netloc or "\\" in attachment.url:
-            raise refused
-        return f"{origin}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
-
-    async def _download(self, attachment: Attachment, address: str) -> bytes:
-        try:
-            # Undecoded: pictures are compressed already, and whatever needs unpacking is no picture.
-            async with (
-                asyncio.timeout(self._timeout),
-                aiohttp.ClientSession(auto_decompress=False) as session,
-                session.get(address, allow_redirects=False) as response,
-            ):
-                return await _body(attachment, response)
-        except TimeoutError:
-            raise _Passing(f"attachment {attachment.id} was not downloaded within {self._timeout:g} s") from None
-        except aiohttp.ClientError as error:
-            # Its text may hold the signed address.
-            kind = type(error).__name__
-            raise _Passing(f"attachment {attachment.id} could not be downloaded ({kind})") from None
-
-
-async def _body(attachment: Attachment, response: aiohttp.ClientResponse) -> bytes:
-    status = response.status
-    if status == 429 or status >= 500:  # noqa: PLR2004 (too many requests; the class of server errors)
-        raise _Passing(f"attachment {attachment.id} could not be downloaded (HTTP {status})")
-    if status != 200:  # noqa: PLR2004 (OK; a redirect is not followed: it may lead anywhere)
-        raise ImageFailed(f"attachment {attachment.id} could not be downloaded (HTTP {status})")
-    check_size(attachment, response.content_length or 0)
-    data = bytearray()
-    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-        data += chunk
-        check_size(attachment, len(data))
-    return bytes(data)
-
-
-class RecordedImages:
-    """Reads `folder/<attachment id>`, where a recorder has put the contents; None: there is no such folder."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-
-    async def load(self, attachment: Attachment) -> Image:
-        missing = ImageFailed(f"attachment {attachment.id} is not among the recording's attachments")
-        name = str(attachment.id)
-        if self._folder is None or not (name.isascii() and name.isdigit()):
-            raise missing
-        try:
-            data = await asyncio.to_thread(_read, self._folder, name)
-        except OSError:
-            raise missing from None
+            data = await self.attachments.content(attachment, MAX_IMAGE_BYTES)
+        except AttachmentFailed as error:
+            raise ImageFailed(str(error)) from error
         return checked_image(attachment, data)
-
-
-def _read(folder: Path, name: str) -> bytes:
-    path = (folder / name).resolve(strict=True)
-    if path.parent != folder.resolve():
-        raise FileNotFoundError(name)  # a link that leads out of the folder
-    with path.open("rb") as file:
-        return file.read(MAX_IMAGE_BYTES + 1)

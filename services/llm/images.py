@@ -44,19 +44,12 @@ def checked_image(attachment: Attachment, data: bytes) -> Image:
     """`data` as the picture it is.
 
     Raises:
-        ImageFailed: it is too large, or none of png, jpeg, gif and webp.
+        ImageFailed: it is none of png, jpeg, gif and webp.
     """
-    check_size(attachment, len(data))
     media_type = sniff(data)
     if media_type is None:
         raise ImageFailed(f"attachment {attachment.id} is no png, jpeg, gif or webp image, whatever its name says")
     return Image(name=attachment.filename, media_type=media_type, data=data)
-
-
-def check_size(attachment: Attachment, size: int) -> None:
-    """Raises `ImageFailed` when `size`, in bytes, is over the limit."""
-    if size > MAX_IMAGE_BYTES:
-        raise ImageFailed(f"attachment {attachment.id} is larger than {MAX_IMAGE_BYTES // 1_000_000} MB")
 
 
 def sniff(data: bytes) -> str | None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import clock
+from services import files
 from services.llm.endpoint import Endpoint, Reply, Request
 from services.llm.errors import LLMError
 from services.llm.exchanges import render
@@ -25,9 +26,11 @@ class RecordingEndpoint:
     def __init__(self, inner: Endpoint, path: Path) -> None:
         self._inner = inner
         self._turn = asyncio.Lock()
-        self._file = path.open("ab")
-        if not _ends_whole(path):
-            self._file.write(b"\n")  # what a crash cut off stays one bad line and spoils no good one
+        self._path = path
+        # What a crash cut off stays one bad line and spoils no good one.
+        with path.open("ab") as file:
+            if not _ends_whole(path):
+                file.write(b"\n")
 
     async def complete(self, request: Request) -> Reply:
         try:
@@ -40,8 +43,8 @@ class RecordingEndpoint:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-        async with self._turn:
-            self._file.close()
+        async with self._turn:  # until what is being written is
+            pass
 
     async def _append(self, line: str) -> None:
         if isinstance(asyncio.get_running_loop(), clock.VirtualLoop):
@@ -49,12 +52,11 @@ class RecordingEndpoint:
             self._write(line)
             return
         async with self._turn:
-            await asyncio.to_thread(self._write, line)
+            await files.in_thread(self._write, line)
 
     def _write(self, line: str) -> None:
-        self._file.write(line.encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        # Opened each time: somebody's exchanges may have been taken out of it meanwhile, in a new file.
+        files.append(self._path, line.encode())
 
 
 def _ends_whole(path: Path) -> bool:

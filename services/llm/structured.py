@@ -1,4 +1,4 @@
-"""A question and a model class in, an instance of that class out."""
+"""A question and a model class in, an instance of that class out, with tools on the way or without."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pydantic import BaseModel
 
 from model.conversations import Image
 from services.assistant import Usage
-from services.llm.endpoint import Endpoint, Method, Part, Reply, Request
+from services.llm.endpoint import Endpoint, Function, Method, Part, Reply, Request, Round
 from services.llm.errors import BadOutput
 from services.llm.finding import NotFound, first_that_fits
 from services.llm.images import ImageAdapter, OpenAIImageAdapter
 from services.llm.schemas import wire_schema
+from services.llm.tool_calls import ToolCalls
+from services.tools import Tool, ToolLimits
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -54,8 +56,58 @@ class StructuredLLM:
         Raises:
             LLMError: no call got through; `BadOutput` when the second reply is not usable either.
         """
+        return await self._settle(self._request(step, system, user, model, images), model, usage)
+
+    async def _settle(self, request: Request, model: type[M], usage: Usage) -> M:
+        try:
+            return _read(await self._call(request, usage), model)
+        except NotFound as wrong:
+            log.info("LLM, step %s: the reply is not usable: %s; asked again", request.step, wrong)
+            request = replace(request, user=(*request.user, _repair(wrong, model)))
+        try:
+            return _read(await self._call(request, usage), model)
+        except NotFound as wrong:
+            said = f"LLM, step {request.step}: no usable {model.__name__} in two replies: {wrong}"
+            raise BadOutput(f"{said}; try another structured_output_method or model") from None
+
+    async def converse(
+        self,
+        step: str,
+        system: str,
+        user: str,
+        model: type[M],
+        usage: Usage,
+        *,
+        tools: Sequence[Tool],
+        limits: ToolLimits,
+        images: Sequence[Image] = (),
+    ) -> M:
+        """As `ask`, but the model may call `tools` first, as often as `limits` allow; then it has to answer.
+
+        Each request of the conversation counts as a call of the step. What a tool raises, or the model gets wrong in
+        calling one, the model is told in words.
+
+        Raises:
+            LLMError: as `ask`.
+        """
+        calls = ToolCalls(tools, limits, answer=model.__name__)
+        plain = self._request(step, system, user, model, images)
+        offered = tuple(Function(tool.name, tool.description, tool.parameters) for tool in tools)
+        rounds: tuple[Round, ...] = ()
+        while not calls.used_up:
+            reply = await self._call(replace(plain, tools=offered, rounds=rounds), usage)
+            if all(call.name == model.__name__ for call in reply.calls):
+                try:
+                    return _read(reply, model)
+                except NotFound as wrong:
+                    log.info("LLM, step %s: the answer is not usable: %s; asked for it alone", step, wrong)
+                    break
+            rounds = (*rounds, await calls.run(reply.calls, reply.content))
+        return await self._settle(replace(plain, rounds=rounds), model, usage)
+
+    def _request(self, step: str, system: str, user: str, model: type[BaseModel], images: Sequence[Image]) -> Request:
         text: tuple[Part, ...] = ({"type": "text", "text": user},) if user else ()
-        request = Request(
+        return Request(
             step=step,
             system=system,
             user=(*text, *(self._image_adapter.part(image) for image in images)),
@@ -63,16 +115,6 @@ class StructuredLLM:
             schema=wire_schema(model),
             method=self._method,
         )
-        try:
-            return _read(await self._call(request, usage), model)
-        except NotFound as wrong:
-            log.info("LLM, step %s: the reply is not usable: %s; asked again", step, wrong)
-            request = replace(request, user=(*request.user, _repair(wrong, model)))
-        try:
-            return _read(await self._call(request, usage), model)
-        except NotFound as wrong:
-            advice = "try another structured_output_method or model"
-            raise BadOutput(f"LLM, step {step}: no usable {model.__name__} in two replies: {wrong}; {advice}") from None
 
     async def _call(self, request: Request, usage: Usage) -> Reply:
         # Real time, also on a virtual loop: this is what an operator waits and pays for, and no result depends on it.

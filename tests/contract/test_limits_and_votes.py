@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.llm.image_sources import RecordedImages
+from services.attachments import RecordedAttachments
+from services.llm.image_sources import AttachedImages
 from services.state import read_spent
 from tests.world import ANNA, BEN, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
 
@@ -154,12 +155,12 @@ async def test_a_vote_that_cannot_be_written_disturbs_nothing(tmp_path: Path, ca
     assert "was not kept" in caplog.text
 
 
-def recorded(folder: Path, *contents: bytes) -> RecordedImages:
+def recorded(folder: Path, *contents: bytes) -> AttachedImages:
     images = folder / "attachments"
     images.mkdir()
     for number, content in enumerate(contents, 1):
         (images / str(number)).write_bytes(content)
-    return RecordedImages(images)
+    return AttachedImages(RecordedAttachments(images))
 
 
 async def test_images_are_shown_to_the_model_in_order(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import commands.live
 from commands.assembling import Parts, assemble
 from commands.live import LiveOptions, run_bot
 from model.outcomes import End, Ignored, Outcome, Reason, Result
-from services.llm.image_sources import CDNImages
+from services.attachments import CDNAttachments
 from settings import Settings
 from streams.gateway import Gateway
 from tests.loopback.discord_server import DiscordServer
@@ -65,7 +65,7 @@ class RunningBot:
             return Gateway(*args, pause=no_pause, **kwargs)
 
         patch.setattr(commands.live, "assemble", listened_in)
-        patch.setattr(commands.live, "CDNImages", partial(CDNImages, origins={self.server.origin}))
+        patch.setattr(commands.live, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
         patch.setattr(commands.live, "Gateway", hurried)
         if not learning:
             patch.setattr(commands.live, "kept_up_to_date", left_alone)

@@ -16,6 +16,7 @@ import yarl
 from clock.utc import now
 from tests.loopback.failures import Failure
 from tests.loopback.gateway import Gateway
+from tests.loopback.interactions import Interaction, Said, Upload, data, find, payload
 from tests.loopback.listener import API, Listener, Request
 from tests.loopback.mentions import pings
 from tests.loopback.model import (
@@ -197,6 +198,40 @@ class DiscordServer:
     async def unreact(self, message: Message, user: User, emoji: str) -> None:
         self.state.unreact(message, user, emoji)
         await self.gateway.flush()
+
+    async def call(self, place: Place, user: User, command: str, **options: str | float | Upload) -> Interaction:
+        """A slash command, such as `kb add`, with its options by name; a file as (name, content, media type).
+
+        Raises:
+            LookupError: the bot has registered no such command, or another form of it: Discord would not offer it.
+        """
+        state = self.state
+        registered = state.commands.get(f"/applications/{self.bot.id}/guilds/{self.guild.id}/commands", [])
+        path = find(registered, command)
+        uploads = {name: value for name, value in options.items() if isinstance(value, tuple)}
+        files = {
+            name: File(state.snowflake(), filename, content, media)
+            for name, (filename, content, media) in uploads.items()
+        }
+        state.files |= {file.id: file for file in files.values()}
+        number = state.snowflake()
+        one = Interaction(number, f"token-of-{number}", user, place, self.clock())
+        state.interactions[one.token] = one
+        sent = data(path, options, files, lambda file: state.attachment(file, place))
+        self.gateway.emit("INTERACTION_CREATE", payload(one, sent, self.guild, self.bot))
+        await self.gateway.flush()
+        return one
+
+    async def answer_to(self, place: Place, user: User, command: str, **options: str | float | Upload) -> Said:
+        """As `call`; gives the first message of the answer.
+
+        Raises:
+            LookupError: as `call`.
+            TimeoutError: there was no answer.
+        """
+        one = await self.call(place, user, command, **options)
+        await self.until(lambda: one.answered)
+        return one.said[0]
 
     async def type_in(self, place: Place, user: User) -> None:
         self.state.type_in(place, user)

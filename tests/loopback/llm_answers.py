@@ -7,22 +7,46 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 SOURCE_ID = re.compile(r"(?:kb|team):[^\s\"'<>\]),]+")
 
 
 def wanted(body: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and schema that a request asks for, by either method."""
+    """The name and schema that a request asks for, by either method; where tools are offered, it is the last."""
     if "response_format" in body:
         asked = body["response_format"]["json_schema"]
         return asked["name"], asked["schema"]
-    asked = body["tools"][0]["function"]
+    asked = body["tools"][-1]["function"]
     return asked["name"], asked["parameters"]
+
+
+def offered(body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tools that may be called before the answer: their schemas by name."""
+    functions = [tool["function"] for tool in body.get("tools", ())[:-1]]
+    return {function["name"]: function["parameters"] for function in functions}
+
+
+def results(body: Mapping[str, Any]) -> list[str]:
+    """What the tools called so far have given."""
+    return [message["content"] for message in body["messages"] if message["role"] == "tool"]
+
+
+def first_call(body: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """The first tool, asked what the prompt asks; None where there is none, or it has been called."""
+    tools = offered(body)
+    if not tools or results(body):
+        return None
+    name, schema = next(iter(tools.items()))
+    questions = QUESTION.findall(prompt(body))
+    arguments = {key: _instance(each, {}) for key, each in schema["properties"].items() if key in schema["required"]}
+    return name, arguments | ({"question": questions[-1]} if questions and "question" in arguments else {})
 
 
 def prompt(body: Mapping[str, Any]) -> str:
     return "\n".join(
         message["content"] if isinstance(message["content"], str) else json.dumps(message["content"])
         for message in body["messages"]
+        if message["content"] is not None
     )
 
 

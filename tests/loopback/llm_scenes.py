@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.loopback.llm_answers import plausible, prompt, wanted
+from tests.loopback.llm_answers import first_call, plausible, prompt, wanted
 
 Body = dict[str, Any]
 Scene = Callable[[web.Request, Body], Awaitable[web.StreamResponse]]
@@ -55,8 +55,26 @@ def saying(text: str, *, finish: str | None = None) -> Scene:
     return play
 
 
+def calling(*calls: tuple[str, str], text: str | None = None) -> Scene:
+    """Wants these tools called, by name and arguments."""
+
+    async def play(_: web.Request, body: Body) -> web.StreamResponse:
+        wants = [
+            {"id": f"call-{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+            for number, (name, arguments) in enumerate(calls, 1)
+        ]
+        return completion(body, {"content": text, "tool_calls": wants}, "tool_calls")
+
+    return play
+
+
 def good() -> Scene:
+    """Calls the first tool that is offered, once; says what is plausible otherwise."""
+
     async def play(request: web.Request, body: Body) -> web.StreamResponse:
+        call = first_call(body)
+        if call is not None:
+            return await calling((call[0], json.dumps(call[1])))(request, body)
         return await saying(json.dumps(plausible(body)))(request, body)
 
     return play

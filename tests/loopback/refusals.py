@@ -25,7 +25,16 @@ def not_found() -> Refused:
 
 
 def unknown(what: str) -> Refused:
-    codes = {"Channel": 10003, "Guild": 10004, "Member": 10007, "Message": 10008, "User": 10013, "Emoji": 10014}
+    codes = {
+        "Webhook": 10015,
+        "interaction": 10062,
+        "Channel": 10003,
+        "Guild": 10004,
+        "Member": 10007,
+        "Message": 10008,
+        "User": 10013,
+        "Emoji": 10014,
+    }
     return Refused(404, codes[what], f"Unknown {what}")
 
 
@@ -49,6 +58,10 @@ def empty_message() -> Refused:
 
 def not_a_text_channel() -> Refused:
     return Refused(400, 50008, "Cannot send messages in a non-text channel")
+
+
+def already_acknowledged() -> Refused:
+    return Refused(400, 40060, "Interaction has already been acknowledged.")
 
 
 def not_on_system_messages() -> Refused:

@@ -54,13 +54,16 @@ class Call:
         return int(text)
 
 
+OPAQUE = frozenset({"emoji", "token"})
+"""Parts of a path that may hold anything."""
+
 Answer = Payload | list[Payload] | None
 """The JSON of the answer; None: 204, no content."""
 Handler = Callable[[State, Call], Answer]
 
 
 class Routes:
-    """A table of handlers. Ids in `{braces}` match digits, `{emoji}` whatever stands there."""
+    """A table of handlers. Ids in `{braces}` match digits, `{emoji}` and `{token}` whatever stands there."""
 
     def __init__(self) -> None:
         self._table: list[tuple[str, re.Pattern[str], Handler]] = []
@@ -85,7 +88,7 @@ class Routes:
 def _pattern(template: str) -> re.Pattern[str]:
     def group(found: re.Match[str]) -> str:
         name = found[1]
-        return f"(?P<{name}>{'[^/]+' if name == 'emoji' else '[0-9]+'})"
+        return f"(?P<{name}>{'[^/]+' if name in OPAQUE else '[0-9]+'})"
 
     return re.compile(re.sub(r"\{(\w+)\}", group, template))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.loopback import payloads
+from tests.loopback.interactions import OptionKind
 from tests.loopback.payloads import Payload
-from tests.loopback.refusals import unknown
+from tests.loopback.refusals import invalid_form, unknown
 from tests.loopback.rest import Answer, Call, Routes
 from tests.loopback.state import State
 
@@ -78,8 +81,10 @@ def commands(state: State, call: Call) -> Answer:
 @routes.on("PUT", "/applications/{application}/commands")
 @routes.on("PUT", "/applications/{application}/guilds/{guild}/commands")
 def register_commands(state: State, call: Call) -> Answer:
-    """Each command comes back with an id, as sent: nothing about it is checked."""
+    """All commands at once, in place of those before. Each comes back with an id."""
     sent: list[Payload] = call.body if isinstance(call.body, list) else []  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] (JSON from outside)
+    for each in sent:
+        _check_command(each)
     given: Payload = {"application_id": call.names["application"], "version": "1"}
     if "guild" in call.names:
         given["guild_id"] = call.names["guild"]
@@ -87,3 +92,18 @@ def register_commands(state: State, call: Call) -> Answer:
         {"type": 1, "description": "", **each, **given, "id": str(state.snowflake())} for each in sent
     ]
     return state.commands[call.path]
+
+
+def _check_command(command: Payload) -> None:
+    """A chat-input command or an option of one, as far as forms go ("Application Command Naming")."""
+    name, description = str(command.get("name")), str(command.get("description") or "")
+    if re.fullmatch(r"[-_'\w]{1,32}", name) is None or name != name.lower():
+        raise invalid_form("name", "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid")
+    if not 1 <= len(description) <= 100:
+        raise invalid_form("description", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+    options: list[Payload] = command.get("options") or []
+    plain = [each for each in options if each["type"] > OptionKind.SUB_COMMAND_GROUP]
+    if [each for each in plain if each.get("required")] != plain[: sum(bool(each.get("required")) for each in plain)]:
+        raise invalid_form("options", "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", "Required options come first")
+    for each in options:
+        _check_command(each)

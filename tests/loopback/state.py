@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tests.loopback import payloads
+from tests.loopback.interactions import Interaction
 from tests.loopback.mentions import NOBODY, Pings
 from tests.loopback.model import (
     Channel,
@@ -51,6 +52,8 @@ class State:
         self.nonces: dict[tuple[int, str], Message] = {}
         self.commands: dict[str, list[Payload]] = {}
         """Registered application commands, by the path they were put to."""
+        self.interactions: dict[str, Interaction] = {}
+        """By token."""
         self.gateway_url = ""
         self.file_key = 1
         """Part of every attachment's address; a new one makes the old addresses worthless."""
@@ -188,7 +191,7 @@ class State:
         return payload if self.content_approved else payloads.without_content(payload, self.bot)
 
     def _payload(self, message: Message) -> Payload:
-        files = [self._attachment(file, message.place) for file in message.files]
+        files = [self.attachment(file, message.place) for file in message.files]
         return payloads.message(message, self.guild, self.bot, files)
 
     def event(self, message: Message) -> Payload:
@@ -199,7 +202,7 @@ class State:
             payload["member"] = payloads.member(member, with_user=False)
         return payload
 
-    def _attachment(self, file: File, place: Place) -> Payload:
+    def attachment(self, file: File, place: Place) -> Payload:
         expires = int(self.clock()) + ATTACHMENT_SECONDS
         url = f"{self.origin}/attachments/{place.id}/{file.id}/{file.filename}?ex={expires:x}&hm={self.file_key:x}"
         payload: Payload = {

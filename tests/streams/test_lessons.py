@@ -11,11 +11,13 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from benchmarks.evaluation import data
 from clock import VirtualLoop
 from commands.assembling import Parts, assemble
 from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import End, Outcome, Reason, Result
+from operators import only
 from operators.cancel_token import CancelToken
 from operators.decode import decode
 from operators.in_hand import CalledOff
@@ -38,7 +40,7 @@ from streams.lessons import lessons
 from streams.recording import dispatches, first_time
 from tests.talk import ANN, BEN, PRIVATE, STAFF, THREAD, SmallFetcher, Talk
 
-RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
+RECORDINGS = data.folder() / "recordings"
 
 
 def lesson(talk: Talk, *messages: Message, to: Message | None = None, goes_on: Message | None = None) -> Lesson:
@@ -49,7 +51,9 @@ async def outcomes_of(talk: Talk, archive: RawArchive, *given: Lesson) -> list[O
     source: Subject[Lesson] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, ContextRules())
-    lessons(source, context, archive.keep).pipe(ops.to_list()).subscribe(done.set_result, done.set_exception)
+    lessons(source, context, archive.keep).pipe(only(Outcome), ops.to_list()).subscribe(
+        done.set_result, done.set_exception
+    )
     for each in given:
         source.on_next(each)
     source.on_completed()
@@ -79,7 +83,7 @@ async def test_lessons_are_stored_in_order_although_their_look_ups_take_differen
     source: Subject[Lesson] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     slow = Slow(talk.history, talk.people, ContextRules())
-    lessons(source, slow, archive_in(tmp_path).keep).pipe(ops.to_list()).subscribe(done.set_result)
+    lessons(source, slow, archive_in(tmp_path).keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result)
     for each in given:
         source.on_next(each)
     source.on_completed()
@@ -151,7 +155,7 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
     source: Subject[Lesson] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, ContextRules())
-    lessons(source, context, keep).pipe(ops.to_list()).subscribe(done.set_result, done.set_exception)
+    lessons(source, context, keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
     source.on_next(one)
     source.on_next(two)
     source.on_completed()
@@ -256,7 +260,7 @@ def replayed(recording: Path, settings: Settings) -> list[End]:
 def test_two_replays_of_a_real_chat_write_the_same_archive(name: str, tmp_path: Path) -> None:
     recording = RECORDINGS / f"{name}.jsonl"
     if not recording.exists():
-        pytest.skip("the recordings are not here")
+        pytest.skip(f"no annotated recordings here; {data.VARIABLE} names their folder")
     staff = json.loads((RECORDINGS / f"{name}.gold.json").read_text())["staff"].values()
     archives: list[dict[str, bytes]] = []
     for run in ("one", "two"):

@@ -34,6 +34,10 @@ class Tool(Protocol):
         conversation_context: ConversationContext | None = None,
     ) -> QAResult: ...
 
+    def response(self, result: QAResult) -> str:
+        """A result as the text that the agent is given."""
+        ...
+
     async def run(
         self,
         ctx: ToolContext,
@@ -72,7 +76,10 @@ class GuardedTool:
         conversation_context: ConversationContext | None = None,
     ) -> str:
         """The answer as text, with its sources. Never raises but for a cancelled call."""
-        return self._core.response(await self.ask(ctx, question, k, conversation_context))
+        return self.response(await self.ask(ctx, question, k, conversation_context))
+
+    def response(self, result: QAResult) -> str:
+        return self._core.response(result)
 
     async def ask(
         self,

@@ -11,7 +11,8 @@ from aiohttp import web
 
 import clock
 from model.messages import Attachment
-from services.llm.image_sources import CDNImages, RecordedImages
+from services.attachments import AttachmentFailed, CDNAttachments, RecordedAttachments
+from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, image_adapter, load_images, sniff
 
 Play = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -71,8 +72,14 @@ class CDN:
     def then(self, *plays: Play) -> None:
         self.plays.extend(plays)
 
-    def images(self, *, timeout_seconds: float = 5) -> CDNImages:
-        return CDNImages(timeout_seconds=timeout_seconds, origins={self.origin}, first_pause_seconds=0.01)
+    @property
+    def attachments(self) -> CDNAttachments:
+        return CDNAttachments(timeout_seconds=5, origins={self.origin}, first_pause_seconds=0.01)
+
+    def images(self, *, timeout_seconds: float = 5) -> AttachedImages:
+        return AttachedImages(
+            CDNAttachments(timeout_seconds=timeout_seconds, origins={self.origin}, first_pause_seconds=0.01)
+        )
 
 
 @pytest.fixture
@@ -171,7 +178,7 @@ async def test_a_download_that_hangs_ends(cdn: CDN) -> None:
 async def test_pitfall_21_only_discords_hosts_are_dialled(url: str) -> None:
     """21: images come over https from Discord's CDN, whatever the message says."""
     with pytest.raises(ImageFailed, match="attachment 77 does not lie on Discord's CDN"):
-        await CDNImages().load(attached(url))
+        await AttachedImages(CDNAttachments()).load(attached(url))
 
 
 async def test_pitfall_21_size_is_limited_as_announced_and_as_sent(cdn: CDN) -> None:
@@ -206,19 +213,52 @@ async def test_all_pictures_are_loaded_in_order_and_files_left_out(cdn: CDN) -> 
     assert [image.data[-1:] for image in await load_images(cdn.images(), attachments)] == [b"1", b"2"]
 
 
+async def test_any_attachment_can_be_had_whole_and_uncompressed(cdn: CDN) -> None:
+    asked: list[str | None] = []
+
+    async def log(request: web.Request) -> web.StreamResponse:
+        asked.append(request.headers.get("Accept-Encoding"))
+        return web.Response(body=b"all is well\n" * 1000)
+
+    cdn.then(log)
+    file = attached(f"{cdn.origin}/a", name="server.log", size=12_000)
+    assert await cdn.attachments.content(file, 12_000) == b"all is well\n" * 1000
+    assert asked == ["identity"]
+
+
+async def test_what_comes_compressed_all_the_same_is_not_taken(cdn: CDN) -> None:
+    async def bomb(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+
+    cdn.then(bomb)
+    with pytest.raises(AttachmentFailed, match="came compressed"):
+        await cdn.attachments.content(attached(f"{cdn.origin}/a"), 1000)
+
+
+async def test_a_limit_reads_as_it_is_written() -> None:
+    large = attached(size=20_000_000)
+    for limit, says in ((10 * 1024 * 1024, "10 MiB"), (10_000_000, "10 MB"), (2_500_000, "2.5 MB")):
+        with pytest.raises(AttachmentFailed, match=f"larger than {says}"):
+            await CDNAttachments().content(large, limit)
+
+
+def recorded(folder: Path | None) -> AttachedImages:
+    return AttachedImages(RecordedAttachments(folder))
+
+
 async def test_a_recorded_picture_is_read_by_its_id(tmp_path: Path) -> None:
     (tmp_path / "77").write_bytes(PNG)
-    image = await RecordedImages(tmp_path).load(attached())
+    image = await recorded(tmp_path).load(attached())
     assert (image.media_type, image.data) == ("image/png", PNG)
 
 
 async def test_a_recorded_picture_meets_the_same_limits(tmp_path: Path) -> None:
     (tmp_path / "77").write_bytes(PNG + b"\0" * MAX_IMAGE_BYTES)
     with pytest.raises(ImageFailed, match="larger than 10 MB"):
-        await RecordedImages(tmp_path).load(attached())
+        await recorded(tmp_path).load(attached())
     (tmp_path / "77").write_bytes(b"text")
     with pytest.raises(ImageFailed, match="no png"):
-        await RecordedImages(tmp_path).load(attached())
+        await recorded(tmp_path).load(attached())
 
 
 async def test_what_is_not_in_the_folder_is_not_read(tmp_path: Path) -> None:
@@ -230,11 +270,11 @@ async def test_what_is_not_in_the_folder_is_not_read(tmp_path: Path) -> None:
     odd = Attachment(id=-1, filename="a.png", size=1, url="")
     missing = Attachment(id=5, filename="a.png", size=1, url="")
     for source, attachment in [
-        (RecordedImages(folder), attached()),
-        (RecordedImages(folder), odd),
-        (RecordedImages(folder), missing),
-        (RecordedImages(tmp_path / "none"), attached()),
-        (RecordedImages(None), attached()),
+        (recorded(folder), attached()),
+        (recorded(folder), odd),
+        (recorded(folder), missing),
+        (recorded(tmp_path / "none"), attached()),
+        (recorded(None), attached()),
     ]:
         with pytest.raises(ImageFailed, match="not among the recording's attachments"):
             await source.load(attachment)
