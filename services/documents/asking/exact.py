@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.documents.asking.mentions import Mention
@@ -124,7 +124,7 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
     soft = [mention.text for mention in plan.mentions if not mention.hard]
-    shares = await scope.store.rarity(scope.name, soft) if soft else {}
+    shares: Mapping[str, float] = await scope.store.rarity(scope.name, soft) if soft else {}
     return tuple(
         mention.text for mention in plan.mentions if mention.hard or shares.get(mention.text, 0.0) <= RARE_SHARE
     )
