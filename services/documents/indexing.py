@@ -19,7 +19,7 @@ from services.documents.extensions import accepted
 from services.documents.limits import Limits, Refused
 from services.documents.preparing import prepare
 from services.documents.store import naming
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, State
+from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.documents.store.schema import embedded_text, to_embed
 from services.documents.team_topics import topic_chunks
 from services.documents.units import DocumentKind, Prepared
@@ -135,8 +135,9 @@ async def bring_up_to_date(
 
 async def _fill(store: DocumentStore, embedder: Embedder | None, name: str) -> None:
     described = await store.describe(name)
+    wanted = "" if embedder is None else embedder.id
     for doc in described.documents if described else ():
-        if doc.state is State.LEXICAL and not await fill(store, embedder, name, doc.doc_id):
+        if doc.is_unfinished(wanted) and not await fill(store, embedder, name, doc.doc_id):
             return  # without an embedder now, the rest would fail as well
 
 

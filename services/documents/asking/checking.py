@@ -12,7 +12,7 @@ from services.documents.results import Citation
 UNVERIFIED = "(unverified)"
 
 _ANY_FILE_LINE = re.compile(
-    r"(?<![\w/.-])([\w./-]+\.[A-Za-z]\w{0,9}):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?(?![\d.:])(?:\s?\([^)\n]{1,40}\))?"
+    r"(?<![\w/.-])([\w./-]+\.[A-Za-z]\w{0,9}):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?(?!\d|[.:]\d)(?:\s?\([^)\n]{1,40}\))?"
 )
 _BARE_LINE = re.compile(
     r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]+)?", re.IGNORECASE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.documents.asking.mentions import Mention
@@ -14,7 +14,7 @@ from services.documents.units import DocumentKind
 
 CONTEXT_LINES = 10
 EXAMPLES = 5
-RARE_SHARE = 0.02
+RARE_COUNT, RARE_SHARE = 2, 0.02
 """A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
 _JOINED = 3
@@ -124,10 +124,9 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
     soft = [mention.text for mention in plan.mentions if not mention.hard]
-    shares: Mapping[str, float] = await scope.store.rarity(scope.name, soft) if soft else {}
-    return tuple(
-        mention.text for mention in plan.mentions if mention.hard or shares.get(mention.text, 0.0) <= RARE_SHARE
-    )
+    counts, whole = await scope.store.holders(scope.name, soft) if soft else ({}, 0)
+    few = max(RARE_COUNT, RARE_SHARE * whole)
+    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
 
 
 async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> str | None:

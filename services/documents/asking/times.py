@@ -21,7 +21,7 @@ _NAMED_DAY = (
     rf"|(?P<{{p}}date2>\d{{{{1,2}}}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<{{p}}name2>{_MONTH}))(?:,?\s+(?P<{{p}}year2>\d{{{{4}}}}))?"
 )
 _SHORT_DAY = r"(?P<{p}yy>\d{{2}})/(?P<{p}mm>\d{{2}})/(?P<{p}dd>\d{{2}})"
-_BEFORE, _AFTER = r"(?<![\w.:\[/-])", r"(?![\w:\]]|[.,-]\d)"
+_BEFORE, _AFTER = r"(?<![\w.:\[/-])", r"(?![\w:\]]|[.,]\d)"
 _ZONE = r"(?:\s?(?:Z|UTC|[+-]\d{{2}}:?\d{{2}})\b)?"
 
 

@@ -23,7 +23,7 @@ async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_i
     """
     if embedder is None:
         return False
-    left = await store.unembedded(name, doc_id)
+    left = await store.unembedded(name, doc_id, embedder.id)
     if not left:
         return await store.embed(name, doc_id, embedder.id, {})
     for start in range(0, len(left), AT_ONCE):
