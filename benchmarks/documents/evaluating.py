@@ -15,6 +15,7 @@ from services.documents.preparing import prepare
 from services.documents.results import ConversationContext
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
+from services.files import in_thread
 
 Tools = Mapping[str, DocumentQATool]
 
@@ -51,7 +52,7 @@ async def evaluate(suites: Suites, folder: Path, out: Path | None) -> int:
         await _print_rest(shelves, suites, figures)
         if out is not None:
             lines = (json.dumps(each.record()) for each in figures)
-            out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            await in_thread(out.write_text, "".join(f"{line}\n" for line in lines), encoding="utf-8")
         return 1 if missed else 0
     finally:
         await shelves.store.close()

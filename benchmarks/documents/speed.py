@@ -41,7 +41,7 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
     chance = 1 / np.arange(1, VOCABULARY + 1)
     chance /= chance.sum()
     names = [_word(number) for number in range(VOCABULARY)]
-    drawn = random.choice(VOCABULARY, size=(PASSAGES, WORDS), p=chance)
+    drawn: list[list[int]] = random.choice(VOCABULARY, size=(PASSAGES, WORDS), p=chance).tolist()
     texts = [" ".join(names[number] for number in row) for row in drawn]
     dimensions = (await embedder.embed(["one question"])).shape[1]
     vectors = random.standard_normal((PASSAGES, dimensions)).astype(np.float32)
@@ -54,7 +54,8 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
     print(f"{PASSAGES} passages stored in {time.perf_counter() - begun:.1f} s")
     seconds: list[float] = []
     for number in range(QUESTIONS + 1):
-        question = " ".join(names[word] for word in random.choice(VOCABULARY, size=8, p=chance))
+        words: list[int] = random.choice(VOCABULARY, size=8, p=chance).tolist()
+        question = " ".join(names[word] for word in words)
         begun = time.perf_counter()
         vector = (await embedder.embed([question]))[0]
         await store.search("global_kb", Search(f"{question} {number}", vector, embedder.id))

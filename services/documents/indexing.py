@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Collection as AnyOf, Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Collection as AnyOf
 from dataclasses import dataclass, replace
 from pathlib import Path
 
