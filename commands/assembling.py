@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from commands.curating import curation_parts, curation_rules, images_of_lessons
 from model.messages import Message
 from model.outcomes import End
 from operators.in_hand import InHand
@@ -22,6 +23,7 @@ from services.disk_library import DiskLibrary
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
+from services.llm.structured import StructuredLLM
 from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
@@ -48,6 +50,16 @@ class Parts:
     folder: DataFolder
     withheld: Callable[[Message], bool]
     """Whether a message must be neither recorded nor shown to a model: its author wants to be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How captures are sorted."""
+
+    asker: StructuredLLM | None = None
+    """The model of knowledge work; None: none, and it is done without."""
+    to_the_end: bool = False
+    """Whether the end of the run waits until all captures are sorted."""
 
 
 def library_of(settings: Settings) -> DiskLibrary:
@@ -81,11 +93,18 @@ def assemble(
     gauge: Gauge = ignore,
     tokens: TellTokens = unheard,
     durable: bool = True,
+    learning: Learning | None = None,
+    captures_kept: bool = True,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again.
+    they may meet the same messages again. `learning`: None where captures are not to be sorted; `captures_kept`:
+    whether they are stored in the first place.
+
+    Raises:
+        LibraryUnusable: the team library cannot be opened as it lies there.
+        OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
     marks = state.read_marks(folder.seen) if durable else {}
@@ -132,6 +151,15 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
+    raw = settings.kb.team_raw_dir
+    archive = RawArchive(
+        raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone), rehearsed=not captures_kept
+    )
+    curation = pictures = None
+    if learning is not None:
+        curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)
+        redact = redactor_of(settings).text
+        pictures = images_of_lessons(settings, curation, images, archive, left_alone, redact)
     services = Services(
         assistant=assistant,
         library=library,
@@ -145,6 +173,8 @@ def assemble(
         in_hand=InHand(),
         seen=Seen(marks),
         images=images,
+        images_of_lessons=pictures,
+        curation=curation,
         gauge=gauge,
         usage=usage,
     )
@@ -152,11 +182,13 @@ def assemble(
     feedback = Feedback(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
-    raw = settings.kb.team_raw_dir
-    archive = RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone))
     sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
-        screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
+        screening,
+        answer_rules(settings),
+        discord.message_batch_wait_seconds,
+        discord.message_batch_max_seconds,
+        curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
     )
     return Parts(services, sinks, rules, folder, withheld)
 

@@ -15,12 +15,12 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now
-from commands.assembling import assemble, library_of, save
+from commands.assembling import Learning, assemble, library_of, save
 from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
-from commands.thinking import asker_for, assistant_of, endpoint_settings
+from commands.thinking import askers_for, assistant_of, endpoint_settings
 from model.messages import Message
 from model.outcomes import End
 from operators.decode import decode
@@ -32,6 +32,7 @@ from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
 from services.discord_poster import DiscordPoster
 from services.dispatches import Dispatch
+from services.llm.crynux import import_client
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES
 from services.llm.reachable import unreachable_because
@@ -82,14 +83,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         stopped = stack.enter_context(stop_signal())
         health = Health(now())
         meters = await stack.enter_async_context(measuring(settings.metrics, lambda: health.problem(now())))
-        asker = await stack.enter_async_context(
-            asker_for(
-                answering.llm,
-                adapter=answering.llm_image_adapter,
-                record=options.llm_record,
-                replay=options.llm_replay,
-                observe=meters.observe,
-            )
+        askers = await stack.enter_async_context(
+            askers_for(settings, record=options.llm_record, replay=options.llm_replay, observe=meters.observe)
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
         fetcher = RestFetcher(client.http, place=decoder.place)
@@ -105,7 +100,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
 
         parts = assemble(
             settings,
-            assistant=assistant_of(answering, library, asker),
+            assistant=assistant_of(answering, library, askers.answering),
             library=library,
             poster=poster,
             ends=ended,
@@ -114,6 +109,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             gauge=meters.gauge,
             tokens=meters.tokens,
             durable=not rehearsed,
+            # What is only rehearsed leaves no trace.
+            learning=None if rehearsed else Learning(askers.knowledge),
+            captures_kept=not rehearsed,
         )
         services = parts.services
         if not rehearsed:  # what was only rehearsed has not been answered
@@ -125,6 +123,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             fetcher=fetcher,
             marks=services.seen.below,
             met=services.seen.met,
+            introduce=services.people.look_up,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
             denylist=discord.channel_denylist,
@@ -134,9 +133,11 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             dispatches = await stack.enter_async_context(
                 recorded(dispatches, options.record, parts.withheld, whole(attachments, settings))
             )
+        if options.llm_replay is None and (askers.answering or askers.knowledge):
+            await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        async with kept_up_to_date(settings, asker, services.usage, record=options.llm_record, meters=meters):
+        async with kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)

@@ -7,7 +7,7 @@ import logging
 import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reactivex import operators as ops
@@ -15,10 +15,11 @@ from reactivex.subject import Subject
 from rich.console import Console
 
 from clock import VirtualLoop
-from commands.assembling import assemble, library_of, save
+from commands.assembling import Learning, assemble, library_of, save
+from commands.curating import Filed
 from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
-from commands.thinking import assistant_for
+from commands.thinking import askers_for, assistant_of
 from model.outcomes import End
 from operators.decode import decode
 from services.attachments import RecordedAttachments
@@ -72,22 +73,22 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     library = library_of(settings)
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     tally = Tally()
-    async with assistant_for(
-        settings.ai_response, library, record=options.llm_record, replay=options.llm_replay
-    ) as assistant:
+    async with askers_for(settings, record=options.llm_record, replay=options.llm_replay) as askers:
 
         def ended(end: End) -> None:
             tally.add(end)
             in_order.add(end)
 
+        filed = Filed()
         parts = assemble(
             settings,
-            assistant=assistant,
+            assistant=assistant_of(settings.ai_response, library, askers.answering),
             library=library,
             poster=Rehearsal(),
             ends=ended,
             images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
             durable=False,
+            learning=Learning(askers.knowledge, to_the_end=True),
         )
         writer = (
             JsonLines(sys.stdout)
@@ -97,18 +98,20 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         in_order = InOrder(writer.write)
         source: Subject[Dispatch] = Subject()
         events = source.pipe(decode(), ops.do_action(tally.hear))
-        running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_hand)
+        sinks = replace(parts.sinks, decided=filed.add)
+        running = Running(graph(events, parts.services, sinks, parts.rules), parts.services.in_hand)
         async for dispatch in dispatches(options.file):
             source.on_next(dispatch)
         source.on_completed()
         finished = await running.drain(PATIENCE_SECONDS)
         in_order.flush()
         writer.finish(tally)
+        sorted_out = await filed.all_of(parts.services.curation)
         if options.data is not None:
             await save(parts)
     if not tally.adds_up:
         log.error("the accounting does not add up: %d messages heard, but %s", tally.messages, tally.summary())
-    return 0 if finished and tally.adds_up and not tally.failed else 1
+    return 0 if finished and tally.adds_up and not tally.failed and sorted_out else 1
 
 
 def backend(settings: Settings) -> str:

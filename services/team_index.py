@@ -80,12 +80,14 @@ class TeamIndex:
             self._sort()
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop the descriptions of these topics, and what they were made of."""
+        """Drop the descriptions of these topics, and what is known of topics that are gone."""
         for name in names:
-            self._records.pop(f"{name}.txt", None)
             self._lines.pop(f"{name}.txt", None)
-        self._known.clear()
-        self._cache_written = False
+            if self._records.pop(f"{name}.txt", None) is not None:
+                self._cache_written = False
+        self._known = {
+            (record.content_hash, record.summary_key): record.summary_text for record in self._records.values()
+        }
 
     def undescribed(self, at: float) -> list[Topic]:
         """The topics without a description of what they hold now, by name. Content that was described before, under
@@ -110,12 +112,12 @@ class TeamIndex:
         """Bring both files up to date, the cache first. What is so already is not written. Raises OSError."""
         if not self._cache_written:
             lines = (self._lines.get(name) or self._line(name) for name in sorted(self._records))
-            files.replace(self._cache, kb_cache.render(lines, rfc3339(at)))
+            files.renew(self._cache, kb_cache.render(lines, rfc3339(at)))
             self._cache_written = True
         if not self._index_written:
             data = index_file.render(self.entries).encode()
             if _content(self._index) != data:
-                files.replace(self._index, data)
+                files.renew(self._index, data)
             self._index_written = True
 
     def _put(self, topic: Topic, record: Record) -> None:

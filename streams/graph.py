@@ -10,8 +10,9 @@
               ┌────────────────────────┼──────────────────────┐
           inquiries                 ignored                lessons
               │ one asker at a time                           │ in order
-    gather → gate → select → load →                 extract → archive sink
-       generate → verify → reply sink
+    gather → gate → select → load →          extract → summarise images → archive sink
+       generate → verify → reply sink                         │ one pair at a time, in the background
+              │                        │             classify → integrate → topics ── index
               └────────────────────────┼──────────────────────┘
                                      ends ── log, metrics, terminal, state
 
@@ -31,6 +32,7 @@ from operators.inquiry import Inquiry, Lesson
 from operators.screen import screen
 from streams.answers import answers
 from streams.conversations import batches, remembered, routed, settled
+from streams.curation import curation, stored
 from streams.feedback import votes
 from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
@@ -47,9 +49,13 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
 
+    learned = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.images_of_lessons, s.gauge)
+    taught = learned.pipe(fork("lessons"))
+
     ends = rx.merge(
         answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers).pipe(supervised("answers")),
-        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge).pipe(supervised("lessons")),
+        taught.pipe(only(Outcome)),
+        curation(stored(taught), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         votes(heard, sinks.feedback).pipe(supervised("votes")),

@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-LONGEST_VALUE = 500
-_NAMES = frozenset({"name", "key", "id", "job_name"})
+from services.documents.secret_names import Path, names_secret
 
-Path = tuple[str, ...]
-"""`("services", "db", "ports", "[0]")`: an index in brackets is that of a list."""
+LONGEST_VALUE = 500
+LONGEST_NAME = 100
+MOST_KEPT = 100_000
+DEEPEST = 64
+"""What is nested deeper was not written by hand; paths that grow with each level would fill the memory."""
+_NAMES = frozenset({"name", "key", "id", "job_name"})
 
 
 class Key(NamedTuple):
@@ -38,6 +41,19 @@ class Outline:
     comments: tuple[str, ...] = ("#",)
     """What begins a line that belongs to the key below it."""
 
+    n_values: int = 0
+    """How many there are in the file: of very many, not all are kept."""
+
+    def add_key(self, path: Path, line: int) -> None:
+        """Of several keys in one line, the first is the one that sections can begin at."""
+        if not self.keys or line > self.keys[-1].line:
+            self.keys.append(Key(path, line))
+
+    def add(self, leaf: Leaf) -> None:
+        self.n_values += 1
+        if self.n_values <= MOST_KEPT or names_secret(leaf.path, leaf.value):
+            self.leaves.append(leaf)
+
     @cached_property
     def secret_objects(self) -> frozenset[Path]:
         """The paths of Kubernetes manifests of the kind Secret."""
@@ -62,6 +78,11 @@ class Unreadable(Exception):
 def one_line_value(value: str) -> str:
     """A value of several lines in one, and not endlessly long."""
     return " ".join(value.split())[:LONGEST_VALUE] if "\n" in value else value.strip()[:LONGEST_VALUE]
+
+
+def one_name(key: str) -> str:
+    """A key in one line, and not endlessly long: it stands before each value below it."""
+    return " ".join(key.split())[:LONGEST_NAME] if len(key) > LONGEST_NAME or "\n" in key else key
 
 
 def words(path: Path, names: Mapping[Path, str]) -> str:
