@@ -104,4 +104,5 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "team_state": "team-knowledge/state.json",
         "decisions": "team-knowledge/decisions.jsonl",
         "pending": "team-knowledge/pending",
+        "regeneration": "team-knowledge/regen",
     }
