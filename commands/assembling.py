@@ -22,6 +22,7 @@ from services.disk_library import DiskLibrary
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
+from services.opt_outs import OptOuts
 from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
@@ -48,6 +49,10 @@ class Parts:
     folder: DataFolder
     withheld: Callable[[Message], bool]
     """Whether a message must be neither recorded nor shown to a model: its author wants to be left out."""
+    left_alone: Callable[[int, str], bool]
+    """The same of a text and who wrote it."""
+    opt_outs: OptOuts
+    captures: Captures
 
 
 def library_of(settings: Settings) -> DiskLibrary:
@@ -101,10 +106,10 @@ def assemble(
         state.read_spent(folder.usage),
     )
     usage = Usage(Spending(budget, tokens))
-    opted_out = state.read_ids(folder.opt_outs)
+    opt_outs = OptOuts(folder.opt_outs)
     screening = ScreenRules(
         opt_out_marker=discord.opt_out_marker,
-        opted_out=opted_out.__contains__,
+        opted_out=opt_outs.__contains__,
         allowed=discord.channel_allowlist,
         denied=discord.channel_denylist,
         # As it was at the start: within a run, a late message is no old one.
@@ -112,7 +117,7 @@ def assemble(
     )
 
     def left_alone(author_id: int, text: str) -> bool:
-        return discord.opt_out_marker in text or author_id in opted_out
+        return discord.opt_out_marker in text or author_id in opt_outs
 
     def withheld(message: Message) -> bool:
         return left_alone(message.author.id, message.text)
@@ -153,12 +158,13 @@ def assemble(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
     raw = settings.kb.team_raw_dir
-    archive = RawArchive(raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone))
+    captures = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
+    archive = RawArchive(raw, captures)
     sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
         screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
     )
-    return Parts(services, sinks, rules, folder, withheld)
+    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, captures)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

@@ -20,6 +20,7 @@ from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running, collect_rarely
 from commands.saving import saved_soon
+from commands.slash import slash_commands
 from commands.thinking import asker_for, assistant_of, endpoint_settings
 from model.messages import Message
 from model.outcomes import End
@@ -117,13 +118,23 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         services = parts.services
         if not rehearsed:  # what was only rehearsed has not been answered
             services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
+        # In a rehearsal nothing is answered: a command that nobody answers is better not offered.
+        slash = None
+        if not rehearsed:
+            slash = await stack.enter_async_context(slash_commands(client, settings, parts, services.seen.changed))
+
+        def met(guild_id: int, at: float) -> None:
+            services.seen.met(guild_id, at)
+            if slash is not None:
+                slash.arrived(guild_id)
+
         gateway = Gateway(
             client,
             token,
             health=health,
             fetcher=fetcher,
             marks=services.seen.below,
-            met=services.seen.met,
+            met=met,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
             denylist=discord.channel_denylist,

@@ -50,14 +50,21 @@ class Answerer:
     """Runs the same operators as the live graph, for one conversation at a time."""
 
     def __init__(
-        self, assistant: Assistant, library: Library, rules: AnswerRules, budget: Budget | None = None
+        self,
+        assistant: Assistant,
+        library: Library,
+        rules: AnswerRules,
+        budget: Budget | None = None,
+        usage: Usage | None = None,
     ) -> None:
+        """`budget`: what the answers count against; `usage`: that of the run, told of each call."""
         self._budget = budget or Budget(Limits(chains_per_user_per_hour=0))
+        self._usage = usage or Usage(Spending(self._budget))
         self._chain = chain(assistant, library, self._budget, rules)
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
-        usage = Usage(Spending(self._budget))
+        usage = Usage(self._usage)
         inquiry = _inquiry(conversation, context or RequestContext(), usage)
         begun = now()
         try:
@@ -69,6 +76,8 @@ class Answerer:
             )
         finally:
             inquiry.token.close()
+        if isinstance(end, Inquiry):
+            self._budget.answered(now())
         return _result(end, inquiry.usage, round((now() - begun) * 1000))
 
 
