@@ -5,18 +5,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OTHERS := 3.11 3.12 3.13
+DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: demo check lint types imports dependencies generated tests other-pythons benchmarks lock clean help
+.PHONY: demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
-	@echo "make demo           replay a day of an invented community, no key needed"
+	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
+	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make lock           resolve the dependencies anew"
 
-demo: $(VENV)/runtime
+demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json
+	@$(BIN)/python app.py --config examples/demo.yaml --init-kb
 	@$(BIN)/python app.py --config examples/demo.yaml --replay examples/demo.jsonl
+
+# The demo's web pages are of a host that does not exist: they begin as if they had just been fetched.
+$(DEMO_KNOWLEDGE)/index-cache.json:
+	@mkdir -p $(@D)
+	@cp examples/knowledge-base/fetched.json $@
 
 check: $(VENV)/development
 	@$(MAKE) --no-print-directory -j2 types lint imports dependencies generated
@@ -53,6 +61,9 @@ other-pythons: $(VENV)/development
 benchmarks: $(VENV)/development
 	$(BIN)/python -m benchmarks
 
+eval: $(VENV)/development
+	$(BIN)/python -m benchmarks.evaluation
+
 $(VENV)/runtime: requirements/runtime.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
@@ -69,4 +80,4 @@ lock: $(VENV)/development
 	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml --all-extras --group dev -o requirements/development.txt
 
 clean:
-	rm -rf $(VENV) .venv-* .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache
+	rm -rf $(VENV) .venv-* examples/data .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache

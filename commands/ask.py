@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from commands.assembling import answer_rules, library_of, redactor_of
+from commands.makeshift import with_an_index
 from commands.thinking import assistant_for
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import Result
@@ -17,7 +18,8 @@ from streams.single_answer import AIResult, Answerer
 
 def ask(settings: Settings, question: str, *, record: Path | None, replay: Path | None) -> int:
     """Print the answer, or why there is none. Gives the exit code: 1 when a step failed."""
-    return asyncio.run(_ask(settings, question, record, replay))
+    with with_an_index(settings) as indexed:
+        return asyncio.run(_ask(indexed, question, record, replay))
 
 
 async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> int:

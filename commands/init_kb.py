@@ -12,6 +12,7 @@ from rich.console import Console
 from commands.errors import Unusable
 from commands.knowing import knowledge_parts, knowledge_rules
 from commands.progress import Progress, shown
+from commands.running import collect_rarely, terminated_as_interrupted
 from commands.thinking import asker_for
 from operators.discover import links_of
 from operators.sources import Event, Report
@@ -23,6 +24,8 @@ from sinks.knowledge_log import KnowledgeLog
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 
 DONE, FAILED = 0, 1
+NAMED = 20
+"""Troubles of one phase that are told by name: somebody sits there and wants to mend them."""
 
 
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
@@ -35,7 +38,8 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         OSError: the cache cannot be read.
     """
     check_folder(settings.kb.sources_dir)
-    with lock(settings.app.data_dir, "app.py --init-kb"):
+    collect_rarely()
+    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
         report = asyncio.run(_init_kb(settings, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)
@@ -69,7 +73,7 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         await parts.ledger.load()
         rules = knowledge_rules(settings)
         check_links(parts.ledger, rules)
-        told = KnowledgeLog()
+        told = KnowledgeLog(NAMED)
         with shown(Console(stderr=True)) as progress:
             return await run(parts, rules, told, progress)
 
@@ -101,7 +105,8 @@ async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, 
         return await finished
     finally:
         subscription.dispose()
-        await parts.files.save()
+        for trouble in await parts.files.save():
+            told.tell(trouble)
 
 
 def failing(finished: asyncio.Future[Report]) -> Callable[[Exception], None]:

@@ -14,7 +14,7 @@ from commands.browsing import web_for
 from commands.measuring import Meters
 from commands.thinking import asker_for
 from operators import supervised
-from operators.fetch import Pace
+from operators.fetch import Rechecks
 from operators.sources import Places
 from services.assistant import Usage
 from services.describing import Describer, ModelDescriber
@@ -85,9 +85,7 @@ def knowledge_rules(settings: Settings) -> KnowledgeRules:
     kb = settings.kb
     return KnowledgeRules(
         places=Places(kb.sources_dir, kb.links_file_path, kb.web_fetch_cache_dir, kb.max_source_bytes),
-        pace=Pace(
-            kb.url_requests_per_second, kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds
-        ),
+        rechecks=Rechecks(kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds),
         downloads_at_once=kb.url_download_concurrency,
         descriptions_at_once=kb.summarization_concurrency,
         # A call with its retries, as an answer has them.

@@ -18,7 +18,7 @@ from clock import now
 from commands.assembling import assemble, library_of, save
 from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
-from commands.running import Running, collect_rarely
+from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
 from commands.slash import slash_commands
 from commands.thinking import asker_for, assistant_of, endpoint_settings
@@ -65,6 +65,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     """
     token = usable_token(settings)
     collect_rarely()
+    yield_often()
     with lock(settings.app.data_dir, "app.py"):
         return asyncio.run(run_bot(settings, options, token))
 

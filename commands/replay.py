@@ -16,6 +16,7 @@ from rich.console import Console
 
 from clock import VirtualLoop
 from commands.assembling import assemble, library_of, save
+from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
 from commands.thinking import assistant_for
 from model.outcomes import End
@@ -57,6 +58,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
+        settings = stack.enter_context(with_an_index(settings))
         factory = lambda: VirtualLoop(start, speed=options.speed)  # noqa: E731
         runner = stack.enter_context(asyncio.Runner(loop_factory=factory))
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))

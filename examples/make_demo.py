@@ -1,4 +1,5 @@
-"""Turns the screenplay into `demo.jsonl`, its attachments and the table in README.md.
+"""Turns the screenplay into `demo.jsonl`, its attachments and the table in README.md; and the pages in
+`knowledge-base/web-cache` into `knowledge-base/fetched.json`, which says that they were fetched and need not be again.
 
 python examples/make_demo.py            writes them
 python examples/make_demo.py --check    exits 1 when one of them is stale
@@ -17,6 +18,10 @@ HERE = Path(__file__).parent
 RECORDING = HERE / "demo.jsonl"
 ATTACHMENTS = HERE / "demo.jsonl.attachments"
 README = HERE / "README.md"
+KNOWLEDGE = HERE / "knowledge-base"
+FETCHED = KNOWLEDGE / "fetched.json"
+FETCHED_AT, CHECKED_AGAIN_AT = "2026-03-11T00:00:00.000Z", "2126-03-11T00:00:00.000Z"
+"""Their hosts do not exist, so that nobody is to ask them."""
 TABLE_BEGINS = "<!-- The table is written by make_demo.py -->\n"
 TABLE_ENDS = "<!-- Here it ends -->\n"
 
@@ -42,11 +47,26 @@ def readme_with_table() -> str:
     return f"{before}{TABLE_BEGINS}\n{table()}\n{TABLE_ENDS}{after}"
 
 
+def fetched() -> bytes:
+    """What `--init-kb` would know of the pages, had it fetched them: their text, and no descriptions yet."""
+    sys.path.insert(0, str(HERE.parent))
+    from services import kb_cache  # noqa: PLC0415 - found only once the path is set
+    from services.source_links import parse_links  # noqa: PLC0415 - as above
+    from services.web_cache import read_page  # noqa: PLC0415 - as above
+
+    records: list[kb_cache.Record] = []
+    for url in parse_links((KNOWLEDGE / "links.txt").read_bytes()).urls:
+        facts = kb_cache.UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
+        content = kb_cache.hash_text(read_page(KNOWLEDGE / "web-cache", url))
+        records.append(kb_cache.Record("url", content, "", "", FETCHED_AT, summary_pending=True, url=facts))
+    return kb_cache.render(map(kb_cache.line, records), FETCHED_AT)
+
+
 def produce() -> dict[Path, bytes]:
-    """Every file that follows from the screenplay."""
+    """Every file that follows from others."""
     stage = Stage(GUILD)
     lines = [json.dumps(dispatch, ensure_ascii=False) + "\n" for dispatch in stage.play(SCREENPLAY)]
-    files = {RECORDING: "".join(lines).encode(), README: readme_with_table().encode()}
+    files = {RECORDING: "".join(lines).encode(), README: readme_with_table().encode(), FETCHED: fetched()}
     return files | {ATTACHMENTS / id_: content for id_, content in stage.files.items()}
 
 

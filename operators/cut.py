@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from reactivex import Observable
 
-from model.batches import Batch, Part
-from model.messages import AuthorType, Message
+from model.batches import Batch, Key, Part
+from model.messages import AuthorType, Message, Reference
 from operators.cancel_token import CancelToken
 from operators.in_hand import InHand
 from operators.spread import spread
@@ -25,11 +25,15 @@ class Begun:
     token: CancelToken
 
 
+Addressee = Callable[[Reference], Hashable]
+"""Tells, of a reply, whom it is to."""
+
+
 def cut(people: People, history: History, in_hand: InHand) -> Callable[[Observable[Batch]], Observable[Begun]]:
     """Cut each batch where the person replied to changes, and number the parts.
 
     --[m1, m2→x, m3, m4→y]--------|
-    [ cut (a community user)      ]
+    [ cut (a community user)      ]      x and y are messages of two people
     --([m1] [m2, m3] [m4])--------|      a team member's m1 would go with m2
     """
     numbers = itertools.count(1)
@@ -39,26 +43,41 @@ def cut(people: People, history: History, in_hand: InHand) -> Callable[[Observab
         place = history.place(batch.messages[0].channel_id)
         return [
             Begun(part, in_hand.begin(part))
-            for piece in pieces(batch.messages, author_type)
+            for piece in pieces(batch.messages, author_type, addressee_in(history))
             for part in (Part(next(numbers), piece, author_type, place, batch.closed_at),)
         ]
 
     return spread(parts)
 
 
-def pieces(messages: Sequence[Message], author_type: AuthorType) -> list[tuple[Message, ...]]:
-    """The messages, cut where the reply target changes.
+def addressee_in(history: History) -> Addressee:
+    """The author of the message replied to, there; where that message is not at hand, nobody but itself.
+
+    Discord sends the message along with a reply, so that one which is missing has been deleted, or is long past.
+    "There": what is said in a private channel must not come along with what is said in a public one.
+    """
+
+    def addressee(reference: Reference) -> Hashable:
+        target = history.known(reference.channel_id, reference.message_id)
+        return reference if target is None else Key(target.channel_id, target.author.id)
+
+    return addressee
+
+
+def pieces(messages: Sequence[Message], author_type: AuthorType, addressee: Addressee) -> list[tuple[Message, ...]]:
+    """The messages, cut where the person replied to changes.
 
     A message without a reply stays with what came before it. A leading piece without one joins the next of a team
     member (who often says something before pressing "reply") and stands alone for a community user.
     """
     cuts: list[list[Message]] = []
-    target: int | None = None
+    towards: Hashable = None
     for message in messages:
-        own = None if message.reply_to is None or message.reply_to.gone else message.reply_to.message_id
-        leading = target is None and author_type is AuthorType.TEAM_MEMBER
-        if not cuts or (own is not None and own != target and not leading):
+        reference = message.reply_to
+        own = None if reference is None or reference.gone else addressee(reference)
+        leading = towards is None and author_type is AuthorType.TEAM_MEMBER
+        if not cuts or (own is not None and own != towards and not leading):
             cuts.append([])
         cuts[-1].append(message)
-        target = own if own is not None else target
+        towards = own if own is not None else towards
     return [tuple(piece) for piece in cuts]

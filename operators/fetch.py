@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from aiolimiter import AsyncLimiter
-
 from clock import now, rfc3339
-from operators.discover import host_of
 from operators.examine import settled_or_pending
 from operators.sources import Due, Event, How, Places, Settled, Trouble
 from services.files import in_thread
@@ -20,41 +17,35 @@ from services.web_cache import write_page
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """When a page is asked for again, and how often one host is asked."""
+class Rechecks:
+    """When a page is asked for again."""
 
-    requests_per_second: float
     fresh_seconds: float
     """After an answer."""
     again_seconds: float
     """After a failure."""
-    limiters: dict[str, AsyncLimiter] = field(default_factory=dict[str, AsyncLimiter])
-
-    def limiter(self, url: str) -> AsyncLimiter:
-        """Of the page's host: one request, then a pause, without bursts."""
-        return self.limiters.setdefault(host_of(url), AsyncLimiter(1, 1 / self.requests_per_second))
 
 
 Result = Literal["success", "not_modified", "timeout", "error"]
 
 
 def fetch(
-    web: Web, ledger: Ledger, places: Places, key: str, pace: Pace, count: Callable[[Result], object]
+    web: Web, ledger: Ledger, places: Places, key: str, rechecks: Rechecks, count: Callable[[Result], object]
 ) -> Callable[[Due], Coroutine[Any, Any, list[Event]]]:
-    """Fetch one page, in its host's turn. Gives what became of it, and a trouble as well when it could not be had.
+    """Fetch one page. Gives what became of it, and a trouble as well when it could not be had.
 
-    A page that cannot be had keeps the text and description that it has; what is pending goes on.
+    A page that cannot be had keeps the text and description that it has; what is pending goes on. How often one host
+    is asked is the web's own affair, which knows of every redirect.
     """
 
     async def fetched(due: Due) -> list[Event]:
         facts = None if due.record is None or not due.conditional else due.record.url
         etag, last_modified = (None, None) if facts is None else (facts.etag, facts.last_modified)
-        async with pace.limiter(due.url):
-            try:
-                answer = await web.fetch(due.url, etag=etag, last_modified=last_modified)
-                record = await _taken(due, answer)
-            except (WebError, OSError) as error:
-                return refused(due, error)
+        try:
+            answer = await web.fetch(due.url, etag=etag, last_modified=last_modified)
+            record = await _taken(due, answer)
+        except (WebError, OSError) as error:
+            return refused(due, error)
         count("success" if isinstance(answer, Page) else "not_modified")
         return [settled_or_pending(record, ledger, key)]
 
@@ -68,7 +59,7 @@ def fetch(
             if not (due.conditional and due.record is not None and due.record.content_hash == content_hash):
                 await in_thread(write_page, places.web_cache_dir, due.url, text)
             facts = UrlFacts(
-                due.url, rfc3339(at), answer.etag, answer.last_modified, "success", rfc3339(at + pace.fresh_seconds)
+                due.url, rfc3339(at), answer.etag, answer.last_modified, "success", rfc3339(at + rechecks.fresh_seconds)
             )
             return as_page(due.record, content_hash, facts, rfc3339(at))
         if due.record is None or due.record.url is None or not due.conditional:
@@ -80,7 +71,7 @@ def fetch(
             etag=answer.etag or before.etag,
             last_modified=answer.last_modified or before.last_modified,
             fetch_status="not_modified",
-            next_check_at=rfc3339(at + pace.fresh_seconds),
+            next_check_at=rfc3339(at + rechecks.fresh_seconds),
         )
         return as_page(due.record, due.record.content_hash, facts, rfc3339(at))
 
@@ -89,7 +80,7 @@ def fetch(
         count(status)
         at = now()
         before = due.record
-        facts = UrlFacts(due.url, None, None, None, status, rfc3339(at + pace.again_seconds))
+        facts = UrlFacts(due.url, None, None, None, status, rfc3339(at + rechecks.again_seconds))
         if before is not None and before.url is not None:
             facts = replace(before.url, fetch_status=status, next_check_at=facts.next_check_at)
         record = as_page(before, "" if before is None else before.content_hash, facts, rfc3339(at))

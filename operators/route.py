@@ -95,11 +95,16 @@ class Router:
         return Lesson(part, target, begun.token, None if goes_on is None else goes_on.id)
 
     async def _target(self, part: Part) -> Message | None:
-        """The message that the part replies to; None for none, or one that no longer exists."""
+        """The first message that the part replies to, of those that still exist; None where there is none.
+
+        A part may reply to several messages of one person.
+        """
         for message in part.messages:
             reference = message.reply_to
             if reference is not None and not reference.gone:
-                return await self._history.message(reference.channel_id, reference.message_id)
+                target = await self._history.message(reference.channel_id, reference.message_id)
+                if target is not None:
+                    return target
         return None
 
     async def _for_community(self, begun: Begun, target: Message | None) -> Inquiry | Ignored | Outcome:

@@ -50,7 +50,7 @@ class Web(Protocol):
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
         """Fetch one page, conditionally on `etag` and `last_modified` where they are given.
 
-        The caller limits how many are under way at once, and how often one host is asked. Bounded in time and size.
+        The caller limits how many are under way at once. Bounded in time and size, and in how often one host is asked.
 
         Raises:
             FetchFailed: there is no usable answer.

@@ -9,7 +9,9 @@ from operators.sources import Event, How, LeftOut, Report, Trouble
 from services.source_files import HIDDEN
 
 NAMED = 5
-"""Troubles of one phase that are named; of more only the number is told, so that an outage does not flood the log."""
+"""Troubles of one phase that are named, unless somebody wants to see more of them; of the rest only the number is told,
+so that an outage does not flood the log.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +19,8 @@ log = logging.getLogger(__name__)
 class KnowledgeLog:
     """Logs troubles and what is left out when they are new, and each update's counts when anything happened."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: int = NAMED) -> None:
+        self._most_named = named
         self._told: set[tuple[str, str]] = set()
         self._telling: set[tuple[str, str]] = set()
         self._named: Counter[str] = Counter()
@@ -30,7 +33,7 @@ class KnowledgeLog:
             case Trouble(about=about, phase=phase, message=message):
                 if self._new(about, message):
                     self._named[phase] += 1
-                    level = logging.WARNING if self._named[phase] <= NAMED else logging.DEBUG
+                    level = logging.WARNING if self._named[phase] <= self._most_named else logging.DEBUG
                     log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", phase, about, message)
             case Report():
                 self._finish(event)
@@ -43,8 +46,8 @@ class KnowledgeLog:
 
     def _finish(self, report: Report) -> None:
         for phase, count in self._named.items():
-            if count > NAMED:
-                log.warning("%s: %d further failures", phase, count - NAMED)
+            if count > self._most_named:
+                log.warning("%s: %d further failures", phase, count - self._most_named)
         happened = any(report.settled[how] for how in How) or self._telling != self._told
         log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
         self._told, self._telling, self._named = self._telling, set(), Counter()

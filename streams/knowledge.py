@@ -27,7 +27,7 @@ from operators import map_async, only, spread
 from operators.coalesce import coalesce
 from operators.discover import Few, discover, few_at_once
 from operators.examine import examine
-from operators.fetch import Pace, Result, fetch
+from operators.fetch import Rechecks, Result, fetch
 from operators.rarely import rarely
 from operators.sources import (
     Due,
@@ -91,7 +91,7 @@ class KnowledgeParts:
 @dataclass(frozen=True, slots=True)
 class KnowledgeRules:
     places: Places
-    pace: Pace
+    rechecks: Rechecks
     downloads_at_once: int
     descriptions_at_once: int
     describe_seconds: float
@@ -132,7 +132,7 @@ def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[Event | R
         only(Due),
         step(
             "fetch",
-            fetch(parts.web, ledger, places, key, rules.pace, parts.count),
+            fetch(parts.web, ledger, places, key, rules.rechecks, parts.count),
             fails_as_page,
             rules.downloads_at_once,
             parts.gauge,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from operators.fetch import Pace
+from operators.fetch import Rechecks
 from operators.sources import Event, Places, Report
 from services.kb_cache import Record, parse
 from services.ledger import Ledger
@@ -78,7 +78,7 @@ class Shelf:
         self.describer, self.web = FakeDescriber(), FakeWeb()
         self.max_source_bytes = 1000
         self.downloads_at_once, self.descriptions_at_once, self.describe_seconds = 3, 5, 60.0
-        self.pace = Pace(2, 72 * 3600, 300)
+        self.rechecks = Rechecks(72 * 3600, 300)
         self.counted: list[str] = []
         self.parts = self.begin()
         self.events: list[Event] = []
@@ -94,7 +94,7 @@ class Shelf:
     def rules(self) -> KnowledgeRules:
         return KnowledgeRules(
             Places(self.sources, self.links, self.pages, self.max_source_bytes),
-            self.pace,
+            self.rechecks,
             self.downloads_at_once,
             self.descriptions_at_once,
             self.describe_seconds,

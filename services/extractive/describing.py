@@ -9,6 +9,7 @@ from typing import Final
 
 from services.extractive.passages import passages
 from services.extractive.words import STOP_WORDS
+from services.files import in_thread
 
 _LONGEST_READ: Final = 100_000
 """Characters. What a document is about stands at its beginning; the rest would only cost time."""
@@ -33,8 +34,8 @@ class ExtractiveDescriber:
         return _KEY
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
-        _ = timeout_seconds  # a few milliseconds are all it takes
-        return describe(source_id, text)
+        _ = timeout_seconds  # some milliseconds are all it takes, which is still too much for the event loop
+        return await in_thread(describe, source_id, text)
 
 
 def describe(source_id: str, text: str) -> str:

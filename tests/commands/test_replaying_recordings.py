@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
+from benchmarks.evaluation import data
 from commands.replay import ReplayOptions, replay
 from settings import load
 
 ROOT = Path(__file__).parents[2]
-RECORDINGS = ROOT.parent / "shared" / "recordings"
+RECORDINGS = data.folder() / "recordings"
 DEMO = ROOT / "examples" / "demo.jsonl"
 
 
 def recordings() -> Iterator[Any]:
     for name, messages in (("stripe-0.jsonl", 1200), ("rust-2.jsonl", 1188)):
         path = RECORDINGS / name
-        absent = pytest.mark.skipif(not path.exists(), reason=f"{name} is not there")
+        absent = pytest.mark.skipif(not path.exists(), reason=f"{name} is not in the folder that {data.VARIABLE} names")
         yield pytest.param(path, messages, marks=absent, id=name)
     yield pytest.param(DEMO, sum("MESSAGE_CREATE" in line for line in DEMO.read_text().splitlines()), id="demo")
 

@@ -94,11 +94,6 @@ def cached_page(url: str) -> Path:
     return KNOWLEDGE / "web-cache" / hashlib.sha256(url.encode()).hexdigest()
 
 
-def index() -> list[tuple[str, str]]:
-    entries = (KNOWLEDGE / "index.txt").read_text(encoding="utf-8").rstrip("\n").split("\n\n")
-    return [(first, description) for first, _, description in (entry.partition("\n") for entry in entries)]
-
-
 def rows() -> list[Row]:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| (\d\d:\d\d:\d\d) \| (.*?) \| (.*) \| (.*) \|$", text, re.MULTILINE)
@@ -112,17 +107,6 @@ def test_there_are_at_least_15_knowledge_files_of_40_to_150_lines() -> None:
     lengths = {id_: len((SOURCES / id_).read_text(encoding="utf-8").splitlines()) for id_ in file_ids()}
     assert len(lengths) >= 15
     assert {id_: length for id_, length in lengths.items() if not 40 <= length <= 150} == {}
-
-
-def test_the_index_names_every_source_once_files_first_then_urls_each_in_order() -> None:
-    assert [first for first, _ in index()] == [f"kb:{id_}" for id_ in (*file_ids(), *urls())]
-
-
-def test_every_description_is_one_line_that_cannot_pass_for_an_identifier() -> None:
-    for _, description in index():
-        assert description.strip()
-        assert "\n" not in description
-        assert not description.startswith(("kb:", "team:"))
 
 
 def test_every_url_has_its_cached_page_and_nothing_else_is_cached() -> None:
@@ -149,7 +133,7 @@ def test_every_error_code_that_is_mentioned_is_explained() -> None:
 
 def test_the_paths_in_the_configuration_exist() -> None:
     kb = config()["kb"]
-    for key in ("sources_dir", "links_file_path", "index_path", "web_fetch_cache_dir"):
+    for key in ("sources_dir", "links_file_path", "web_fetch_cache_dir"):
         assert (EXAMPLES / kb[key]).exists(), key
 
 

@@ -312,6 +312,16 @@ async def test_all_messages_of_a_part_are_looked_at_for_the_reply() -> None:
     assert await where(talk, first, second) == "capture"
 
 
+async def test_of_several_messages_replied_to_one_that_was_deleted_does_not_decide() -> None:
+    talk = Talk()
+    asked, more = talk.says(ANN), talk.says(ANN)
+    answers = talk.says(STAFF, to=asked), talk.says(STAFF, to=more)
+    talk.deletes(asked)
+    assert await where(talk, *answers) == "capture"
+    talk.deletes(more)
+    assert await where(talk, *answers) == "nothing"
+
+
 @pytest.mark.parametrize("other", [STAFF, STAFF_TOO, BOT, OTHER_BOT, WEBHOOK])
 async def test_a_reply_of_the_team_to_the_team_or_a_bot_teaches_nothing_in_a_channel(other: Author) -> None:
     """Pitfall 23."""

@@ -11,6 +11,7 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from benchmarks.evaluation import data
 from clock import VirtualLoop
 from commands.assembling import Parts, assemble
 from model.events import Event, Posted
@@ -38,7 +39,7 @@ from streams.lessons import lessons
 from streams.recording import dispatches, first_time
 from tests.talk import ANN, BEN, PRIVATE, STAFF, THREAD, SmallFetcher, Talk
 
-RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
+RECORDINGS = data.folder() / "recordings"
 
 
 def lesson(talk: Talk, *messages: Message, to: Message | None = None, goes_on: Message | None = None) -> Lesson:
@@ -256,7 +257,7 @@ def replayed(recording: Path, settings: Settings) -> list[End]:
 def test_two_replays_of_a_real_chat_write_the_same_archive(name: str, tmp_path: Path) -> None:
     recording = RECORDINGS / f"{name}.jsonl"
     if not recording.exists():
-        pytest.skip("the recordings are not here")
+        pytest.skip(f"no annotated recordings here; {data.VARIABLE} names their folder")
     staff = json.loads((RECORDINGS / f"{name}.gold.json").read_text())["staff"].values()
     archives: list[dict[str, bytes]] = []
     for run in ("one", "two"):

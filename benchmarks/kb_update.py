@@ -1,0 +1,179 @@
+"""One update of a knowledge base of made-up files, in a process of its own that prints its figures as JSON.
+
+    python -m benchmarks.kb_update plain|beat|blame|naive FOLDER
+
+`blame` also says, of each moment at which the event loop was late, what every thread was at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+from commands.running import collect_rarely, yield_often
+from operators.fetch import Rechecks
+from operators.sources import Event, How, Places, Report
+from services import files, index_file, kb_cache
+from services.ledger import Ledger
+from services.library import IndexEntry
+from services.web import Fetched, FetchFailed
+from sinks.knowledge import CacheAndIndex
+from streams.knowledge import KnowledgeParts, KnowledgeRules, update
+
+LATE_SECONDS = 0.004
+"""What `blame` has a look at."""
+
+
+class AtOnce:
+    """Describes without waiting, in about as many words as a model would."""
+
+    key = "benchmark"
+
+    async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
+        _ = source_id, timeout_seconds
+        return f"Explains {text[2:60].splitlines()[0]}, its settings, its error messages and what to do about them."
+
+
+class NoWeb:
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+        raise FetchFailed(f"{url} {etag} {last_modified}")
+
+
+def fill(root: Path, count: int) -> None:
+    """So many files of 2 kB, in folders of fifty."""
+    for number in range(count):
+        path = root / "sources" / f"part-{number // 50:03}" / f"subject-{number:05}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sentence = f"Subject {number} has a setting called option_{number % 97}, and it can fail with E{number}. "
+        path.write_text(f"# Subject {number}\n\n{sentence * 40}"[:2000] + "\n")
+
+
+def wired(root: Path) -> tuple[KnowledgeParts, KnowledgeRules]:
+    ledger = Ledger(root / "index-cache.json")
+    places = Places(root / "sources", root / "links.txt", root / "web-cache", 2_000_000)
+    parts = KnowledgeParts(ledger, AtOnce(), NoWeb(), CacheAndIndex(ledger, root / "index.txt"))
+    return parts, KnowledgeRules(places, Rechecks(1, 1), 3, 5, 60)
+
+
+async def updated(root: Path) -> Report:
+    finished: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+    parts, rules = wired(root)
+
+    def see(event: Event | Report) -> None:
+        if isinstance(event, Report):
+            finished.set_result(event)
+
+    update(parts, rules).subscribe(see, finished.set_exception)
+    return await finished
+
+
+async def naively(root: Path) -> Report:
+    """The baseline: read all, and after each summary write both files whole."""
+    records: dict[str, kb_cache.Record] = {}
+    describer, report = AtOnce(), Report()
+    for path in sorted((root / "sources").rglob("*.md")):
+        name, text, status = path.relative_to(root / "sources").as_posix(), path.read_text(), path.stat()
+        summary = await describer.summarize_for_kb_index(name, text, 60)
+        file = kb_cache.FileFacts(name, status.st_size, status.st_mtime_ns)
+        at = "2026-01-01T00:00:00.000Z"
+        records[name] = kb_cache.Record(
+            "file", kb_cache.hash_text(text), summary, "k", at, summary_pending=False, file=file
+        )
+        report.settled[How.DESCRIBED] += 1
+        rendered = kb_cache.render((kb_cache.line(record) for record in records.values()), at)
+        files.replace(root / "index-cache.json", rendered)
+        entries = (IndexEntry(f"kb:{each}", record.summary_text) for each, record in records.items())
+        files.replace(root / "index.txt", index_file.render(entries).encode())
+    return report
+
+
+class Heartbeat:
+    """Asks for its turn every millisecond; knows how late it came at worst."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+        self.last = time.perf_counter()
+
+    async def beat(self) -> None:
+        self.last = time.perf_counter()
+        while True:
+            await asyncio.sleep(0.001)
+            moment = time.perf_counter()
+            self.worst, self.last = max(self.worst, moment - self.last - 0.001), moment
+
+
+class Blame:
+    """Looks, from a thread of its own, what the others do while a heartbeat is late."""
+
+    def __init__(self, heart: Heartbeat) -> None:
+        self._heart = heart
+        self._seen: dict[float, tuple[float, list[str]]] = {}
+        """By the beat that is awaited: how late it was when last looked, and what every thread was at."""
+
+    def watch(self) -> None:
+        while True:
+            time.sleep(0.001)
+            since = self._heart.last
+            late = time.perf_counter() - since - 0.001
+            if late > LATE_SECONDS:
+                self._seen[since] = late, [*self._at_work()]
+
+    def say(self) -> None:
+        for late, doing in sorted(self._seen.values(), reverse=True)[:5]:
+            print(f"late by {late * 1000:.0f} ms: {'; '.join(doing)}", file=sys.stderr)
+
+    def _at_work(self) -> Iterator[str]:
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        for ident, frame in sys._current_frames().items():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] (no other way to see threads)
+            stack = [f"{Path(step.filename).name}:{step.lineno}" for step in traceback.extract_stack(frame, limit=-3)]
+            if ident != threading.get_ident() and not stack[-1].startswith("thread.py"):  # which waits for work
+                yield f"{names.get(ident)} {' > '.join(stack)}"
+
+
+async def with_heartbeat(
+    work: Callable[[Path], Coroutine[Any, Any, Report]], root: Path, *, blame: bool
+) -> tuple[Report, float]:
+    heart = Heartbeat()
+    watcher = Blame(heart)
+    beating = asyncio.create_task(heart.beat())
+    if blame:
+        threading.Thread(target=watcher.watch, daemon=True).start()
+    report = await work(root)
+    beating.cancel()
+    watcher.say()
+    return report, heart.worst
+
+
+def one_run(kind: str, root: Path) -> None:
+    """Run, and print the figures as JSON."""
+    collect_rarely()  # as commands.live and commands.init_kb do
+    yield_often()
+    gc.collect()
+    gc.freeze()
+    work = naively if kind == "naive" else updated
+    written, cpu, real = bytes_written(), time.process_time(), time.perf_counter()
+    if kind in {"beat", "blame"}:
+        report, worst = asyncio.run(with_heartbeat(work, root, blame=kind == "blame"))
+    else:
+        report, worst = asyncio.run(work(root)), 0.0
+    cpu, real, written = time.process_time() - cpu, time.perf_counter() - real, bytes_written() - written
+    figures = {"summaries": report.settled[How.DESCRIBED], "cpu": cpu, "real": real, "written": written, "beat": worst}
+    print(json.dumps(figures))
+
+
+def bytes_written() -> int:
+    """By this process, to whatever; from Linux's own counters."""
+    counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(counters["wchar"])
+
+
+if __name__ == "__main__":
+    one_run(sys.argv[1], Path(sys.argv[2]))
