@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from services.secret_shapes import LABELS, SHAPES, label
+from services.secret_shapes import LABELS, SHAPES, Shape, label
 
 MIN_KNOWN_CHARS = 6
 """Shorter values ("none", "test") are no secrets, and would blot out ordinary words."""
@@ -23,8 +23,9 @@ KNOWN = label("known secret")
 class Redactor:
     """Takes secrets out of text. Idempotent; safe to share between threads."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
+    def __init__(self, known: Iterable[str] = (), shapes: Sequence[Shape] = SHAPES) -> None:
         """`known`: the values of the configured secrets. Of one with several lines, each line counts."""
+        self._shapes = tuple(shapes)
         values = {form for value in known for line in value.splitlines() for form in _forms(line.strip())}
         # A secret that is part of a label could never be taken out.
         usable = {value for value in values if not any(value in fixed for fixed in (KNOWN, *LABELS))}
@@ -34,16 +35,23 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` with a label, such as `[redacted: api key]`, in the place of each secret; as many lines as before."""
+        return self.counted(text)[0]
+
+    def counted(self, text: str) -> tuple[str, dict[str, int]]:
+        """As `text`, with how often each label was put in."""
+        counts: dict[str, int] = {}
         for value in self._values:
             if value in text:
-                text = self._known.sub(KNOWN, text)
+                text, counts[KNOWN] = self._known.subn(KNOWN, text)
                 break
         # Telling that there is nothing to do is the common case, and must be cheap.
         lowered = text.lower()
-        for shape in SHAPES:
+        for shape in self._shapes:
             if shape.possible(lowered):
-                text = shape.pattern.sub(shape.replacement, text)
-        return text
+                text, count = shape.pattern.subn(shape.replacement, text)
+                if count:
+                    counts[shape.label] = counts.get(shape.label, 0) + count
+        return text, counts
 
 
 class RedactingFormatter(logging.Formatter):

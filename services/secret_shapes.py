@@ -130,4 +130,26 @@ SHAPES = (
     ),
 )
 
-LABELS = tuple(dict.fromkeys(shape.label for shape in SHAPES))
+_NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
+
+PERSONAL_SHAPES = (
+    _shape(
+        "email",
+        "@",
+        # Neither a version (`left-pad@1.3.0-rc.x`), nor a unit of systemd, nor the user of a repository.
+        r"(?<![\w.+%-])(?!git@)[\w.+%-]{1,64}@(?![0-9]+\.[0-9])"
+        rf"(?:(?!{_NO_DOMAIN})[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_NO_DOMAIN})[A-Za-z]{{2,24}}(?![\w@])",
+        hint=r"@[a-z0-9-]{1,63}\.",
+    ),
+    _shape(
+        "phone number",
+        "+ ( - .",
+        r"(?<![\w+.-])\+[1-9][0-9]{0,2}[ .-]?(?:\([0-9]{1,4}\)[ .-]?)?(?:[0-9]{2,5}[ .-]?){1,4}[0-9]{2,5}(?![\w.-]?\w)",
+        r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)",
+        r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[ .-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)",
+        hint=r"\+[1-9]|\([2-9]|[2-9][0-9]{2}[ .-][2-9]",
+    ),
+)
+"""Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
+
+LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *PERSONAL_SHAPES)))

@@ -1,0 +1,125 @@
+"""Cuts a configuration file into sections along its keys; every line is in exactly one (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from services.documents.outlines import Outline, Path
+
+SMALL_CHARS = 600
+"""A top-level key up to this size stays whole."""
+LARGE_CHARS = 1500
+"""What is larger is cut at the next level."""
+
+
+class Section(NamedTuple):
+    parent: Path
+    path: Path
+    """Of the first key in it; its parent's where there is none."""
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Node:
+    path: Path
+    first: int
+    last: int = 0
+    children: list[_Node] = field(default_factory=list["_Node"])
+
+
+def sections(lines: Sequence[str], outline: Outline) -> list[Section]:
+    cutter = _Cutter(lines)
+    return list(cutter.cut(_tree(lines, outline)))
+
+
+def _tree(lines: Sequence[str], outline: Outline) -> _Node:
+    root = _Node((), 1)
+    open_nodes = [root]
+    begun = 0
+    for path, line in outline.keys:
+        # Of several keys in one line, the first is the one that lines can be cut at.
+        if line <= begun:
+            continue
+        while len(open_nodes) > 1 and open_nodes[-1].path != path[: len(open_nodes[-1].path)]:
+            open_nodes.pop()
+        node = _Node(path, _with_remarks(lines, line, begun, outline.comments))
+        open_nodes[-1].children.append(node)
+        open_nodes.append(node)
+        begun = line
+    _set_ends(root, len(lines))
+    return root
+
+
+def _with_remarks(lines: Sequence[str], line: int, begun: int, comments: tuple[str, ...]) -> int:
+    """Comments directly above a key belong to it."""
+    first = line
+    while first - 1 > begun and lines[first - 2].lstrip().startswith(comments):
+        first -= 1
+    return first
+
+
+def _set_ends(root: _Node, last: int) -> None:
+    root.last = last
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        end = node.last
+        for child in reversed(node.children):
+            child.last = end
+            end = child.first - 1
+        waiting += node.children
+
+
+class _Cutter:
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._offsets = [0]
+        for line in lines:
+            self._offsets.append(self._offsets[-1] + len(line) + 1)
+
+    def cut(self, root: _Node) -> Iterator[Section]:
+        """Depth first, without recursion: a file may be nested as deep as it likes."""
+        waiting = [(root, root.first)]
+        while waiting:
+            node, first = waiting.pop()
+            if not node.children or (node.path and self._fits(node, first)):
+                yield from self._pieces(node.path[:-1], node.path, first, node.last)
+                continue
+            inner: list[tuple[_Node, int]] = []
+            for group in self._grouped(node.children):
+                start = first if group is node.children or group[0] is node.children[0] else group[0].first
+                inner.append((group[0] if len(group) == 1 else _Node(group[0].path, start, group[-1].last), start))
+            waiting += reversed(inner)
+
+    def _fits(self, node: _Node, first: int) -> bool:
+        return self._size(first, node.last) <= (SMALL_CHARS if len(node.path) == 1 else LARGE_CHARS)
+
+    def _grouped(self, children: list[_Node]) -> Iterator[list[_Node]]:
+        """Plain values side by side stay together, as long as they are not large; so do small parts of a list."""
+        group: list[_Node] = []
+        for child in children:
+            plain = not child.children or child.path[-1].startswith("[")
+            if group and (not plain or self._size(group[0].first, child.last) > LARGE_CHARS):
+                yield group
+                group = []
+            group.append(child)
+            if not plain:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    def _pieces(self, parent: Path, path: Path, first: int, last: int) -> Iterator[Section]:
+        """At line ends, where a single value is too large."""
+        start = first
+        for number in range(first, last + 1):
+            if number > start and self._size(start, number) > LARGE_CHARS:
+                yield Section(parent, path, start, number - 1)
+                start = number
+        yield Section(parent, path, start, last)
+
+    def _size(self, first: int, last: int) -> int:
+        return self._offsets[last] - self._offsets[first - 1]

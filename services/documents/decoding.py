@@ -1,0 +1,75 @@
+r"""Bytes → text with `\n` line ends, whose line n is line n of the file (DOCUMENT_QA 4.2)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from services.documents.limits import Refused, shown
+
+MOST_UNDECODABLE = 0.05
+"""The share of undecodable bytes beyond which a file is taken for binary."""
+
+REPLACED = "undecodable bytes were replaced"
+COLOURS = "terminal colour codes were taken out"
+
+_COLOUR = re.compile("\x1b\\[[0-9;:?]{0,40}[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    text: str
+    flags: tuple[str, ...] = ()
+
+
+def decode(filename: str, data: bytes) -> Decoded:
+    """UTF-8 or, with a byte order mark, UTF-16.
+
+    Raises:
+        Refused: it holds NUL bytes, or too much that is no text.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text, given = data.decode("utf-16", "replace"), 0
+    else:
+        text, given = _utf8(data), data.count("\ufffd".encode())
+    if "\x00" in text:
+        raise Refused(
+            f"{shown(filename)} is refused: it holds NUL bytes, so it is not text. "
+            "Export it as UTF-8 text and send that."
+        )
+    replaced = text.count("\ufffd") - given
+    if replaced > MOST_UNDECODABLE * len(data):
+        raise Refused(
+            f"{shown(filename)} is refused: {replaced / len(data):.0%} of it cannot be decoded, and 5% is the most. "
+            "Save it as UTF-8 text and send that."
+        )
+    flags = [REPLACED] if replaced > 0 else []
+    if "\x1b[" in text:
+        text, coloured = _COLOUR.subn("", text)
+        flags += [COLOURS] * (coloured > 0)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return Decoded(text, tuple(flags))
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines end at line feeds alone; what follows the last one counts only if there is something."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def cut_lines(text: str, most: int) -> tuple[str, int]:
+    """`text` with no line longer than `most` characters, and how many were."""
+    too_long = re.compile(rf"^([^\n]{{{most}}})[^\n]+", re.MULTILINE)
+    return too_long.subn(r"\1", text)
+
+
+def _utf8(data: bytes) -> str:
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")

@@ -1,0 +1,113 @@
+"""The keys and values of a JSON file, read as a row of tokens: linear, whatever it holds; comments are borne with."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+
+_TOKEN = re.compile(
+    r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
+    r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
+)
+_LONGEST_ROW = 300
+
+
+class _Level:
+    """An object or list that is open."""
+
+    __slots__ = ("count", "first_leaf", "is_list", "key", "line", "path", "plain", "start")
+
+    def __init__(self, path: Path, line: int, start: int, first_leaf: int, *, is_list: bool) -> None:
+        self.path, self.line, self.start, self.first_leaf = path, line, start, first_leaf
+        self.is_list = is_list
+        self.count = 0
+        self.key: str | None = None
+        self.plain = True
+        """Whether it holds nothing but plain values."""
+
+
+def read_json(text: str) -> Outline:
+    """Its keys and values; of several documents, one after another, as of a list of them.
+
+    Raises:
+        Unreadable: it is no JSON.
+    """
+    reader = _Reader(text)
+    for token in _TOKEN.finditer(text):
+        reader.take(token)
+    if reader.open or not reader.documents:
+        raise Unreadable("it ends too early")
+    return reader.outline
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.outline = Outline(comments=("//", "/*"))
+        self.open: list[_Level] = []
+        self.documents = 0
+        self._text = text
+        self._line = 1
+
+    def take(self, token: re.Match[str]) -> None:
+        kind, found = token.lastgroup, token.group()
+        if kind == "line":
+            self._line += 1
+        elif kind is None:  # a comment
+            self._line += found.count("\n")
+        elif kind == "wrong":
+            raise Unreadable(f"line {self._line}: {found!r} has no place in JSON")
+        elif found == ",":
+            if self.open:
+                self.open[-1].key = None
+        elif kind == "mark" and found in "}]":
+            self._close(found, token.end())
+        elif found != ":":
+            self._value(kind, found, token.start())
+
+    def _value(self, kind: str, found: str, start: int) -> None:
+        level = self.open[-1] if self.open else None
+        if level and not level.is_list and level.key is None:
+            if kind == "mark":
+                raise Unreadable(f"line {self._line}: {found!r} where a key should be")
+            level.key = _plain(kind, found)
+            self.outline.keys.append(Key((*level.path, level.key), self._line))
+            return
+        path = self._place(level)
+        if kind != "mark":
+            self.outline.leaves.append(Leaf(path, one_line_value(_plain(kind, found)), self._line, self._line))
+            return
+        if level:
+            level.plain = False
+        if path and (not level or level.is_list):
+            self.outline.keys.append(Key(path, self._line))
+        self.open.append(_Level(path, self._line, start, len(self.outline.leaves), is_list=found == "["))
+
+    def _place(self, level: _Level | None) -> Path:
+        if level is None:
+            self.documents += 1
+            return (f"[{self.documents - 1}]",) if self.documents > 1 else ()
+        if not level.is_list:
+            return (*level.path, level.key or "")
+        level.count += 1
+        return (*level.path, f"[{level.count - 1}]")
+
+    def _close(self, mark: str, end: int) -> None:
+        if not self.open or self.open[-1].is_list != (mark == "]"):
+            raise Unreadable(f"line {self._line}: {mark!r} closes nothing")
+        level = self.open.pop()
+        # Plain values of a list in one line are one value.
+        in_one_line = level.line == self._line and end - level.start <= _LONGEST_ROW
+        if level.is_list and level.plain and level.count > 1 and in_one_line:
+            del self.outline.leaves[level.first_leaf :]
+            self.outline.leaves.append(Leaf(level.path, self._text[level.start : end], level.line, level.line))
+
+
+def _plain(kind: str, found: str) -> str:
+    if kind != "string":
+        return found
+    try:
+        return str(json.loads(found, strict=False))
+    except ValueError:
+        return found[1:-1]

@@ -1,0 +1,147 @@
+"""What a document is, told without a model: the user's word, else its name, else its beginning (DOCUMENT_QA 4.3)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from services.documents import log_lines, severities
+from services.documents.decoding import lines_of
+from services.documents.extensions import kind_by_name
+from services.documents.outlines import Outline, Unreadable
+from services.documents.times import TimeReader
+from services.documents.toml_outline import read_toml
+from services.documents.units import DocumentKind
+from services.documents.yaml_outline import read_yaml
+
+SAMPLE_BYTES = 5000
+SURE_ENOUGH = 0.60
+
+_BY_NAME = 0.95
+_FEW_SIGNS = 2
+
+_TRACE = re.compile(
+    r"^(?:Traceback \(most recent call last\)|\s+at [\w$.<>]+[ (]|\s+File \"[^\"\n]{1,200}\", line [0-9]+|Caused by: "
+    r"|goroutine [0-9]+ \[|thread '[^'\n]{1,100}' panicked at|Exception in thread |Unhandled exception)",
+    re.MULTILINE,
+)
+_JSON_KEYS = re.compile(r"[\"'](?:level|severity|timestamp|ts|time|@timestamp)[\"']\s?:")
+_PROMETHEUS = re.compile(
+    r"(?:# (?:HELP|TYPE) [\w:]+ |[a-zA-Z_:][\w:]*(?:\{[^{}\n]{0,500}\})? [-+]?[0-9.eE+-]+(?: [0-9]+)?$)"
+)
+_CODE = re.compile(
+    r"^\s*(?:def \w+\(|class \w+[(:{ ]|import [\w.{*\"']+|from [\w.]+ import |#include [<\"]|package [\w.]+;?$"
+    r"|func \w*[( ]"
+    r"|(?:public|private|protected|static|export|async) [\w<>\[\] ]+|function \w*\(|(?:const|let|var) \w+ =|fn \w+[(<]"
+    r"|#!/|use [\w:]+;|(?:if|for|while) ?\(.{1,200}\) ?\{|SELECT\s|CREATE TABLE\s"
+    r"|return\b.{0,200};|\}$)",
+    re.MULTILINE,
+)
+_INI_SECTION = re.compile(r"^\[[\w .:-]{1,80}\]\s*$", re.MULTILINE)
+_INI_PAIR = re.compile(r"^[ \t]*(?:export )?[\w.-]{1,80}[ \t]{0,9}=[ \t]{0,9}\S?.{0,2000}$", re.MULTILINE)
+_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?%?")
+_KEY = re.compile(r"[\w.$/@-]{1,80}")
+
+
+class Classified(NamedTuple):
+    kind: DocumentKind
+    confidence: float
+
+
+def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> Classified:
+    """Never doubtful: what is not sure enough is text."""
+    if chosen is not None:
+        return Classified(chosen, 1.0)
+    if named := kind_by_name(filename):
+        return Classified(named, _BY_NAME)
+    sample = text[:SAMPLE_BYTES]
+    if len(text) > SAMPLE_BYTES and "\n" in sample:
+        sample = sample[: sample.rindex("\n")]
+    found = by_content(sample)
+    return found if found.confidence >= SURE_ENOUGH else Classified(DocumentKind.TEXT, SURE_ENOUGH)
+
+
+def by_content(sample: str) -> Classified:
+    """What the beginning of a file looks like, and how sure that is."""
+    lines = [line for line in lines_of(sample) if line.strip()]
+    reader = TimeReader()
+    timed = any(reader.read(line) for line in lines)
+    signs = _log_signs(lines)
+    if _TRACE.search(sample) and not timed:
+        kind, confidence = DocumentKind.ERROR_REPORT, 0.85
+    elif signs >= _FEW_SIGNS:
+        kind, confidence = DocumentKind.LOG, min(0.95, 0.5 + signs / len(lines) / 2)
+    elif _is_table(lines) or _all_match(_PROMETHEUS, lines):
+        kind, confidence = DocumentKind.METRICS, 0.85
+    elif _is_config(sample, lines):
+        kind, confidence = DocumentKind.CONFIG, 0.8
+    elif (code := len(_CODE.findall(sample))) > _FEW_SIGNS and code > len(lines) / 10:
+        kind, confidence = DocumentKind.CODE, 0.75
+    else:
+        kind, confidence = DocumentKind.TEXT, 0.7
+    return Classified(kind, confidence)
+
+
+def _log_signs(lines: list[str]) -> int:
+    """Lines with a level word or a time where logs have them, and what continues them."""
+    signs = 0
+    for text, line in zip(lines, log_lines.read(lines), strict=True):
+        if text.startswith("{"):
+            signs += _JSON_KEYS.search(text, 0, 500) is not None
+        else:
+            start, end = (line.stamp.start, line.stamp.end) if line.stamp else (0, 0)
+            signs += line.stamp is not None or (not line.continues and severities.field(text, start, end) is not None)
+            signs += line.continues and signs >= _FEW_SIGNS
+    return signs
+
+
+def _is_table(lines: list[str]) -> bool:
+    """A row of names, then rows as wide with numbers in them."""
+    for separator in (",", "\t", ";"):
+        try:
+            rows = list(csv.reader(lines[:20], delimiter=separator))
+        except csv.Error:
+            continue
+        header, body = rows[0], rows[1:]
+        wide = len(header) > 1 and bool(body) and all(len(row) == len(header) for row in body)
+        if wide and not any(_is_number(cell) for cell in header):
+            return any(_is_number(cell) for cell in body[0])
+    return False
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell.strip()) is not None
+
+
+def _all_match(pattern: re.Pattern[str], lines: list[str]) -> bool:
+    return len(lines) >= _FEW_SIGNS and all(pattern.match(line) for line in lines)
+
+
+def _is_config(sample: str, lines: list[str]) -> bool:
+    if sample.lstrip()[:1] in ("{", "["):
+        try:
+            json.loads(sample)
+        except (ValueError, RecursionError):
+            begins = re.match(r"\s*[{\[]\s*(?:\"[^\"\n]{0,200}\"\s*:|[{\[\"0-9])", sample)
+            if begins:
+                return True
+        else:
+            return True
+    if _INI_SECTION.search(sample) and _INI_PAIR.search(sample):
+        return True
+    bare = [line for line in lines if not line.lstrip().startswith(("#", ";"))]
+    if bare and _all_match(_INI_PAIR, bare):
+        return True
+    return any(_has_keys(read, sample) for read in (read_toml, read_yaml))
+
+
+def _has_keys(read: Callable[[str], Outline], sample: str) -> bool:
+    try:
+        outline = read(sample)
+    except Unreadable:
+        return False
+    names = [key.path[-1] for key in outline.keys if not key.path[-1].startswith("[")]
+    return len(names) >= _FEW_SIGNS and sum(_KEY.fullmatch(name) is not None for name in names) > 0.9 * len(names)

@@ -1,0 +1,121 @@
+"""What one line of a log says of itself: its time, severity and component, and whether it goes on what came before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple, cast
+
+from services.documents import severities
+from services.documents.components import component
+from services.documents.times import Stamp, TimeReader, of_value
+
+_TIMES = ("timestamp", "ts", "time", "@timestamp", "datetime", "date", "eventTime")
+_LEVELS = ("level", "severity", "lvl", "levelname", "log.level", "loglevel", "log_level")
+_COMPONENTS = ("component", "logger", "logger_name", "service", "module", "name", "caller", "target", "source")
+_MESSAGES = ("message", "msg", "log", "event")
+
+_TRACE = re.compile(
+    r"at \S|Caused by\b|Suppressed:|\.\.\. [0-9]+ (?:more|common)|Traceback \(most recent|During handling of the above"
+    r"|The above exception was|goroutine [0-9]+ \[|stack backtrace:|note: run with|--- End of|[\])}]+[,;]?$"
+)
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
+_TRACEBACK = "Traceback (most recent"
+
+
+class Line(NamedTuple):
+    stamp: Stamp | None = None
+    ts: str | None = None
+    """The time as written, where it does not stand in the line as it is."""
+    severity: str | None = None
+    component: str | None = None
+    continues: bool = False
+
+
+def read(lines: Iterable[str]) -> list[Line]:
+    """One record for each line."""
+    reader = TimeReader()
+    read: list[Line] = []
+    in_traceback = False
+    timed = False  # whether the last line that began something had a time: then whoever has none goes on with it
+    for text in lines:
+        line = _json_line(text) if text.startswith("{") else None
+        if line is None:
+            stamp = _stamp(reader, text)
+            continues = (
+                bool(read)
+                and stamp is None
+                and (
+                    _goes_on(text, in_traceback=in_traceback) or (timed and bool(text.strip()) and not _has_field(text))
+                )
+            )
+            line = Line(continues=True) if continues else _plain_line(text, stamp)
+        if not line.continues:
+            timed = line.stamp is not None or (timed and not text.strip())
+        in_traceback = text.lstrip().startswith(_TRACEBACK) or (in_traceback and line.continues and text[:1].isspace())
+        read.append(line)
+    return read
+
+
+def _stamp(reader: TimeReader, text: str) -> Stamp | None:
+    if not text[:1].isspace():
+        return reader.read(text)
+    bare = text.lstrip()
+    indent = len(text) - len(bare)
+    stamp = reader.read(bare)
+    # Deeper in an indented line a time belongs to what is said.
+    if stamp is None or stamp.start > 1:
+        return None
+    return stamp._replace(start=stamp.start + indent, end=stamp.end + indent)
+
+
+def _goes_on(text: str, *, in_traceback: bool) -> bool:
+    if text[:1] in (" ", "\t"):
+        return bool(text.strip())
+    return bool(_TRACE.match(text)) or (in_traceback and bool(text))
+
+
+def _has_field(text: str) -> bool:
+    return severities.field(text, 0, 0) is not None
+
+
+def _plain_line(text: str, stamp: Stamp | None) -> Line:
+    start, end = (stamp.start, stamp.end) if stamp else (0, 0)
+    field = severities.field(text, start, end)
+    severity = field.severity if field else severities.keyword(text[end:])
+    return Line(stamp, None, severity, component(text, end, field, timed=stamp is not None))
+
+
+def _json_line(text: str) -> Line | None:
+    try:
+        record: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    fields = cast(dict[str, Any], record)
+    time = _first(fields, _TIMES)
+    stamp = of_value(time)
+    severity = severities.of_value(_first(fields, _LEVELS))
+    message = _first(fields, _MESSAGES)
+    if severity is None and isinstance(message, str):
+        inner = _plain_line(message[:4000], TimeReader().read(message))
+        severity = inner.severity
+    name = _first(fields, _COMPONENTS)
+    return Line(
+        stamp._replace(start=0, end=0) if stamp else None,
+        str(time) if stamp else None,
+        severity,
+        name if isinstance(name, str) and name else None,
+    )
+
+
+def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
+    return next((fields[name] for name in names if name in fields), None)
+
+
+def says_what_broke(text: str) -> bool:
+    """Of a line within a stack trace: whether it names the error, instead of a place in the code."""
+    bare = text.lstrip().removeprefix("Caused by: ")
+    return len(bare) < len(text.lstrip()) or _EXCEPTION.match(bare) is not None

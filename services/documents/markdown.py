@@ -1,0 +1,168 @@
+"""Markdown, reStructuredText and AsciiDoc: each heading a section, of a size that can be shown (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from services.documents.fences import fenced
+from services.documents.outlines import Unreadable
+from services.documents.units import Chunk, ChunkType
+from services.documents.yaml_outline import read_yaml
+
+SHORTEST = 100
+LONGEST = 3000
+DEEPEST = 3
+"""Headings of lower rank stay within their section."""
+_MOST_FIELDS = 20
+
+_HASHES = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
+_EQUALS = re.compile(r"(={1,6})[ \t]+(\S.*)")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
+_ROW = re.compile(r"([=\-~^\"'`#*+:.<>_!$%&,/;?@\\|])\1{2,}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    line: int
+    """Where its section begins, from 0: at the overline, if there is one."""
+    rank: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    first: int
+    after: int
+    heading: tuple[str, ...]
+
+
+def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None = None) -> list[Chunk]:
+    """`ending` tells the dialect: `.md`, `.rst` or `.adoc`."""
+    begin, fields = _front_matter(lines)
+    whole = fenced(lines, delimiters=ending == ".adoc")
+    parts = list(_parts(begin, len(lines), _headings(lines, whole, begin, ending)))
+    sizes = [0]
+    for line in lines:
+        sizes.append(sizes[-1] + len(line) + 1)
+    parts = _merged(parts, sizes)
+    together = [inside or (ending == ".rst" and line[:1].isspace()) for inside, line in zip(whole, lines, strict=True)]
+    pieces = [piece for part in parts for piece in _split(part, lines, together, whole, sizes)]
+    if title:
+        fields = {**fields, "title": title}
+    return [
+        Chunk(
+            index,
+            ChunkType.SECTION,
+            "\n".join(lines[piece.first : piece.after]),
+            piece.first + 1,
+            piece.after,
+            heading=" › ".join(piece.heading) or None,
+            extra=fields,
+        )
+        for index, piece in enumerate(
+            piece for piece in pieces if any(map(str.strip, lines[piece.first : piece.after]))
+        )
+    ]
+
+
+def _front_matter(lines: Sequence[str]) -> tuple[int, dict[str, str]]:
+    """Where the text begins, and the fields that stand before it between two rows of hyphens."""
+    if not lines or lines[0].rstrip() != "---":
+        return 0, {}
+    end = next((at for at, line in enumerate(lines[1:200], start=1) if line.rstrip() in ("---", "...")), 0)
+    try:
+        leaves = read_yaml("\n".join(lines[1:end])).leaves if end else []
+    except Unreadable:
+        leaves = []
+    fields: dict[str, str] = {}
+    for leaf in leaves:
+        name = next((part for part in leaf.path if not part.startswith("[")), "")
+        value = leaf.value.strip("[]")
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
+    fields = dict(list(fields.items())[:_MOST_FIELDS])
+    fields.pop("", None)
+    return (end + 1, fields) if fields else (0, {})
+
+
+def _headings(lines: Sequence[str], whole: Sequence[bool], begin: int, ending: str) -> Iterator[_Heading]:
+    ranks: dict[str, int] = {}
+    at = begin
+    while at < len(lines):
+        heading = None if whole[at] or (at + 1 < len(lines) and whole[at + 1]) else _heading(lines, at, ending, ranks)
+        if heading and heading.rank <= DEEPEST:
+            yield heading
+        at += 1
+
+
+def _heading(lines: Sequence[str], at: int, ending: str, ranks: dict[str, int]) -> _Heading | None:
+    line = lines[at]
+    below = lines[at + 1] if at + 1 < len(lines) else ""
+    above = lines[at - 1] if at else ""
+    if ending == ".rst":
+        row = _ROW.fullmatch(below)
+        if not row or not line.strip() or _ROW.fullmatch(line) or len(below.rstrip()) < len(line.rstrip()):
+            return None
+        over = above.rstrip() == below.rstrip()
+        if line[:1].isspace() and not over:
+            return None
+        rank = ranks.setdefault(row[1] * (1 + over), len(ranks) + 1)
+        return _Heading(at - over, rank, line.strip())
+    found = (_EQUALS if ending == ".adoc" else _HASHES).fullmatch(line)
+    if found:
+        return _Heading(at, len(found[1]), (found[2] or "").strip())
+    under = _UNDERLINE.fullmatch(below) if ending == ".md" else None
+    if under and re.match(r" {0,3}[^\s#>|*+-]", line) and len(line) <= LONGEST // 10:
+        return _Heading(at, 1 if under[1][0] == "=" else 2, line.strip())
+    return None
+
+
+def _parts(begin: int, end: int, headings: Iterator[_Heading]) -> Iterator[_Part]:
+    path: list[tuple[int, str]] = []
+    first = begin
+    for heading in headings:
+        if heading.line > first:
+            yield _Part(first, heading.line, tuple(title for _, title in path))
+        while path and path[-1][0] >= heading.rank:
+            path.pop()
+        path.append((heading.rank, heading.title))
+        first = heading.line
+    if end > first:
+        yield _Part(first, end, tuple(title for _, title in path))
+
+
+def _merged(parts: list[_Part], sizes: list[int]) -> list[_Part]:
+    """Too small ones join what follows, the last what comes before; the larger one gives its heading."""
+
+    def size(part: _Part) -> int:
+        return sizes[part.after] - sizes[part.first]
+
+    merged: list[_Part] = []
+    for part in parts:
+        last = merged[-1] if merged else None
+        if last and (size(last) < SHORTEST or (part is parts[-1] and size(part) < SHORTEST)):
+            heading = last.heading if size(last) > size(part) else part.heading
+            merged[-1] = _Part(last.first, part.after, heading)
+        else:
+            merged.append(part)
+    return merged
+
+
+def _split(
+    part: _Part, lines: Sequence[str], together: Sequence[bool], whole: Sequence[bool], sizes: list[int]
+) -> Iterator[_Part]:
+    """Before a paragraph if possible, else at the end of a line, never within a fence."""
+    first = part.first
+    paragraph = line_end = first
+    for at in range(part.first + 1, part.after):
+        if sizes[at + 1] - sizes[first] > LONGEST:
+            cut = paragraph if paragraph > first else line_end
+            if cut > first:
+                yield replace(part, first=first, after=cut)
+                first = cut
+        if not whole[at]:
+            line_end = at
+            if not together[at] and not lines[at - 1].strip():
+                paragraph = at
+    yield replace(part, first=first)

@@ -1,0 +1,76 @@
+"""A document as it came → a document ready for a store (DOCUMENT_QA 4). Pure: to be run in a thread."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from services.documents.configs import config_chunks, outline_of
+from services.documents.decoding import cut_lines, decode, lines_of
+from services.documents.extensions import extension
+from services.documents.kinds import classify
+from services.documents.limits import Limits, check_lines, check_name, check_size
+from services.documents.logs import read_log
+from services.documents.markdown import markdown_chunks
+from services.documents.prose import prose_chunks
+from services.documents.redacting import DOCUMENT_REDACTOR
+from services.documents.units import Chunk, DocumentKind, LineRecord, Prepared
+from services.redaction import Redactor
+
+
+def prepare(
+    filename: str,
+    data: bytes,
+    *,
+    limits: Limits,
+    kind: DocumentKind | None = None,
+    title: str | None = None,
+    redactor: Redactor = DOCUMENT_REDACTOR,
+) -> Prepared:
+    """Decode, classify, redact and cut up.
+
+    `kind`: what the user says that it is. `title`: of a runbook, what the user calls it.
+
+    Raises:
+        Refused: it is too large, of a kind that is not taken, or not text.
+    """
+    check_name(filename)
+    check_size(filename, len(data), limits.max_file_bytes)
+    decoded = decode(filename, data)
+    raw = decoded.text
+    n_lines = len(lines_of(raw))
+    check_lines(filename, n_lines, limits.max_lines)
+    found = classify(filename, raw, kind)
+    text, redactions = redactor.counted(raw)
+    text, cut = cut_lines(text, limits.max_line_chars)
+    flags = list(decoded.flags)
+    if cut:
+        flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
+    lines = lines_of(text)
+    chunks: Sequence[Chunk]
+    records: tuple[LineRecord, ...] = ()
+    match found.kind:
+        case DocumentKind.LOG | DocumentKind.ERROR_REPORT:
+            log = read_log(lines)
+            chunks, records = log.chunks, log.records
+        case DocumentKind.CONFIG:
+            config = config_chunks(lines, outline_of(filename, raw), redactor.text)
+            chunks = config.chunks
+            flags += config.flags
+        case DocumentKind.MARKDOWN:
+            chunks = markdown_chunks(lines, extension(filename), title)
+        case _:
+            chunks = prose_chunks(lines)
+    return Prepared(
+        filename=filename,
+        kind=found.kind,
+        confidence=found.confidence,
+        sha256=hashlib.sha256(data).hexdigest(),
+        size=len(data),
+        text=text,
+        n_lines=n_lines,
+        chunks=tuple(chunks),
+        lines=records,
+        redactions=redactions,
+        flags=tuple(flags),
+    )

@@ -1,0 +1,64 @@
+"""Text without a form of its own: passages of equal size that overlap a little (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from services.documents.units import Chunk, ChunkType
+
+CHARS_PER_TOKEN = 4
+PASSAGE_CHARS = 512 * CHARS_PER_TOKEN
+OVERLAP_CHARS = 50 * CHARS_PER_TOKEN
+
+
+class _Piece(NamedTuple):
+    text: str
+    line: int
+
+
+def prose_chunks(lines: Sequence[str], first_line: int = 1) -> list[Chunk]:
+    """Cut at line ends; a line that is too long for that, at blanks."""
+    chunks: list[Chunk] = []
+    waiting: list[_Piece] = []
+    size = fresh = 0
+    for piece in _pieces(lines, first_line):
+        if waiting and size + len(piece.text) > PASSAGE_CHARS and fresh:
+            chunks.append(_chunk(len(chunks), waiting))
+            waiting = _overlap(waiting)
+            size, fresh = sum(len(kept.text) + 1 for kept in waiting), 0
+        waiting.append(piece)
+        size += len(piece.text) + 1
+        fresh += bool(piece.text.strip())
+    if fresh:
+        chunks.append(_chunk(len(chunks), waiting))
+    return chunks
+
+
+def _pieces(lines: Sequence[str], first_line: int) -> Iterator[_Piece]:
+    for number, line in enumerate(lines, start=first_line):
+        rest = line
+        while len(rest) > PASSAGE_CHARS:
+            at = rest.rfind(" ", PASSAGE_CHARS // 2, PASSAGE_CHARS) + 1 or PASSAGE_CHARS
+            yield _Piece(rest[:at], number)
+            rest = rest[at:]
+        yield _Piece(rest, number)
+
+
+def _overlap(pieces: list[_Piece]) -> list[_Piece]:
+    kept: list[_Piece] = []
+    size = 0
+    for piece in reversed(pieces):
+        size += len(piece.text) + 1
+        if size > OVERLAP_CHARS:
+            break
+        kept.insert(0, piece)
+    return kept
+
+
+def _chunk(index: int, pieces: list[_Piece]) -> Chunk:
+    text = pieces[0].text
+    for before, piece in pairwise(pieces):
+        text += piece.text if piece.line == before.line else f"\n{piece.text}"
+    return Chunk(index, ChunkType.TEXT, text, pieces[0].line, pieces[-1].line)

@@ -1,0 +1,113 @@
+"""How bad a line is: by its severity field, and only without one by the words of its message (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_WORDS = {
+    "FATAL": "fatal panic emerg emergency ftl",
+    "CRITICAL": "critical crit alert crt",
+    "ERROR": "error err severe eror",
+    "WARN": "warning warn wrn",
+    "INFO": "info notice information informational inf",
+    "DEBUG": "debug dbg fine verbose",
+    "TRACE": "trace finer finest vrb",
+}
+SEVERITIES = tuple(_WORDS)
+"""The worst first."""
+ALARMING = frozenset({"FATAL", "CRITICAL", "ERROR", "WARN"})
+
+_BY_WORD = {word: severity for severity, words in _WORDS.items() for word in words.split()}
+_BY_LETTER = {"I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL", "D": "DEBUG", "V": "TRACE"}
+_BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
+"""As some loggers for JavaScript count."""
+
+_REACH = 120
+"""How far behind the time the field may end."""
+_MOST_FIELDS = 4
+"""So many words may stand before it: process, thread, host, logger."""
+
+_CASES = sorted(
+    {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)
+)
+_FIELD = re.compile(rf"(?<![\w.$%-])({'|'.join(_CASES)})(?![\w-]|[./]\w)")
+_NAMED_FIELD = re.compile(
+    r"(?:^|[\s{,\"'])(?:log_?level|level|lvl|severity)[\"']?\s{0,3}[=:]\s{0,3}[\"']?(\w{1,14})", re.IGNORECASE
+)
+_KLOG = re.compile(r"[IWEF](?=[0-9]{4} {1,2}[0-9]{2}:)")
+_LOGCAT = re.compile(
+    r"\s{1,4}(?:[0-9]{1,6}\s{1,6}[0-9]{1,6}\s{1,4})?([VDIWEF])(?:/|\s{1,4})(?=[\w.]{1,60}\s{0,20}(?:\(\s{0,6}[0-9]{1,6}\))?:)"
+)
+_BRACKETED = re.compile(r"\[[^\[\]]{0,100}\]|\([^()]{0,100}\)")
+
+_KEYWORDS = "panic fatal critical error exception warning failure"
+_KEYWORD = re.compile(
+    r"(?<![\w./=-])(?:(panic|fatal|critical)|(error|exception|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
+    r"(?![\w/-]|\s{0,3}=|\.\w)",
+    re.IGNORECASE,
+)
+
+
+class Field(NamedTuple):
+    severity: str
+    start: int
+    end: int
+    """Where its word stands; both 0 when it is no word."""
+
+
+def field(line: str, start: int, end: int) -> Field | None:
+    """The severity field of a line whose time stands between `start` and `end` (both 0 when there is none)."""
+    for found in _FIELD.finditer(line, 0, end + _REACH):
+        word = found[1]
+        if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word):
+            continue
+        before = line[end : found.start()] + line[:start] if found.start() >= end else line[: found.start()]
+        if _fields(before) > _MOST_FIELDS:
+            break
+        return Field(_BY_WORD[word.lower()], found.start(), found.end())
+    return _other_field(line, end)
+
+
+def of_value(value: object) -> str | None:
+    """The severity that a field of a JSON record names."""
+    if isinstance(value, str):
+        return _BY_WORD.get(value.strip().lower())
+    return _BY_NUMBER.get(value) if isinstance(value, int) else None
+
+
+def keyword(message: str) -> str | None:
+    """The severity that words of a message suggest."""
+    lowered = message.lower()
+    if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical")):
+        return None
+    found = [match.lastindex or 0 for match in _KEYWORD.finditer(message)]
+    return (None, "FATAL", "ERROR", "WARN")[min(found, default=0)]
+
+
+def _is_field(line: str, start: int, end: int, word: str) -> bool:
+    """In capitals a level word needs nothing more; else what stands around it must say that it is a field."""
+    before, after = line[start - 1 : start], line[end : end + 1]
+    if before in ("[", "<", "(", "|", "/") or (before == ":" and line[start - 2 : start - 1] != ":"):
+        return after in ("]", ">", ")", "|", ":", " ")
+    if word.isupper():
+        return True
+    return after in (":", "|", "]") or line.startswith((" - ", " | "), end)
+
+
+def _fields(before: str) -> int:
+    if len(before) <= 1:
+        return 0
+    bare = _BRACKETED.sub(" ", _BRACKETED.sub(" ", before)) if "[" in before or "(" in before else before
+    return sum(any(map(str.isalnum, word)) for word in bare.split())
+
+
+def _other_field(line: str, end: int) -> Field | None:
+    named = _NAMED_FIELD.search(line, 0, end + 2 * _REACH)
+    if named and (severity := _BY_WORD.get(named[1].lower())):
+        return Field(severity, named.start(1), named.end(1))
+    if klog := _KLOG.match(line):
+        return Field(_BY_LETTER[klog[0]], 0, 1)
+    if end and (logcat := _LOGCAT.match(line, end)):
+        return Field(_BY_LETTER[logcat[1]], logcat.start(1), logcat.end(1))
+    return None

@@ -1,0 +1,132 @@
+"""The keys and values of a YAML file, from the parser's events: nothing is built, so that no alias can grow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+import yaml
+
+from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+
+# The C parser is ten times faster; wheels bring it.
+_LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+_ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]{0,99})=(.*)", re.DOTALL)
+_LONGEST_FLOW = 300
+_BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
+"""Lines end here for YAML, and for nobody else."""
+
+
+def read_yaml(text: str) -> Outline:
+    """Its keys and values.
+
+    Raises:
+        Unreadable: it is no YAML.
+    """
+    text = text.translate(_BREAKS)
+    reader = _Reader(text)
+    try:
+        for event in _events(text):
+            reader.take(event)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise Unreadable(str(error)) from None
+    return reader.outline
+
+
+def _events(text: str) -> Iterator[Any]:
+    return cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType]
+
+
+class _Mark:
+    __slots__ = ("column", "line")
+
+    def __init__(self, mark: Any) -> None:
+        self.line: int = mark.line
+        self.column: int = mark.column
+
+
+class _Level:
+    """A mapping or list that is open."""
+
+    __slots__ = ("count", "is_list", "key", "path")
+
+    def __init__(self, path: Path, *, is_list: bool) -> None:
+        self.path = path
+        self.is_list = is_list
+        self.count = 0
+        self.key: str | None = None
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.outline = Outline()
+        self._lines: list[str] = text.split("\n")
+        self._levels: list[_Level] = []
+        self._documents = 0
+        self._flow: tuple[int, list[Leaf], Any] | None = None
+
+    def take(self, event: Any) -> None:
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._open(event)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._close(event)
+        elif isinstance(event, yaml.ScalarEvent):
+            self._scalar(event, event.value)
+        elif isinstance(event, yaml.AliasEvent):
+            self._scalar(event, f"*{event.anchor}")
+
+    def _open(self, event: Any) -> None:
+        path = self._place(event)
+        is_list = isinstance(event, yaml.SequenceStartEvent)
+        if is_list and event.flow_style and self._flow is None:
+            self._flow = len(self._levels), [], event
+        self._levels.append(_Level(path, is_list=is_list))
+
+    def _close(self, event: Any) -> None:
+        level = self._levels.pop()
+        if self._flow is None or self._flow[0] != len(self._levels):
+            return
+        _, leaves, start = self._flow
+        self._flow = None
+        first, last = _Mark(start.start_mark), _Mark(event.end_mark)
+        shown = self._lines[first.line][first.column : last.column] if first.line == last.line else ""
+        plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
+        if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
+            leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1)]
+        self.outline.leaves += leaves
+
+    def _scalar(self, event: Any, value: str) -> None:
+        level = self._levels[-1] if self._levels else None
+        line: int = event.start_mark.line + 1
+        if level and not level.is_list and level.key is None:
+            level.key = value
+            self.outline.keys.append(Key((*level.path, value), line))
+            return
+        path = self._place(event)
+        last: int = event.end_mark.line + (1 if event.end_mark.column else 0)
+        while last > line and not self._lines[last - 1].strip():
+            last -= 1
+        if level and level.is_list and (found := _ASSIGNMENT.fullmatch(value)):
+            path, value = (*level.path, found[1]), found[2]
+        leaf = Leaf(path, one_line_value(value), line, max(line, last))
+        (self._flow[1] if self._flow else self.outline.leaves).append(leaf)
+
+    def _place(self, event: Any) -> Path:
+        """The path of a value that begins here."""
+        if not self._levels:
+            return (f"[{self._documents - 1}]",) if self._documents > 1 else ()
+        level = self._levels[-1]
+        if level.is_list:
+            level.count += 1
+            path = (*level.path, f"[{level.count - 1}]")
+            line: int = event.start_mark.line + 1
+            if isinstance(event, yaml.CollectionStartEvent) and not self._flow:
+                self.outline.keys.append(Key(path, line))
+            return path
+        # A mapping as the key of a mapping: named by its place.
+        path = (*level.path, level.key if level.key is not None else "?")
+        level.key = None if level.key is not None else "?"
+        return path

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.documents.log_lines import Line, read
+from services.documents.logs import read_log, windows
+from services.documents.patterns import mask
+from services.documents.times import Stamp
+from services.documents.units import Chunk, ChunkType, LineRecord
+
+
+def record(line: str) -> LineRecord:
+    return read_log([line]).records[0]
+
+
+def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
+    return [chunk for chunk in read_log(lines).chunks if chunk.type is kind]
+
+
+@pytest.mark.parametrize(
+    ("line", "ts", "ts_utc", "severity", "component"),
+    [
+        (
+            "2026-02-01 18:01:47,978 INFO [main] org.acme.Store: Opened",
+            "2026-02-01 18:01:47,978",
+            "2026-02-01T18:01:47.978",
+            "INFO",
+            "org.acme.Store",
+        ),
+        ("2026-02-01T18:01:47Z ERROR boom", "2026-02-01T18:01:47Z", "2026-02-01T18:01:47Z", "ERROR", None),
+        (
+            "2026-02-01T18:01:47.5+02:00 warn: low",
+            "2026-02-01T18:01:47.5+02:00",
+            "2026-02-01T16:01:47.5Z",
+            "WARN",
+            None,
+        ),
+        ("2026/02/01 18:01:47 [error] 12#12: gone", "2026/02/01 18:01:47", "2026-02-01T18:01:47", "ERROR", None),
+        ("[Sun Feb 01 04:47:44 2026] [notice] up", "Sun Feb 01 04:47:44 2026", "2026-02-01T04:47:44", "INFO", None),
+        ("260201 203615 148 INFO dfs.Node$Part: gone", "260201 203615", "2026-02-01T20:36:15", "INFO", "dfs.Node$Part"),
+        ("26/02/01 20:10:40 INFO exec.Back: up", "26/02/01 20:10:40", "2026-02-01T20:10:40", "INFO", "exec.Back"),
+        ("Feb  1 15:16:01 box sshd[19]: refused", "Feb  1 15:16:01", "0000-02-01T15:16:01", None, "sshd"),
+        ("Feb 11 15:16:01 box sshd[19]: error: no", "Feb 11 15:16:01", "0000-02-11T15:16:01", "ERROR", "sshd"),
+        ("1769968907 up", "1769968907", "2026-02-01T18:01:47Z", None, None),
+        ("1769968907978 ERROR down", "1769968907978", "2026-02-01T18:01:47.978Z", "ERROR", None),
+        ("1769968907.978 ERROR down", "1769968907.978", "2026-02-01T18:01:47.978Z", "ERROR", None),
+        ("[18:01:47] [Server thread/WARN]: late", "18:01:47", "0000-01-01T18:01:47", "WARN", None),
+        (
+            '10.0.0.1 - - [01/Feb/2026:18:01:47 +0100] "GET /"',
+            "01/Feb/2026:18:01:47 +0100",
+            "2026-02-01T17:01:47Z",
+            None,
+            None,
+        ),
+        (
+            "E0201 18:01:47.123456   1 file.go:12] bad",
+            "0201 18:01:47.123456",
+            "0000-02-01T18:01:47.123456",
+            "ERROR",
+            None,
+        ),
+        ("web_1  | 2026-02-01T18:01:47Z INFO up", "2026-02-01T18:01:47Z", "2026-02-01T18:01:47Z", "INFO", None),
+        ("time=2026-02-01T18:01:47Z level=warning msg=x", "2026-02-01T18:01:47Z", "2026-02-01T18:01:47Z", "WARN", None),
+        (
+            '{"ts": 1769968907.978, "level": "error", "logger": "db", "msg": "x"}',
+            "1769968907.978",
+            "2026-02-01T18:01:47.978Z",
+            "ERROR",
+            "db",
+        ),
+        ('{"time": "2026-02-01T18:01:47Z", "level": 40}', "2026-02-01T18:01:47Z", "2026-02-01T18:01:47Z", "WARN", None),
+        (
+            '{"timestamp": 1769968907978, "severity": "CRITICAL"}',
+            "1769968907978",
+            "2026-02-01T18:01:47.978Z",
+            "CRITICAL",
+            None,
+        ),
+        (
+            "2026-02-01 18:01:47,978 - WARN  [Send:18:Quorum$Send@688] - broken, error = ",
+            "2026-02-01 18:01:47,978",
+            "2026-02-01T18:01:47.978",
+            "WARN",
+            "Quorum$Send",
+        ),
+        (
+            "2026-02-01 18:01:47,978 - my.logger - WARNING - late",
+            "2026-02-01 18:01:47,978",
+            "2026-02-01T18:01:47.978",
+            "WARN",
+            "my.logger",
+        ),
+        ("ERROR:root:broken", None, None, "ERROR", "root"),
+        ("kernel panic - not syncing", None, None, "FATAL", None),
+        ("just words", None, None, None, None),
+        ("2026-13-45 99:99:99 no time", None, None, None, None),
+        ("", None, None, None, None),
+    ],
+)
+def test_time_severity_and_component_are_read(
+    line: str, ts: str | None, ts_utc: str | None, severity: str | None, component: str | None
+) -> None:
+    found = record(line)
+    assert (found.ts, found.ts_utc, found.severity, found.component) == (ts, ts_utc, severity, component)
+
+
+def test_equally_many_digits_of_fraction_make_times_sort() -> None:
+    records = read_log(["2026-02-01T18:01:47Z INFO a", "2026-02-01T18:01:47.5Z INFO b"]).records
+    assert [record.ts_utc for record in records] == ["2026-02-01T18:01:47.0Z", "2026-02-01T18:01:47.5Z"]
+
+
+def test_after_the_turn_of_the_year_times_still_sort() -> None:
+    records = read_log(["Dec 31 23:59:59 box a: x", "Jan  1 00:00:01 box a: y"]).records
+    assert [record.ts_utc for record in records] == ["0000-12-31T23:59:59", "0001-01-01T00:00:01"]
+
+
+def test_a_stack_trace_stays_with_its_line() -> None:
+    lines = ["2026-02-01 10:00:00 INFO start"] * 15
+    lines += ["2026-02-01 10:00:01 ERROR failed", "java.lang.Oops: no", *["\tat a.b.C(D.java:1)"] * 10, "Caused by: x"]
+    found = read_log(lines)
+    assert [(chunk.line_start, chunk.line_end) for chunk in of_type(ChunkType.WINDOW, lines)] == [(1, 15), (16, 28)]
+    assert [record.severity for record in found.records[15:]] == ["ERROR"] + [None] * 12
+    texts = [chunk.text for chunk in found.chunks if chunk.type is ChunkType.PATTERN]
+    assert texts[0] == "2026-02-01 10:00:01 ERROR failed"
+    assert "Caused by: x" in texts
+    assert not any("at a.b.C" in text for text in texts)
+
+
+def test_a_new_window_begins_after_five_quiet_minutes() -> None:
+    lines = [f"2026-02-01 10:{minute}:00 INFO x" for minute in ("00", "05", "11", "12")]
+    assert [(chunk.line_start, chunk.line_end) for chunk in of_type(ChunkType.WINDOW, lines)] == [(1, 2), (3, 4)]
+
+
+def test_windows_of_long_logs_are_not_embedded() -> None:
+    few = of_type(ChunkType.WINDOW, ["x"] * 20 * 199)
+    many = of_type(ChunkType.WINDOW, ["x"] * 20 * 200)
+    assert len(few) == 199
+    assert all(chunk.embedded for chunk in few)
+    assert len(many) == 200
+    assert not any(chunk.embedded for chunk in many)
+
+
+def test_alarming_and_rare_patterns_come_first() -> None:
+    lines = ["INFO tick 1", "INFO tick 2", "INFO once", "WARN a 1", "WARN a 2", "ERROR b 7"]
+    found = of_type(ChunkType.PATTERN, lines)
+    assert [(chunk.text, chunk.lines, chunk.extra["count"]) for chunk in found] == [
+        ("ERROR b 7", (6,), "1"),
+        ("WARN a 1", (4, 5), "2"),
+        ("INFO once", (3,), "1"),
+        ("INFO tick 1", (1, 2), "2"),
+    ]
+
+
+def test_masking_leaves_what_lines_of_a_kind_have_in_common() -> None:
+    line = "17:20 req-38101a0b-2096-447d-96ea-a692162415ae from /10.0.0.1:3888 blk_-6952 took 0.25s 0xff at deadbeef01"
+    assert mask(line) == "# req# from /# blk_# took #s # at #"
+    assert mask("facade decade") == "facade decade"
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 23)), max_size=200))
+def test_every_line_is_in_exactly_one_window(shape: list[tuple[bool, int]]) -> None:
+    lines = [
+        Line(
+            continues=continues and at > 0,
+            stamp=None if continues else Stamp(0, 1, f"2026-02-01T{hour:02d}:00:00", "", ""),
+        )
+        for at, (continues, hour) in enumerate(shape)
+    ]
+    spans = list(windows(lines))
+    assert [number for first, last in spans for number in range(first, last + 1)] == list(range(1, len(lines) + 1))
+    assert all(last - first < 60 for first, last in spans)
+
+
+@given(st.lists(st.text("aA1 \t:[]{}\"'=./-@", max_size=40), max_size=30))
+def test_any_lines_are_read(lines: list[str]) -> None:
+    found = read_log(lines)
+    text = "\n".join(lines)
+    for line, record in zip(lines, found.records, strict=True):
+        assert text[record.text_offset : record.text_offset + len(line)] == line
+    for chunk in found.chunks:
+        assert chunk.text == "\n".join(lines[chunk.line_start - 1 : chunk.line_end])
+    assert len(read(lines)) == len(lines)
