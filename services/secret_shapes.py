@@ -39,8 +39,10 @@ def label(name: str) -> str:
 _BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """What `str.splitlines` breaks at."""
 
+_NAMES = r"(?i:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key)"
+
 _NAMED = (
-    r"(?i:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key)"
+    rf"{_NAMES}"
     r"(?:\\?[\"'`])?[ \t]{0,20}(?:=>|:=|[=:])[ \t]{0,20}"
 )
 
@@ -130,6 +132,37 @@ SHAPES = (
     ),
 )
 
+_UNQUOTED = next(shape for shape in SHAPES if "password" in shape.markers and "quote" not in shape.pattern.groupindex)
+
+CODE_SHAPES = (
+    *(shape for shape in SHAPES if shape is not _UNQUOTED),
+    _shape(
+        "secret",
+        "password passwd passphrase pwd secret token key",
+        # Without quotes it is a value in a comment or a script only when no name looks like it.
+        rf"(?P<kept>{_NAMED})(?!{_PLACEHOLDER}|{_NAMED}|\\?[\"'`])(?=[^\s\"'`&]{{0,99}}[0-9])"
+        r"[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)",
+        hint=_NAMED_HINT,
+    ),
+)
+"""For programs, where `token: str` and `token = next(tokens)` are no secrets."""
+
+MARKUP_SHAPES = (
+    _shape(
+        "secret",
+        "</",
+        rf"(?P<kept><[\w:.-]{{0,60}}(?:{_NAMES})(?:\s[^<>]{{0,200}})?>)(?!\s{{0,20}}{_PLACEHOLDER})[^<]*[^<\s](?=\s*</)",
+        hint=rf"<[\w:.-]{{0,60}}(?:{_NAMES})",
+    ),
+    _shape(
+        "secret",
+        "value",
+        rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}(?:{_NAMES})\"\s{{1,9}}value=\")(?!{_PLACEHOLDER})[^\"]+",
+        hint=r"(?:key|name)=\"",
+    ),
+)
+"""For documents in XML, whose elements are named after what they hold."""
+
 _NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
 
 PERSONAL_SHAPES = (
@@ -152,4 +185,9 @@ PERSONAL_SHAPES = (
 )
 """Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
 
-LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *PERSONAL_SHAPES)))
+LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *CODE_SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether `value` stands where a secret would, and is none."""
+    return re.match(_PLACEHOLDER, value) is not None

@@ -12,6 +12,7 @@ from services.documents.indented_outline import read_indented
 from services.documents.ini_outline import read_ini
 from services.documents.json_outline import read_json
 from services.documents.outlines import Leaf, Outline, Unreadable, dotted, words
+from services.documents.redacting import redacted_value
 from services.documents.toml_outline import read_toml
 from services.documents.units import Chunk, ChunkType
 from services.documents.xml_outline import read_xml
@@ -56,7 +57,8 @@ def config_chunks(lines: Sequence[str], outline: Outline, redacted: Callable[[st
     chunks = [_section(index, section, lines) for index, section in enumerate(cut)]
     for count, leaf in enumerate(outline.leaves[:MOST_LEAVES]):
         shown_by = max(0, bisect_right(starts, leaf.line_start) - 1)
-        chunks.append(_leaf(len(chunks), leaf, shown_by, redacted, embedded=count < MOST_EMBEDDED))
+        text = redacted(f"{words(leaf.path, outline.names)} = {redacted_value(leaf, outline)}".strip())
+        chunks.append(_leaf(len(chunks), leaf, shown_by, text, embedded=count < MOST_EMBEDDED))
     flags: tuple[str, ...] = ()
     if len(outline.leaves) > MOST_LEAVES:
         flags = (f"of {len(outline.leaves)} values the first {MOST_LEAVES} can be asked for one by one",)
@@ -77,11 +79,11 @@ def _section(index: int, section: Section, lines: Sequence[str]) -> Chunk:
     )
 
 
-def _leaf(index: int, leaf: Leaf, shown_by: int, redacted: Callable[[str], str], *, embedded: bool) -> Chunk:
+def _leaf(index: int, leaf: Leaf, shown_by: int, text: str, *, embedded: bool) -> Chunk:
     return Chunk(
         index,
         ChunkType.LEAF,
-        redacted(f"{words(leaf.path)} = {leaf.value}".strip()),
+        text,
         leaf.line_start,
         leaf.line_end,
         embedded=embedded,

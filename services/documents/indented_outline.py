@@ -14,7 +14,9 @@ def read_indented(text: str) -> Outline:
     """Who stands further right belongs to who stands above and further left."""
     outline = Outline(comments=("#", "//"))
     open_keys: list[tuple[int, str]] = []
+    after = 0
     for number, line in enumerate(text.split("\n"), start=1):
+        at, after = after, after + len(line) + 1
         bare = line.strip()
         if not bare or bare.startswith(("#", "//")):
             continue
@@ -26,10 +28,13 @@ def read_indented(text: str) -> Outline:
             value = (found[2] or "").rstrip(",").strip()
             outline.keys.append(Key((*path, found[1]), number))
             if value and value not in ("{", "[", "|", ">", "|-", ">-"):
-                leaf = Leaf((*path, found[1]), one_line_value(value.strip("\"'")), number, number)
+                start = at + indent + found.start(2)
+                plain = one_line_value(value.strip("\"'"))
+                leaf = Leaf((*path, found[1]), plain, number, number, start, start + len(value))
                 outline.leaves.append(leaf)
             else:
                 open_keys.append((indent, found[1]))
         elif path and (item := _ITEM.fullmatch(bare)):
-            outline.leaves.append(Leaf(path, one_line_value(item[1].strip("\"'")), number, number))
+            start, end = at + indent + item.start(1), at + indent + item.end(1)
+            outline.leaves.append(Leaf(path, one_line_value(item[1].strip("\"'")), number, number, start, end))
     return outline

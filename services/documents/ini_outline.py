@@ -14,71 +14,91 @@ _ASSIGNMENT = re.compile(
 )
 _OPENING = re.compile(r"([^{}#;]{1,300}?)\s{0,9}\{\s{0,9}(?:#.*)?")
 _TAG = re.compile(r"<(/?)\s{0,9}([A-Za-z][^<>]{0,300})>")
-_DIRECTIVE = re.compile(r"([A-Za-z_][\w.-]{0,99})\s{1,60}([^\s].*?);?")
-_REMARK = re.compile(r"\s{1,60}[#;]\s.*$")
+_DIRECTIVE = re.compile(r"([A-Za-z_][\w.-]{0,99})\s{1,60}([^\s].*)")
+_REMARK = re.compile(r"\s{1,60}[#;]\s")
 
 
 def read_ini(text: str) -> Outline:
     """Any text has an outline of this kind; of prose it is an empty or a meaningless one."""
-    outline = Outline(comments=_COMMENTS)
-    section: Path = ()
-    blocks: list[str] = []
-    pending: tuple[Path, list[str], int] | None = None
+    reader = _Reader()
+    at = 0
     for number, line in enumerate(text.split("\n"), start=1):
+        reader.take(line, number, at)
+        at += len(line) + 1
+    reader.finish()
+    return reader.outline
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.outline = Outline(comments=_COMMENTS)
+        self._section: Path = ()
+        self._blocks: list[str] = []
+        self._unfinished: Leaf | None = None
+        """A value that goes on in the next line."""
+
+    def take(self, line: str, number: int, at: int) -> None:
+        """Read line `number`, which begins at `at`."""
         bare = line.strip()
-        if pending:  # the line before ended in a backslash
-            path, parts, first = pending
-            parts.append(bare.rstrip("\\").strip())
-            if not bare.endswith("\\"):
-                outline.leaves.append(Leaf(path, one_line_value(" ".join(parts)), first, number))
-                pending = None
-            continue
-        if not bare or bare.startswith(_COMMENTS):
-            continue
-        if found := _SECTION.fullmatch(bare):
-            section, blocks = (found[1].strip(),), []
-            outline.keys.append(Key(section, number))
-            continue
-        if _nested(outline, section, blocks, bare, number):
-            continue
-        path = (*section, *blocks)
+        at += len(line) - len(line.lstrip())
+        if self._unfinished:
+            self._go_on(self._unfinished, bare, number, at)
+        elif not bare or bare.startswith(_COMMENTS):
+            return
+        elif found := _SECTION.fullmatch(bare):
+            self._section, self._blocks = (found[1].strip(),), []
+            self.outline.keys.append(Key(self._section, number))
+        elif not self._nested(bare, number):
+            self._pair(bare, number, at)
+
+    def finish(self) -> None:
+        if self._unfinished:
+            self.outline.leaves.append(self._unfinished)
+
+    def _pair(self, bare: str, number: int, at: int) -> None:
         found = _ASSIGNMENT.fullmatch(bare) or _DIRECTIVE.fullmatch(bare)
         if found is None:
-            continue
-        key = found[1].strip().strip("\"'")
-        outline.keys.append(Key((*path, key), number))
-        value = found[2].strip()
+            return
+        path = (*self._section, *self._blocks, found[1].strip().strip("\"'"))
+        self.outline.keys.append(Key(path, number))
+        start, end = _value(found[2])
+        value, start, end = found[2][start:end], at + found.start(2) + start, at + found.start(2) + end
+        leaf = Leaf(path, one_line_value(value), number, number, start, end)
         if value.endswith("\\") and not value.endswith("\\\\"):
-            pending = (*path, key), [value.rstrip("\\").strip()], number
+            self._unfinished = leaf._replace(value=leaf.value.rstrip("\\").strip())
         else:
-            outline.leaves.append(Leaf((*path, key), one_line_value(_value(value)), number, number))
-    if pending:
-        outline.leaves.append(Leaf(pending[0], one_line_value(" ".join(pending[1])), pending[2], pending[2]))
-    return outline
+            self.outline.leaves.append(leaf)
 
+    def _go_on(self, leaf: Leaf, bare: str, number: int, at: int) -> None:
+        more = bare.rstrip("\\").strip()
+        value = one_line_value(f"{leaf.value} {more}")
+        leaf = leaf._replace(value=value, line_end=number, end=at + len(more))
+        self._unfinished = leaf if bare.endswith("\\") else None
+        if self._unfinished is None:
+            self.outline.leaves.append(leaf)
 
-def _nested(outline: Outline, section: Path, blocks: list[str], bare: str, number: int) -> bool:
-    """Blocks in braces or in tags, as web servers have them: whether this line opened or closed one."""
-    if bare in ("}", "};", "},"):
-        del blocks[-1:]
-        return True
-    if found := _OPENING.fullmatch(bare):
-        name = found[1].strip().rstrip("=:").strip()
-    elif tag := _TAG.fullmatch(bare):
-        if tag[1]:
-            del blocks[-1:]
+    def _nested(self, bare: str, number: int) -> bool:
+        """Blocks in braces or in tags, as web servers have them: whether this line opened or closed one."""
+        if bare in ("}", "};", "},"):
+            del self._blocks[-1:]
             return True
-        name = tag[2].strip()
-    else:
-        return False
-    blocks.append(name)
-    outline.keys.append(Key((*section, *blocks), number))
-    return True
+        if found := _OPENING.fullmatch(bare):
+            name = found[1].strip().rstrip("=:").strip()
+        elif tag := _TAG.fullmatch(bare):
+            if tag[1]:
+                del self._blocks[-1:]
+                return True
+            name = tag[2].strip()
+        else:
+            return False
+        self._blocks.append(name)
+        self.outline.keys.append(Key((*self._section, *self._blocks), number))
+        return True
 
 
-def _value(value: str) -> str:
-    if len(value) > 1 and value[0] in "\"'":
-        end = value.find(value[0], 1)
-        if end > 0:
-            return value[1:end]
-    return _REMARK.sub("", value).rstrip(";,").strip()
+def _value(value: str) -> tuple[int, int]:
+    """Where in what follows the key its value stands: without quotes, and without a remark behind it."""
+    if value[:1] in ("'", '"') and (end := value.find(value[0], 1)) > 0:
+        return 1, end
+    remark = _REMARK.search(value)
+    return 0, len(value[: remark.start() if remark else None].rstrip("; ,\t"))

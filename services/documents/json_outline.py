@@ -64,9 +64,9 @@ class _Reader:
         elif kind == "mark" and found in "}]":
             self._close(found, token.end())
         elif found != ":":
-            self._value(kind, found, token.start())
+            self._value(kind, found, *token.span())
 
-    def _value(self, kind: str, found: str, start: int) -> None:
+    def _value(self, kind: str, found: str, start: int, end: int) -> None:
         level = self.open[-1] if self.open else None
         if level and not level.is_list and level.key is None:
             if kind == "mark":
@@ -76,7 +76,9 @@ class _Reader:
             return
         path = self._place(level)
         if kind != "mark":
-            self.outline.leaves.append(Leaf(path, one_line_value(_plain(kind, found)), self._line, self._line))
+            quoted = kind == "string"
+            leaf = Leaf(path, one_line_value(_plain(kind, found)), self._line, self._line, start + quoted, end - quoted)
+            self.outline.leaves.append(leaf)
             return
         if level:
             level.plain = False
@@ -101,7 +103,8 @@ class _Reader:
         in_one_line = level.line == self._line and end - level.start <= _LONGEST_ROW
         if level.is_list and level.plain and level.count > 1 and in_one_line:
             del self.outline.leaves[level.first_leaf :]
-            self.outline.leaves.append(Leaf(level.path, self._text[level.start : end], level.line, level.line))
+            row = Leaf(level.path, self._text[level.start : end], level.line, level.line, level.start, end)
+            self.outline.leaves.append(row)
 
 
 def _plain(kind: str, found: str) -> str:

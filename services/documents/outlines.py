@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 LONGEST_VALUE = 500
+_NAMES = frozenset({"name", "key", "id", "job_name"})
 
 Path = tuple[str, ...]
 """`("services", "db", "ports", "[0]")`: an index in brackets is that of a list."""
@@ -21,9 +24,12 @@ class Leaf(NamedTuple):
     value: str
     line_start: int
     line_end: int
+    start: int = 0
+    """Where in the text the value stands, without quotes; not told when it does not end behind that."""
+    end: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class Outline:
     """Keys and values in the order of the file. Lines count from 1."""
 
@@ -31,6 +37,22 @@ class Outline:
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     comments: tuple[str, ...] = ("#",)
     """What begins a line that belongs to the key below it."""
+
+    @cached_property
+    def secret_objects(self) -> frozenset[Path]:
+        """The paths of Kubernetes manifests of the kind Secret."""
+        return frozenset(
+            leaf.path[:-1] for leaf in self.leaves if leaf.path[-1:] == ("kind",) and leaf.value == "Secret"
+        )
+
+    @cached_property
+    def names(self) -> dict[Path, str]:
+        """What parts of a list, or elements, are called: `- name: DB_PASSWORD`, `<add key="DbPassword" value=…>`."""
+        names: dict[Path, str] = {}
+        for leaf in self.leaves:
+            if leaf.path and leaf.path[-1] in _NAMES:
+                names.setdefault(leaf.path[:-1], leaf.value)
+        return names
 
 
 class Unreadable(Exception):
@@ -42,10 +64,20 @@ def one_line_value(value: str) -> str:
     return " ".join(value.split())[:LONGEST_VALUE] if "\n" in value else value.strip()[:LONGEST_VALUE]
 
 
-def words(path: Path) -> str:
-    """Names as one would say them, `services db ports`; the place in a list of plain values says nothing."""
-    names = path[:-1] if path and path[-1].startswith("[") else path
-    return " ".join(name.strip("[]") if name.startswith("[") else name for name in names)
+def words(path: Path, names: Mapping[Path, str]) -> str:
+    """Names as one would say them, `services db ports`.
+
+    A part of a list goes by its name, if it has one; the place of a plain value, or of a whole document, says nothing.
+    """
+    said: list[str] = []
+    for at, name in enumerate(path):
+        if not name.startswith("["):
+            said.append(name)
+        elif called := names.get(path[: at + 1]):
+            said.append(called)
+        elif 0 < at < len(path) - 1:
+            said.append(name.strip("[]"))
+    return " ".join(said)
 
 
 def dotted(path: Path) -> str:

@@ -12,10 +12,15 @@ from services.documents.kinds import classify
 from services.documents.limits import Limits, check_lines, check_name, check_size
 from services.documents.logs import read_log
 from services.documents.markdown import markdown_chunks
+from services.documents.outlines import Outline
 from services.documents.prose import prose_chunks
-from services.documents.redacting import DOCUMENT_REDACTOR
+from services.documents.redacting import SECRET, DocumentRedactors, document_redactors, redact_values
+from services.documents.source_code import code_chunks
+from services.documents.tables import table_chunks
+from services.documents.team_topics import topic_chunks
 from services.documents.units import Chunk, DocumentKind, LineRecord, Prepared
-from services.redaction import Redactor
+
+_KNOWING_NOTHING = document_redactors()
 
 
 def prepare(
@@ -25,11 +30,12 @@ def prepare(
     limits: Limits,
     kind: DocumentKind | None = None,
     title: str | None = None,
-    redactor: Redactor = DOCUMENT_REDACTOR,
+    redactors: DocumentRedactors = _KNOWING_NOTHING,
 ) -> Prepared:
     """Decode, classify, redact and cut up.
 
-    `kind`: what the user says that it is. `title`: of a runbook, what the user calls it.
+    `kind`: what the user says that it is. `title`: of a runbook or a topic, what it is called. `redactors`: those
+    that know the secrets of the program.
 
     Raises:
         Refused: it is too large, of a kind that is not taken, or not text.
@@ -41,7 +47,12 @@ def prepare(
     n_lines = len(lines_of(raw))
     check_lines(filename, n_lines, limits.max_lines)
     found = classify(filename, raw, kind)
-    text, redactions = redactor.counted(raw)
+    redactor = redactors.of(found.kind)
+    outline = outline_of(filename, raw) if found.kind is DocumentKind.CONFIG else Outline()
+    text, secrets = redact_values(raw, outline)
+    text, redactions = redactor.counted(text)
+    if secrets:
+        redactions[SECRET] = redactions.get(SECRET, 0) + secrets
     text, cut = cut_lines(text, limits.max_line_chars)
     flags = list(decoded.flags)
     if cut:
@@ -54,12 +65,18 @@ def prepare(
             log = read_log(lines)
             chunks, records = log.chunks, log.records
         case DocumentKind.CONFIG:
-            config = config_chunks(lines, outline_of(filename, raw), redactor.text)
+            config = config_chunks(lines, outline, redactor.text)
             chunks = config.chunks
             flags += config.flags
         case DocumentKind.MARKDOWN:
             chunks = markdown_chunks(lines, extension(filename), title)
-        case _:
+        case DocumentKind.CODE:
+            chunks = code_chunks(lines, raw if extension(filename) == ".py" else None)
+        case DocumentKind.METRICS:
+            chunks = table_chunks(lines, tabs=extension(filename) == ".tsv")
+        case DocumentKind.TEAM_TOPIC:
+            chunks = topic_chunks(lines, title or filename.removesuffix(".txt"))
+        case DocumentKind.TEXT:
             chunks = prose_chunks(lines)
     return Prepared(
         filename=filename,

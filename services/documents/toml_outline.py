@@ -22,6 +22,13 @@ class _Token(NamedTuple):
     text: str
     line: int
     last: int
+    start: int
+
+    @property
+    def quotes(self) -> int:
+        if self.kind != "string":
+            return 0
+        return 3 if self.text[:3] in ('"""', "'''") else 1
 
 
 def read_toml(text: str) -> Outline:
@@ -55,7 +62,7 @@ def _statements(text: str) -> Iterator[list[_Token]]:
                 tokens = []
         elif kind is not None:
             depth += (found in "[{") - (found in "]}") if kind == "mark" else 0
-            tokens.append(_Token(kind, found, line, last))
+            tokens.append(_Token(kind, found, line, last, match.start()))
         line = last
     if tokens:
         yield tokens
@@ -122,7 +129,9 @@ class _Walk:
         words = self._words
         if words:
             value = one_line_value(" ".join(map(_plain, words)))
-            self._outline.leaves.append(Leaf(self._place, value, words[0].line, words[-1].last))
+            start = words[0].start + words[0].quotes
+            end = words[-1].start + len(words[-1].text) - words[-1].quotes
+            self._outline.leaves.append(Leaf(self._place, value, words[0].line, words[-1].last, start, end))
             self._words = []
 
     def _step(self) -> None:

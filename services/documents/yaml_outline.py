@@ -61,7 +61,11 @@ class _Level:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.outline = Outline()
-        self._lines: list[str] = text.split("\n")
+        self._text = text
+        self._lines = text.split("\n")
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line) + 1)
         self._levels: list[_Level] = []
         self._documents = 0
         self._flow: tuple[int, list[Leaf], Any] | None = None
@@ -95,7 +99,7 @@ class _Reader:
         shown = self._lines[first.line][first.column : last.column] if first.line == last.line else ""
         plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
         if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
-            leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1)]
+            leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1, *self._span(start, event))]
         self.outline.leaves += leaves
 
     def _scalar(self, event: Any, value: str) -> None:
@@ -109,10 +113,20 @@ class _Reader:
         last: int = event.end_mark.line + (1 if event.end_mark.column else 0)
         while last > line and not self._lines[last - 1].strip():
             last -= 1
+        start, end = self._span(event, event)
         if level and level.is_list and (found := _ASSIGNMENT.fullmatch(value)):
             path, value = (*level.path, found[1]), found[2]
-        leaf = Leaf(path, one_line_value(value), line, max(line, last))
+            start = self._text.find("=", start, end) + 1 or start
+        leaf = Leaf(path, one_line_value(value), line, max(line, last), start, end)
         (self._flow[1] if self._flow else self.outline.leaves).append(leaf)
+
+    def _span(self, first: Any, last: Any) -> tuple[int, int]:
+        begin, stop = _Mark(first.start_mark), _Mark(last.end_mark)
+        start, end = self._starts[begin.line] + begin.column, self._starts[stop.line] + stop.column
+        while end > start and self._text[end - 1].isspace():
+            end -= 1
+        quoted = end - start > 1 and self._text[start] in "\"'" and self._text[end - 1] == self._text[start]
+        return start + quoted, end - quoted
 
     def _place(self, event: Any) -> Path:
         """The path of a value that begins here."""

@@ -64,7 +64,7 @@ def test_values_of_json_stand_with_their_path_and_line() -> None:
 
 
 def test_json_records_one_a_line_are_read_as_a_list() -> None:
-    assert leaves("a.json", '{"a": 1}\n{"a": 2}\n') == {"a = 1": 1, "1 a = 2": 2}
+    assert leaves("a.json", '{"a": 1}\n{"a": 2}\n') == {"a = 1": 1, "a = 2": 2}
 
 
 def test_values_of_toml_stand_with_their_path_and_line() -> None:

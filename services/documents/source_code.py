@@ -1,0 +1,104 @@
+"""Program code: Python by functions and classes, all else in blocks of lines (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from services.documents.blocks import blocks
+from services.documents.units import Chunk, ChunkType
+
+LONGEST_SYMBOL = 120
+BLOCK_LINES = 60
+MOST_PARSED_CHARS = 1024 * 1024
+"""Python beyond this is cut like any other language: its tree would take a hundred times the memory."""
+
+_ESCAPE = re.compile(r"\\[^\n]")
+_DEFINITION = re.compile(
+    r"^\s{0,12}(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\(\w+\))?|override"
+    r"|open|data|sealed|unsafe|inline|virtual|const)\s+){0,5}"
+    r"(?:function\*?|func(?:\s*\([^)\n]{0,80}\))?|fn|def|class|interface|struct|enum|trait|impl|object|module|protocol"
+    r"|namespace|create\s+(?:or\s+replace\s+)?(?:table|view|index|function|procedure))\s+"
+    r"[\"`]?([A-Za-z_$][\w$.:]{0,99})",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class _Piece(NamedTuple):
+    first: int
+    last: int
+    symbol: str | None = None
+
+
+def code_chunks(lines: Sequence[str], python: str | None = None) -> list[Chunk]:
+    """Every line that is not blank is in exactly one chunk.
+
+    `python`: of Python, the code before anything was taken out of it.
+    """
+    tree = _parsed(python) if python else None
+    pieces = _python(lines, tree) if tree else _plain(lines, 1, len(lines))
+    return [
+        Chunk(index, ChunkType.CODE, _text(lines, piece), piece.first, piece.last, symbol=piece.symbol)
+        for index, piece in enumerate(piece for piece in pieces if _text(lines, piece).strip())
+    ]
+
+
+def _text(lines: Sequence[str], piece: _Piece) -> str:
+    return "\n".join(lines[piece.first - 1 : piece.last])
+
+
+def _parsed(source: str) -> ast.Module | None:
+    # Escapes do not matter here, and wrong ones would be warned of.
+    source = _ESCAPE.sub("xx", source)
+    if len(source) > MOST_PARSED_CHARS or "\f" in source:
+        return None
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _python(lines: Sequence[str], tree: ast.Module) -> Iterator[_Piece]:
+    yield from _inside(lines, tree.body, 1, len(lines), "")
+
+
+def _inside(lines: Sequence[str], body: Sequence[ast.stmt], first: int, last: int, outer: str) -> Iterator[_Piece]:
+    """The definitions of one level, and what stands between them."""
+    for node in body:
+        if not isinstance(node, _Definition):
+            continue
+        start = _start(lines, node, first)
+        end = node.end_lineno or start
+        if start < first or end > last:  # several statements in one line
+            continue
+        yield from _plain(lines, first, start - 1, outer or None)
+        yield from _definition(lines, node, start, end, f"{outer}{node.name}")
+        first = end + 1
+    yield from _plain(lines, first, last, outer.removesuffix(".") or None)
+
+
+def _definition(lines: Sequence[str], node: _Definition, start: int, end: int, name: str) -> Iterator[_Piece]:
+    if end - start < LONGEST_SYMBOL:
+        yield _Piece(start, end, name)
+    elif isinstance(node, ast.ClassDef):
+        yield from _inside(lines, node.body, start, end, f"{name}.")
+    else:
+        yield from (_Piece(*block, name) for block in blocks(lines, start, end, LONGEST_SYMBOL))
+
+
+def _start(lines: Sequence[str], node: _Definition, earliest: int) -> int:
+    """Where decorators and the comments directly above begin."""
+    start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    while start - 1 >= earliest and lines[start - 2].lstrip().startswith("#"):
+        start -= 1
+    return start
+
+
+def _plain(lines: Sequence[str], first: int, last: int, outer: str | None = None) -> Iterator[_Piece]:
+    for start, end in blocks(lines, first, last, BLOCK_LINES):
+        found = _DEFINITION.search("\n".join(lines[start - 1 : end])) if outer is None else None
+        yield _Piece(start, end, outer.removesuffix(".") if outer else found[1] if found else None)

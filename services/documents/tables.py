@@ -1,0 +1,136 @@
+"""Tables and metrics: rows under their header, and what the columns hold (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from services.documents.blocks import blocks
+from services.documents.columns import Column, described, number
+from services.documents.times import TimeReader, written
+from services.documents.units import Chunk, ChunkType
+
+CHUNK_ROWS = 50
+CHUNK_CHARS = 8000
+_SEPARATORS = ",\t;|"
+_MOST_COLUMNS = 500
+_LONGEST_NAME = 100
+
+_SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?")
+
+
+class _Row(NamedTuple):
+    cells: list[str]
+    first: int
+    last: int
+
+
+def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
+    """First what the columns hold, then the rows."""
+    if _is_prometheus(lines):
+        return _metrics(lines)
+    separator = "\t" if tabs else max(_SEPARATORS, key=lambda mark: _width(lines, mark))
+    try:
+        rows = list(_rows(lines, separator))
+    except csv.Error:  # a quoted cell that never ends
+        rows = [_Row(line.split(separator), number, number) for number, line in enumerate(lines, start=1) if line]
+    if not rows:
+        return []
+    header = None if any(number(cell) is not None for cell in rows[0].cells) else rows[0]
+    names = header.cells if header else [f"column {at + 1}" for at in range(len(rows[0].cells))]
+    body = rows[1:] if header else rows
+    columns = [Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
+    for row in body:
+        for column, cell in zip(columns, row.cells, strict=False):
+            column.take(cell, row.first)
+    head = lines[header.first - 1 : header.last] if header else ()
+    return _with_summary(columns, [_rows_chunk(lines, head, group) for group in _groups(body)], len(lines), names)
+
+
+def _rows(lines: Sequence[str], separator: str) -> Iterator[_Row]:
+    """Rows with their lines: a quoted cell may go over several."""
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
+    first = 1
+    for cells in reader:
+        if cells:
+            yield _Row(cells, first, reader.line_num)
+        first = reader.line_num + 1
+
+
+def _width(lines: Sequence[str], mark: str) -> int:
+    """How many cells all of the first rows have, if they are parted by `mark`; few when they differ."""
+    counts = {line.count(mark) for line in lines[:20] if line.strip()}
+    return min(counts, default=0) * (2 if len(counts) == 1 else 1)
+
+
+def _groups(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+    group: list[_Row] = []
+    size = 0
+    for row in rows:
+        chars = sum(map(len, row.cells)) + len(row.cells)
+        if group and (len(group) == CHUNK_ROWS or size + chars > CHUNK_CHARS):
+            yield group
+            group, size = [], 0
+        group.append(row)
+        size += chars
+    if group:
+        yield group
+
+
+def _rows_chunk(lines: Sequence[str], head: Sequence[str], rows: Sequence[_Row]) -> Chunk:
+    first, last = rows[0].first, rows[-1].last
+    reader = TimeReader()
+    stamps = [stamp for row in rows for stamp in [reader.read(lines[row.first - 1])] if stamp]
+    times = [written(stamp, 0) for stamp in stamps]
+    return Chunk(
+        0,
+        ChunkType.ROWS,
+        "\n".join([*head, *lines[first - 1 : last]]),
+        first,
+        last,
+        ts_min=min(times, default=None),
+        ts_max=max(times, default=None),
+    )
+
+
+def _is_prometheus(lines: Sequence[str]) -> bool:
+    sample = [line for line in lines[:50] if line.strip() and not line.startswith("#")][:10]
+    return bool(sample) and all(_SAMPLE.fullmatch(line.strip()) for line in sample)
+
+
+def _metrics(lines: Sequence[str]) -> list[Chunk]:
+    columns: dict[str, Column] = {}
+    for at, line in enumerate(lines, start=1):
+        found = None if line.startswith("#") else _SAMPLE.fullmatch(line.strip())
+        if found:
+            columns.setdefault(found[1], Column(found[1])).take(found[2], at)
+    pieces = [
+        Chunk(0, ChunkType.ROWS, "\n".join(lines[first - 1 : last]), first, last)
+        for first, last in blocks(lines, 1, len(lines), CHUNK_ROWS)
+    ]
+    return _with_summary(list(columns.values())[:_MOST_COLUMNS], pieces, len(lines), list(columns))
+
+
+def _with_summary(columns: Sequence[Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
+    """The columns' chunk goes first; it is computed, and stands for all lines."""
+    text, lines = described(columns)
+    listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
+    if text:
+        summary = Chunk(0, ChunkType.ROWS, text, 1, last, lines=lines, extra={"computed": "over the whole file"})
+        pieces = [summary, *pieces]
+    return [
+        Chunk(
+            index,
+            piece.type,
+            piece.text,
+            piece.line_start,
+            piece.line_end,
+            lines=piece.lines,
+            ts_min=piece.ts_min,
+            ts_max=piece.ts_max,
+            extra={**piece.extra, "columns": listed},
+        )
+        for index, piece in enumerate(pieces)
+    ]
