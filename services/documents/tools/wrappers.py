@@ -42,6 +42,10 @@ class Tool(Protocol):
         conversation_context: ConversationContext | None = None,
     ) -> str: ...
 
+    def text(self, result: QAResult) -> str:
+        """What the agent is given of a result, as `run` gives it."""
+        ...
+
 
 class GuardedTool:
     """What the four have in common: deny, or ask the core. Subclasses say whose library it is, and who may."""
@@ -72,7 +76,10 @@ class GuardedTool:
         conversation_context: ConversationContext | None = None,
     ) -> str:
         """The answer as text, with its sources. Never raises but for a cancelled call."""
-        return self._core.response(await self.ask(ctx, question, k, conversation_context))
+        return self.text(await self.ask(ctx, question, k, conversation_context))
+
+    def text(self, result: QAResult) -> str:
+        return self._core.response(result)
 
     async def ask(
         self,
