@@ -53,7 +53,9 @@ def gather(
         ]
         pictures = {} if images is None else await load(images, await askers(ordered))
         conversation = await context.conversation(ordered, asked, pictures)
-        return replace(inquiry, conversation=conversation, reply_place_id=reply_place_id)
+        return replace(
+            inquiry, conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id
+        )
 
     def is_own(inquiry: Inquiry, message: Message) -> bool:
         return message.author.id == inquiry.part.author.id

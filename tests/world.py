@@ -221,6 +221,11 @@ class Noticeboard(Rehearsal):
         await self._answer()
         self.reactions.append(emoji)
 
+    async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
+        await self._answer()
+        if emoji in self.reactions:
+            self.reactions.remove(emoji)
+
     async def _answer(self) -> None:
         await asyncio.sleep(self.seconds)
         if self.refusal is not None:

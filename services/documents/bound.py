@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,40 +20,41 @@ _PLACED = re.compile(r"(?P<name>.+?):(?P<line>\d{1,7})\b")
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
 
-class Toolset:
-    """The tools that are offered for one answer. Whoever calls one is told text; what was found stays here."""
+async def _at_once() -> None:
+    """Nothing is under way."""
+
+
+class BoundTools:
+    """Implements `services.tools.Toolset`. Whoever calls a tool is told text; what was found stays here."""
 
     def __init__(
         self,
         toolbox: Toolbox,
-        offered: Mapping[str, DocumentTool],
         context: ToolContext,
         files: Iterable[str] = (),
+        *,
+        wait: Callable[[], Awaitable[object]] = _at_once,
     ) -> None:
-        """`files`: the files and runbooks that there are, each in a few words."""
+        """`wait` ends when the files under way can be searched, or are not worth waiting for."""
         self.files = tuple(files)
-        self._context = context
-        self._offered = dict(offered)
-        self._schemas = {name: toolbox.schemas[name] for name in offered}
         self.results: list[QAResult] = []
-        """In the order in which they came."""
+        self._toolbox = toolbox
+        self._context = context
+        self._wait = wait
+        self._offered: dict[str, DocumentTool] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._offered
+    async def ready(self) -> None:
+        await self._wait()
+        self._offered = await self._toolbox.offered(self._context)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
+        wanted = ((name, self._toolbox.schemas[name]) for name in self._offered)
         return tuple(
-            Tool(schema.name, schema.description, schema.parameters, self._runner(name))
-            for name, schema in self._schemas.items()
+            Tool(schema.name, schema.description, schema.parameters, self._runner(name)) for name, schema in wanted
         )
 
-    @property
-    def calls(self) -> int:
-        return len(self.results)
-
     async def ask(self, name: str, question: str, k: int = 5) -> QAResult:
-        """Put a question to one tool. Never raises but for a cancelled call."""
         known = self._context.conversation
         result = await self._offered[name].ask(self._context, question, k, known)
         self.results.append(result)
@@ -63,11 +64,9 @@ class Toolset:
         return result
 
     def text(self, name: str, result: QAResult) -> str:
-        """A result with its sources, as people read it."""
         return self._offered[name].text(result)
 
     def found(self) -> tuple[Source, ...]:
-        """What was found, as sources that an answer can be checked against and cite."""
         return tuple(
             Source(", ".join(result.sources), result.answer)
             for result in self.results
@@ -75,13 +74,13 @@ class Toolset:
         )
 
     def citations(self, named: Iterable[str]) -> list[str]:
-        """Those of the citations that name what was found: `server.log:1045` when that line was, else `server.log`."""
+        """`server.log:1045` when that line was found, else `server.log`; nothing where no such file was found."""
         sources = {source for result in self.results for source in result.sources}
         cited = [citation for result in self.results for citation in result.citations]
         kept = (_kept(one.strip(), sources, cited) for one in named)
         return list(dict.fromkeys(each for each in kept if each is not None))
 
-    def _runner(self, name: str) -> Any:
+    def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:
             question, k, _ = schemas.arguments(arguments)
             return self.text(name, await self.ask(name, question, k))

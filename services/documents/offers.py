@@ -10,8 +10,6 @@ from model.messages import Attachment, Message, Place
 from services.documents.extensions import KINDS
 
 _BLOCK = re.compile(
-    
-)
     r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
 )
 _WORD = re.compile(r"[a-z0-9]{1,12}")
