@@ -37,6 +37,12 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is kept of a person")
+    commands.add_argument(
+        "--kb",
+        nargs="+",
+        metavar=("ACTION", "NAME"),
+        help="what the team has taught: list | show TOPIC | remove QA_ID | restore QA_ID",
+    )
     replay = cli.add_argument_group("with --replay")
     replay.add_argument("--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one)")
     replay.add_argument(

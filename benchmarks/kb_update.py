@@ -1,8 +1,9 @@
 """One update of a knowledge base of made-up files, in a process of its own that prints its figures as JSON.
 
-    python -m benchmarks.kb_update plain|beat|blame|naive FOLDER
+    python -m benchmarks.kb_update plain|beat|blame|naive|narrow FOLDER
 
-`blame` also says, of each moment at which the event loop was late, what every thread was at.
+`blame` also says, of each moment at which the event loop was late, what every thread was at. `narrow` updates nothing,
+but asks questions of the index in FOLDER, which is too long for a prompt.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from operators.sources import Event, How, Places, Report
 from services import files, index_file, kb_cache
 from services.ledger import Ledger
 from services.library import IndexEntry
+from services.ranking import narrowed
 from services.web import Fetched, FetchFailed
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
@@ -95,6 +97,15 @@ async def naively(root: Path) -> Report:
     return report
 
 
+async def asking(root: Path) -> Report:
+    """Narrow the index for some questions, two at a time as they may come."""
+    entries = tuple(index_file.parse((root / "index.txt").read_text()))
+    for number in range(10):
+        questions = (f"How do I change option_{number}?", f"Subject {number} fails with its error E{number}")
+        await asyncio.gather(*(narrowed(entries, question, 60_000) for question in questions))
+    return Report()
+
+
 class Heartbeat:
     """Asks for its turn every millisecond; knows how late it came at worst."""
 
@@ -158,9 +169,9 @@ def one_run(kind: str, root: Path) -> None:
     yield_often()
     gc.collect()
     gc.freeze()
-    work = naively if kind == "naive" else updated
+    work = {"naive": naively, "narrow": asking}.get(kind, updated)
     written, cpu, real = bytes_written(), time.process_time(), time.perf_counter()
-    if kind in {"beat", "blame"}:
+    if kind in {"beat", "blame", "narrow"}:
         report, worst = asyncio.run(with_heartbeat(work, root, blame=kind == "blame"))
     else:
         report, worst = asyncio.run(work(root)), 0.0

@@ -21,7 +21,8 @@ def now() -> float:
     Raises:
         RuntimeError: outside an event loop, where there is no clock to agree on.
     """
-    return utc_clock(asyncio.get_running_loop())()
+    loop = asyncio.get_running_loop()
+    return loop.time() if isinstance(loop, VirtualLoop) else time.time()
 
 
 def rfc3339(seconds: float, *, digits: int = 3) -> str:

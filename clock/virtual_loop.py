@@ -19,6 +19,10 @@ Ts = TypeVarTuple("Ts")
 
 POLL_SECONDS = 0.05
 """How long one real wait lasts at most while the clock stands still; a completion wakes it sooner."""
+BUSY_TURNS = 64
+"""Turns of the loop without a look at sockets and signals while callbacks are ready: the system call would be a good
+part of a turn. What threads hand over stands in the loop's own queue, and before the clock jumps there is always a
+look."""
 
 
 class Deadlock(RuntimeError):
@@ -28,26 +32,16 @@ class Deadlock(RuntimeError):
 class _Timer(TimerHandle):
     """Timers due at one instant fire in the order they were set, which asyncio's heap alone does not promise."""
 
-    __slots__ = ("_order",)
+    __slots__ = ("order",)
 
+    order: int
+    """How many timers were set before it."""
     _when: float  # asyncio's own: the heap compares ten times as often as it is pushed to, and a call each is felt
-
-    def __init__(
-        self,
-        order: int,
-        when: float,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        loop: asyncio.AbstractEventLoop,
-        context: Context | None,
-    ) -> None:
-        super().__init__(when, callback, args, loop, context)
-        self._order = order
 
     def __lt__(self, other: Any) -> bool:
         mine: float = self._when
         theirs: float = other._when
-        return mine < theirs or (mine == theirs and self._order < other._order)
+        return mine < theirs or (mine == theirs and self.order < other.order)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -62,11 +56,14 @@ class _Selector(selectors.BaseSelector):
     def __init__(self, idle: Callable[[], float]) -> None:
         self._idle = idle
         self._real = selectors.DefaultSelector()
+        self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is not None and timeout <= 0:
-            return self._real.select(0)
-        return self._real.select(self._idle())
+        if timeout is None or timeout > 0:
+            self._turns = 0
+            return self._real.select(self._idle())
+        self._turns += 1
+        return self._real.select(0) if self._turns % BUSY_TURNS == 0 else []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._real.register(fileobj, events, data)
@@ -121,7 +118,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         context: Context | None = None,
     ) -> TimerHandle:
         self._check_closed()
-        timer = _Timer(next(self._order), when, callback, args, self, context)
+        timer = _Timer(when, callback, args, self, context)
+        timer.order = next(self._order)
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue]
         return timer

@@ -14,6 +14,7 @@ from commands.check import check
 from commands.errors import Unusable
 from commands.forget import forget
 from commands.init_kb import init_kb
+from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
 from commands.replay import ReplayOptions, replay
 from services import logs
@@ -22,10 +23,19 @@ from services.data_folder import FolderBusy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
 from services.redaction import Redactor
+from services.team_places import LibraryUnusable, LibraryUnwritable
 from settings import Settings, SettingsError, load
 
 FAILED, UNUSABLE = 1, 2
-CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges)
+CANNOT_START = (
+    SettingsError,
+    Unusable,
+    BadRecording,
+    FolderBusy,
+    GatewayRefused,
+    UnreadableExchanges,
+    LibraryUnusable,
+)
 """Each says in one line what to do."""
 
 log = logging.getLogger(__name__)
@@ -58,6 +68,8 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
         return quietly_cut_off()
     except KeyboardInterrupt:
         return say("interrupted", FAILED)
+    except LibraryUnwritable as error:
+        return say(redact(str(error)), FAILED)
     except OSError as error:
         at_fault = blame(error, settings, options)
         where = error.filename if at_fault is None else f"{at_fault}: {error.filename}"
@@ -72,21 +84,25 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
-    if options.check:
-        return check(settings)
-    if options.init_kb:
-        return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
-    if options.forget is not None:
-        return forget(settings, options.forget)
-    if options.replay is not None:
-        return replay(
+    llm = {"record": options.llm_record, "replay": options.llm_replay}
+    commands: dict[str, Callable[[], int]] = {
+        "check": lambda: check(settings),
+        "init_kb": lambda: init_kb(settings, **llm),
+        "forget": lambda: forget(settings, options.forget),
+        "kb": lambda: team_knowledge(settings, *options.kb),
+        "replay": lambda: replay(
             settings,
             ReplayOptions(
                 options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
             ),
-        )
-    if options.ask is not None:
-        return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay)
+        ),
+        "ask": lambda: ask(settings, options.ask, **llm),
+        "bot": lambda: run_bot(settings, options),
+    }
+    return commands[command_of(options)]()
+
+
+def run_bot(settings: Settings, options: argparse.Namespace) -> int:
     # discord.py takes over a second to import, and nobody else needs it.
     from commands.live import LiveOptions, live  # noqa: PLC0415
 

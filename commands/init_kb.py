@@ -19,7 +19,7 @@ from operators.sources import Event, Report
 from services.assistant import Usage
 from services.data_folder import lock
 from services.ledger import Ledger
-from settings import Settings
+from settings import KnowledgeSettings, Settings
 from sinks.knowledge_log import KnowledgeLog
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 
@@ -33,11 +33,11 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     the index is empty afterwards.
 
     Raises:
-        Unusable: the folder of documents or the list of links cannot be read.
+        Unusable: the folder of documents, the list of links or the cache cannot be read, or nothing could be kept.
         FolderBusy: another process writes the data folder.
-        OSError: the cache cannot be read.
     """
     check_folder(settings.kb.sources_dir)
+    check_writable(settings.kb)
     collect_rarely()
     with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
         report = asyncio.run(_init_kb(settings, record, replay))
@@ -57,9 +57,24 @@ def check_folder(folder: Path) -> None:
     try:
         os.scandir(folder).close()
     except OSError as error:
-        raise Unusable(
-            f"kb.sources_dir: {folder}: {error.strerror}; make this folder and put documents into it"
-        ) from None
+        mend = "let this program read it" if isinstance(error, PermissionError) else "make this folder"
+        raise Unusable(f"kb.sources_dir: {folder}: {error.strerror}; {mend} and put documents into it") from None
+
+
+def check_writable(kb: KnowledgeSettings) -> None:
+    """Whether what descriptions cost could be kept.
+
+    Raises:
+        Unusable: it could not.
+    """
+    for key, folder in (
+        ("index_cache_path", kb.index_cache_path.parent),
+        ("index_path", kb.index_path.parent),
+        ("web_fetch_cache_dir", kb.web_fetch_cache_dir),
+    ):
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
 
 
 async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> Report:
@@ -70,7 +85,11 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         asker_for(llm, adapter=adapter, record=record if llm or replay else None, replay=replay) as asker,
         knowledge_parts(settings, asker, Usage(), record=record) as parts,
     ):
-        await parts.ledger.load()
+        try:
+            await parts.ledger.load()
+        except OSError as error:
+            mend = "let this program read it; without it, everything would be described anew"
+            raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
         rules = knowledge_rules(settings)
         check_links(parts.ledger, rules)
         told = KnowledgeLog(NAMED)

@@ -8,8 +8,11 @@ from pathlib import Path
 from commands.errors import Unusable
 from settings import Settings
 
-COMMANDS = ("check", "init_kb", "replay", "ask", "forget")
+COMMANDS = ("check", "init_kb", "replay", "ask", "forget", "kb")
 """None of them: the bot runs."""
+
+KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
+"""What `--kb` does, and to what."""
 
 WITH = {
     "data": ("replay",),
@@ -24,7 +27,7 @@ WITH = {
 
 def command_of(options: argparse.Namespace) -> str:
     """The name of the chosen command; `bot` for none."""
-    return next((name for name in COMMANDS if getattr(options, name) not in {None, False}), "bot")
+    return next((name for name in COMMANDS if _given(options, name)), "bot")
 
 
 def check_combination(options: argparse.Namespace) -> None:
@@ -35,10 +38,27 @@ def check_combination(options: argparse.Namespace) -> None:
     """
     command = command_of(options)
     for option, commands in WITH.items():
-        if getattr(options, option) not in {None, False} and command not in commands:
+        if _given(options, option) and command not in commands:
             raise Unusable(f"--{option.replace('_', '-')} works only {_with(commands)}; leave it out")
     if options.ask is not None and not options.ask.strip():
         raise Unusable('--ask needs a question: --ask "How do I install it?"')
+    if options.kb is not None:
+        check_kb(*options.kb)
+
+
+def check_kb(action: str, *names: str) -> None:
+    """Whether `--kb` is told to do something, to one thing.
+
+    Raises:
+        Unusable: it is not.
+    """
+    if action not in KB:
+        forms = " | ".join(f"{known} {what}" if what else known for known, what in KB.items())
+        raise Unusable(f"--kb {action}: write --kb {forms}")
+    if (what := KB[action]) is None and names:
+        raise Unusable(f"--kb {action} takes nothing more")
+    if what is not None and len(names) != 1:
+        raise Unusable(f"--kb {action} needs one {what}")
 
 
 def check_files(settings: Settings, options: argparse.Namespace) -> None:
@@ -86,6 +106,11 @@ def blame(error: OSError, settings: Settings, options: argparse.Namespace) -> st
         if path is not None and error.filename in {str(path), str(path / ".lock")}:
             return name
     return None
+
+
+def _given(options: argparse.Namespace, name: str) -> bool:
+    value: object = getattr(options, name)
+    return value is not None and value is not False
 
 
 def _with(commands: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from operators.map_async import CancelledWithin, Overflow, map_async
 from operators.postpone import postpone
 from operators.quiet_window import Amend, quiet_window
 from operators.spread import only, spread
+from operators.unfold import unfold
 
 __all__ = [
     "Amend",
@@ -26,4 +27,5 @@ __all__ = [
     "quiet_window",
     "spread",
     "supervised",
+    "unfold",
 ]

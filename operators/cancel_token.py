@@ -35,7 +35,13 @@ class CancelToken:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.cancel, error)
 
     def attach(self, stop: Callable[[], object]) -> None:
-        """`stop` is called when the token is cancelled; one step works on an item at a time."""
+        """`stop` is called when the token is cancelled; one step works on an item at a time.
+
+        Raises:
+            Exception: the error, where the item has been called off already.
+        """
+        if self.error is not None:
+            raise self.error
         self._stop = stop
 
     def detach(self) -> None:

@@ -11,7 +11,7 @@ from model.messages import AuthorType, Message
 from model.outcomes import Outcome, Reason, Result
 from operators.inquiry import Lesson
 from services.archive import Speaker, Turn
-from services.captures import REPLY, Capture, Said
+from services.captures import REPLY, Capture, Picture, Said, pictures_of
 from services.context import Context
 
 SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
@@ -24,6 +24,8 @@ class Extracted:
 
     lesson: Lesson
     capture: Capture
+    pictures: tuple[Picture, ...] = ()
+    """The images in the capture, in order."""
 
 
 def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracted | Outcome]]:
@@ -45,7 +47,8 @@ def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracte
         capture = Capture(part, conversation_of(lesson, messages), said, lesson.continues)
         if capture.continues is None and not capture.teaches:
             return Outcome(part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
-        return Extracted(lesson, capture)
+        pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
+        return Extracted(lesson, capture, pictures)
 
     async def turns(messages: Iterable[Message]) -> tuple[Said, ...]:
         said: list[Said] = []

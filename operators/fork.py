@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from reactivex import Observable, abc, compose
-from reactivex import operators as ops
-from reactivex.disposable import SerialDisposable
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
 
 T = TypeVar("T")
 
@@ -25,8 +24,8 @@ def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
         [ supervised ]  => --1-----2--|
 
     Only for bugs: the branch loses its open windows and its work in hand. Failures of single items are data, and
-    `map_async` makes them so. Always supervise above a `share()` too (see `fork`): a share that failed stays
-    failed, and retrying below it would spin.
+    `map_async` makes them so. `fork` supervises what is above it as well: what its branches share must not die
+    with one of them.
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
@@ -70,5 +69,45 @@ def fork(name: str) -> Callable[[Observable[T]], Observable[T]]:
     --1--2--|
     [ fork  ]   each of its subscribers gets
     --1--2--|
+
+    The first subscriber begins it, the last who leaves ends it.
     """
-    return compose(supervised(name), ops.share())
+
+    def operator(source: Observable[T]) -> Observable[T]:
+        supervision = supervised(name)(source)
+        branches: list[abc.ObserverBase[T]] = []
+        subscription = SerialDisposable()
+
+        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+            branches.append(observer)
+            if len(branches) == 1:
+                subscription.disposable = supervision.subscribe(on_next, on_error, on_completed, scheduler=scheduler)
+            return Disposable(lambda: leave(observer))
+
+        def leave(observer: abc.ObserverBase[T]) -> None:
+            if observer in branches:
+                branches.remove(observer)
+                if not branches:
+                    subscription.disposable = Disposable()
+
+        # A Subject would do as well, behind two locks and four calls for each item.
+        def on_next(item: T) -> None:
+            for branch in tuple(branches):
+                branch.on_next(item)
+
+        def on_error(error: Exception) -> None:
+            for branch in let_go():
+                branch.on_error(error)
+
+        def on_completed() -> None:
+            for branch in let_go():
+                branch.on_completed()
+
+        def let_go() -> list[abc.ObserverBase[T]]:
+            gone = branches.copy()
+            branches.clear()
+            return gone
+
+        return Observable(subscribe)
+
+    return operator

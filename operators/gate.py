@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from clock import now
@@ -40,6 +39,6 @@ def gate(
         if not answerable:
             return skipped(inquiry, Reason.NOT_ANSWERABLE)
         query = (result.rewrite_query or "").strip() or inquiry.conversation.last_user_text
-        return replace(inquiry, query=query)
+        return inquiry._replace(query=query)
 
     return gated

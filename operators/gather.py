@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from model.conversations import Image
@@ -53,8 +52,8 @@ def gather(
         ]
         pictures = {} if images is None else await load(images, await askers(ordered))
         conversation = await context.conversation(ordered, asked, pictures)
-        return replace(
-            inquiry, conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id
+        return inquiry._replace(
+            conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id
         )
 
     def is_own(inquiry: Inquiry, message: Message) -> bool:

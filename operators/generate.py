@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from model.outcomes import Outcome, Reason
@@ -44,7 +43,7 @@ def generate(
         draft = remove_foreign_links(text, linkable_texts(inquiry.sources, inquiry.conversation))
         if not draft.strip():
             return skipped(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        return replace(inquiry, draft=draft, citations=citations)
+        return inquiry._replace(draft=draft, citations=citations)
 
     async def ask(inquiry: Inquiry, *, shorten: bool) -> AnswerResult:
         return await assistant.generate(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from clock import now
 from model.batches import Part
@@ -18,15 +18,16 @@ from services.tools import Toolset
 EMPTY = Conversation(())
 
 
-@dataclass(frozen=True, slots=True)
-class Inquiry:
-    """A part that is being answered. Each step gives a copy that knows more, or an `Outcome`."""
+class Inquiry(NamedTuple):
+    """A part that is being answered. Each step gives a copy that knows more (`_replace`), or an `Outcome`."""
 
     part: Part
     token: CancelToken
     addressed: bool
     """It mentions the bot, or replies to it."""
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage
+    decisions: dict[str, Any]
+    """The path so far, for logs and `--ask`. Only its own steps write to it, one after another."""
     conversation: Conversation = EMPTY
     messages: tuple[Message, ...] = ()
     """What the conversation was made of."""
@@ -39,8 +40,6 @@ class Inquiry:
     sources: tuple[Source, ...] = ()
     draft: str = ""
     citations: tuple[str, ...] = ()
-    decisions: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The path so far, for logs and `--ask`. Only its own steps write to it, one after another."""
 
     @property
     def case_id(self) -> int:
@@ -71,14 +70,23 @@ class Lesson:
     """The message of an earlier part that was captured, where this one has no reply but goes on with it."""
 
 
-def end(inquiry: Inquiry, result: Result, reason: str | None = None) -> Outcome:
+def end(
+    inquiry: Inquiry,
+    result: Result,
+    reason: str | None = None,
+    *,
+    reply_place_id: int | None = None,
+    reply_text: str | None = None,
+) -> Outcome:
     """The outcome of an inquiry, now, with what was found out on the way."""
     return Outcome(
         part=inquiry.part,
         at=now(),
         result=result,
         reason=reason,
+        reply_text=reply_text,
         sources=inquiry.shown_sources,
+        reply_place_id=reply_place_id,
         llm_calls=inquiry.usage.calls.total(),
         decisions=inquiry.decisions,
     )
@@ -89,4 +97,4 @@ def skipped(inquiry: Inquiry, reason: Reason) -> Outcome:
 
 
 def replied(inquiry: Inquiry, place_id: int, text: str) -> Outcome:
-    return replace(end(inquiry, Result.REPLIED), reply_place_id=place_id, reply_text=text)
+    return end(inquiry, Result.REPLIED, reply_place_id=place_id, reply_text=text)

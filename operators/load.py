@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from model.outcomes import Outcome, Reason
@@ -28,6 +27,6 @@ def load(library: Library) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | 
         log.info("load: %d of %d sources", len(sources), len(inquiry.selected))
         if inquiry.selected and not sources:
             return skipped(inquiry, Reason.SOURCES_UNAVAILABLE)
-        return replace(inquiry, sources=tuple(sources))
+        return inquiry._replace(sources=tuple(sources))
 
     return loaded

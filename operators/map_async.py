@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
@@ -57,7 +58,9 @@ def map_async(
         def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             loop = asyncio.get_running_loop()
             waiting: deque[tuple[T, Context]] = deque()
-            running: dict[asyncio.Task[R], tuple[T, Context]] = {}  # in order of arrival
+            running: dict[int, asyncio.Task[None]] = {}  # in order of arrival
+            turns: dict[int, asyncio.Event] = {}  # of those that are through, and wait for earlier ones
+            numbers = itertools.count()
             source_done = False
 
             def on_next(item: T) -> None:
@@ -71,52 +74,54 @@ def map_async(
             def start_waiting() -> None:
                 while waiting and len(running) < max_concurrent:
                     item, context = waiting.popleft()
-                    fate = None if token is None else token(item)
-                    task = loop.create_task(context.run(begin, item, fate), context=context)
-                    running[task] = item, context
-                    if fate is not None:
-                        fate.attach(task.cancel)
-                    task.add_done_callback(finish, context=context)
+                    number = next(numbers)
+                    running[number] = loop.create_task(work(number, item), context=context)
                     report()
 
-            def begin(item: T, fate: CancelToken | None) -> Coroutine[Any, Any, R]:
-                if fate is not None and fate.error is not None:
-                    return fail(fate.error)
+            async def work(number: int, item: T) -> None:
+                # The result leaves from within the task: a callback would cost each item another turn of the loop.
                 try:
-                    return fn(item)
-                except Exception as error:  # noqa: BLE001 (not all that gives a coroutine is `async def`)
-                    return fail(error)
+                    result = await result_of(number, item)
+                    if ordered:
+                        await turn_of(number)
+                    if running.pop(number, None) is not None:  # else a subscriber has left meanwhile
+                        observer.on_next(result)
+                except Exception as error:  # noqa: BLE001 (a raising subscriber must not cost us the slot)
+                    running.pop(number, None)
+                    loop.call_exception_handler({"message": "a subscriber of map_async raised", "exception": error})
+                start_waiting()
+                report()
+                if ordered:
+                    give_turn()
+                complete_when_idle()
 
-            def finish(task: asyncio.Task[R]) -> None:
-                if task not in running:  # disposed meanwhile, or already emitted in turn
-                    return
-                if ordered and task is not first():
-                    return
-                try:
-                    emit(task)
-                finally:  # a raising subscriber must not cost us the slot, nor the next in line its turn
-                    start_waiting()
-                    report()
-                    if ordered and running and first().done():
-                        loop.call_soon(finish, first(), context=running[first()][1])
-                    complete_when_idle()
-
-            def first() -> asyncio.Task[R]:
-                return next(iter(running))
-
-            def emit(task: asyncio.Task[R]) -> None:
-                item, _ = running.pop(task)
+            async def result_of(number: int, item: T) -> R:
                 fate = None if token is None else token(item)
-                if fate is not None:
-                    fate.detach()
-                error = CancelledWithin("cancelled from within") if task.cancelled() else task.exception()
-                if error is None:
-                    observer.on_next(task.result())
-                elif isinstance(error, Exception):
+                try:
+                    if fate is not None:
+                        fate.attach(running[number].cancel)
+                    return await fn(item)
+                except asyncio.CancelledError:
+                    if number not in running:  # the subscriber has left
+                        raise
                     called_off = None if fate is None else fate.error
-                    observer.on_next(on_failure(item, called_off or error))
-                else:  # KeyboardInterrupt, SystemExit: not an item's failure
-                    raise error
+                    return on_failure(item, called_off or CancelledWithin("cancelled from within"))
+                except Exception as error:  # noqa: BLE001 (whatever it is, it is this item's)
+                    called_off = None if fate is None else fate.error
+                    return on_failure(item, called_off or error)
+                finally:
+                    if fate is not None:
+                        fate.detach()
+
+            async def turn_of(number: int) -> None:
+                if number != next(iter(running), None):
+                    turns[number] = asyncio.Event()
+                    await turns[number].wait()
+
+            def give_turn() -> None:
+                turn = turns.pop(next(iter(running), -1), None)
+                if turn is not None:
+                    turn.set()
 
             def report() -> None:
                 if gauge is not None:
@@ -133,7 +138,7 @@ def map_async(
 
             def cancel() -> None:
                 waiting.clear()
-                tasks = list(running)
+                tasks = list(running.values())
                 running.clear()
                 for task in tasks:
                     task.cancel()
@@ -148,8 +153,3 @@ def map_async(
         return Observable(subscribe)
 
     return operator
-
-
-async def fail(error: Exception) -> NoReturn:
-    """Work that is over before it has begun."""
-    raise error

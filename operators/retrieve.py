@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from model.messages import Place
@@ -75,11 +75,11 @@ def announce(lookup: Lookup) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry 
 
     async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
         part = inquiry.part
-        toolset = await lookup.toolset(part.author.id, part.place, inquiry.case_id, public=part.place.public)
+        toolset = await lookup.toolset(part.author.id, part.place, inquiry.case_id, public=True)
         if toolset is None:
             return inquiry
         inquiry.decisions["files"] = list(toolset.files)
-        return replace(inquiry, toolset=toolset)
+        return inquiry._replace(toolset=toolset)
 
     return announced
 
@@ -92,7 +92,7 @@ async def retrieve(inquiry: Inquiry) -> Inquiry | Outcome:
     await toolset.ready()
     inquiry.decisions["tools"] = [tool.name for tool in toolset.tools]
     if not toolset.tools:
-        inquiry = replace(inquiry, toolset=None)
+        inquiry = inquiry._replace(toolset=None)
         if not inquiry.selected and not inquiry.conversation.images:
             return skipped(inquiry, Reason.NO_SOURCES)
     return inquiry

@@ -112,7 +112,7 @@ class Router:
         if await self._answered_before(part):
             return Ignored(Reason.DUPLICATE, part.place.id, part.message_ids, part.number)
         addressed = self._addresses_bot(part, target)
-        inquiry = Inquiry(part, begun.token, addressed=addressed, usage=Usage(self._usage))
+        inquiry = Inquiry(part, begun.token, addressed, Usage(self._usage), decisions={})
         if part.place.is_thread:
             if not addressed and not await self._thread_is_ours(part):
                 return not_addressed(part)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 from model.outcomes import Outcome, Reason
 from operators.inquiry import Inquiry, skipped
 from services.assistant import Assistant
 from services.library import Library
-from services.ranking import narrow
+from services.ranking import narrowed
 
 log = logging.getLogger(__name__)
 
@@ -26,14 +25,15 @@ def select(
 
     async def selected(inquiry: Inquiry) -> Inquiry | Outcome:
         index = await library.index()
-        offered = narrow(index, inquiry.query, max_index_chars)
-        known = {entry.id for entry in index}
+        offered = await narrowed(index, inquiry.query, max_index_chars)
         ids: list[str] = []
         if offered:
             result = await assistant.select(
                 inquiry.query, offered, max_sources, inquiry.usage, files=inquiry.files
             )
             ids = list(dict.fromkeys(result.selected_source_ids))
+        named = frozenset(ids)
+        known = {entry.id for entry in index if entry.id in named}
         invented = [source_id for source_id in ids if source_id not in known]
         if invented:
             log.warning("select: %d ids that are in no index were dropped: %.200r", len(invented), invented)
@@ -42,6 +42,6 @@ def select(
         log.info("select: %d of %d entries", len(chosen), len(offered))
         if not chosen and not inquiry.conversation.images and inquiry.toolset is None:
             return skipped(inquiry, Reason.NO_SOURCES)
-        return replace(inquiry, selected=chosen)
+        return inquiry._replace(selected=chosen)
 
     return selected

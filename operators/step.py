@@ -51,10 +51,11 @@ def step(
     An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
     """
 
-    async def timed(inquiry: Inquiry) -> Inquiry | Outcome:
+    def begun(inquiry: Inquiry) -> Coroutine[Any, Any, Inquiry | Outcome]:
         about.set(inquiry.part)
-        if not log.isEnabledFor(logging.DEBUG):
-            return await fn(inquiry)
+        return timed(inquiry) if log.isEnabledFor(logging.DEBUG) else fn(inquiry)
+
+    async def timed(inquiry: Inquiry) -> Inquiry | Outcome:
         began = now()
         try:
             return await fn(inquiry)
@@ -67,7 +68,7 @@ def step(
     return bypass(
         Outcome,
         map_async(
-            timed,
+            begun,
             on_failure=failed,
             max_concurrent=max_concurrent,
             token=token_of,

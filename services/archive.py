@@ -31,6 +31,9 @@ from services import qa_ids
 log = logging.getLogger(__name__)
 
 MARKER = "--- QA ---"
+REMOVED = "[removed]"
+"""Stands for the text of a person who asked to be forgotten; topic files leave such turns out."""
+
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")

@@ -53,9 +53,12 @@ class Usage:
     """By step and kind (`prompt`, `completion`)."""
 
     def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
-        self.calls[step] += 1
-        self.tokens[step, "prompt"] += prompt_tokens
-        self.tokens[step, "completion"] += completion_tokens
+        calls, tokens = self.calls, self.tokens
+        prompt, completion = (step, "prompt"), (step, "completion")
+        # A part meets each step once: to look first is faster than to have the Counter find out that it is new.
+        calls[step] = calls.get(step, 0) + 1
+        tokens[prompt] = tokens.get(prompt, 0) + prompt_tokens
+        tokens[completion] = tokens.get(completion, 0) + completion_tokens
         if self.parent is not None:
             self.parent.add(step, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from model.batches import Part
-from model.messages import snowflake_time
+from model.messages import Attachment, Message, snowflake_time
 from services.archive import Pair, Speaker, Turn
 
 KEPT = 2_000
@@ -30,7 +30,8 @@ class Said:
 class Capture:
     """What a team member's part and the messages around it teach."""
 
-    part: Part
+    part: Part | None
+    """None: that had its end already, and the capture is taken up again."""
     conversation_id: str | None
     """None: that of the message it goes on with, and nothing where that was not captured."""
     said: tuple[Said, ...]
@@ -47,6 +48,30 @@ class Capture:
     def said_at(self) -> float:
         """When the last message was written, seconds since 1970, UTC."""
         return snowflake_time(self.said[-1].message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image that belongs to a captured message, and where its placeholder stands."""
+
+    message_id: int
+    index: int
+    """Among the images of its message, from 0."""
+    line: int
+    """Of the message's text, counted from its end: -1 is the last."""
+    attachment: Attachment
+
+
+def said_in(pair: Pair) -> list[Said]:
+    """The messages of a pair that is in the archive."""
+    return [Said(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
+
+
+def pictures_of(message: Message) -> tuple[Picture, ...]:
+    """The images of a message, in its order. Its text ends with a line for each attachment."""
+    count = len(message.attachments)
+    images = [(at - count, file) for at, file in enumerate(message.attachments) if file.is_image]
+    return tuple(Picture(message.id, index, line, file) for index, (line, file) in enumerate(images))
 
 
 @dataclass(slots=True)
@@ -75,8 +100,7 @@ class Captures:
         self._first: dict[int, tuple[int, str]] = {}
         self._count = 0
         for pair in earlier:
-            said = zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)
-            self.remember(pair.conversation_id, [Said(*each) for each in said])
+            self.remember(pair.conversation_id, said_in(pair))
 
     def __len__(self) -> int:
         return len(self._known)

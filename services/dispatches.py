@@ -53,7 +53,7 @@ def parse_line(line: str) -> Dispatch:
         BadLine: it is not one JSON object with a time stamp `at`, a text `t` and an object `d`.
     """
     try:
-        read: object = json.loads(line, parse_constant=_refuse)
+        read: object = _JSON.decode(line)
     except json.JSONDecodeError as error:
         raise BadLine(f"not valid JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError):
@@ -95,3 +95,7 @@ def _has_surrogates(text: str) -> bool:
 def _refuse(_constant: str) -> NoReturn:
     """Python reads and writes NaN and Infinity, JSON has neither."""
     raise ValueError
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse)
+"""Made once: `json.loads` would make one for each line."""

@@ -1,7 +1,7 @@
 """Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
 
-`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off; `in_thread` keeps them all off
-the event loop.
+`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it, `move_aside`
+gives it another name; `in_thread` keeps them all off the event loop.
 
 Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
 """
@@ -107,6 +107,23 @@ def truncate(path: Path, length: int) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, durably. One that is not there is as good as deleted."""
+    with _named(path), contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 (as above)
+        _sync_folder(path.parent)
+
+
+def move_aside(path: Path, ending: str) -> Path:
+    """Rename `path` to itself with `ending`, and a number where that name is taken; durably. Gives the new name."""
+    with _named(path):
+        names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
+        aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
+        os.rename(path, aside)  # noqa: PTH104 (as above)
+        _sync_folder(path.parent)
+        return aside
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import cast
 
 from services import archive, files, state
+from services.archive import REMOVED
 from services.assistant import GatingResult
 from services.budget import Budget, Limits
 from services.data_folder import DataFolder
@@ -24,8 +25,6 @@ from services.line_files import Record, edit
 from services.llm.finding import NotFound, first_that_fits
 from services.pseudonyms import pseudonym
 from services.text_traces import Traces
-
-REMOVED = "[removed]"
 
 
 @dataclass(slots=True)

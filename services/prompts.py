@@ -1,4 +1,4 @@
-"""What each step of the answer chain says to the model.
+"""What each step, of the answer chain and of team knowledge, says to the model.
 
 The system text holds what an operator configured and what is fixed here; it stays the same from call to call. The user
 text holds what came from outside, in sections that it cannot leave (services.untrusted), what changes least first, so
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from model.conversations import Conversation, Image, Role
+from services.archive import Pair, Speaker, Turn
 from services.library import IndexEntry, Source
 from services.untrusted import Field, one_line, section
 
@@ -27,6 +28,9 @@ class Tasks:
     project_introduction: str = ""
     """Appended to the task of every step."""
     summarise: str = ""
+    classify: str = ""
+    integrate: str = ""
+    summarise_images: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,33 @@ The question goes on from the turns before it. Write one question that means the
 point back by what they point to, in its own words. Keep every name, number, quote and file name letter by letter, and
 bring in none that does not stand in the turns. Do not answer it. One line, at most {max_chars} characters."""
 
+CLASSIFY_RULES = """\
+The index lists the topics of the team's knowledge by id, each with a description. The pair is one conversation between
+community users ("User:") and the team ("Team:"), which is about to be filed under one topic.
+skip: true when it is not to be kept; then topic_name is empty.
+topic_name: when skip is false, the name of one topic. For a topic of the index that is its id without "team:" and
+".txt", copied exactly. For a new one: two to four lower-case words joined by hyphens, no path, no ending, no name of
+a person."""
+
+INTEGRATE_RULES = """\
+The topic holds conversations that were filed before, each with its id and when it took place; the pair is new and
+about to be added as it is. "Team:" marks what the team said, "User:" what community users said.
+skip: true when the pair is not to be added, as the topic says all of it already.
+remove_ids: ids copied exactly from the topic, of the conversations to be taken out of it; empty when there are none.
+Only what is older than the pair is ever taken out, and no more than a few at once."""
+
+SUMMARISE_IMAGES_RULES = """\
+The attached images belong to the messages whose labels name them. What you write stands in the conversation in the
+place of the image.
+summaries: one for each image, none left out. message_id: as the label names it, copied exactly. image_index: as the
+label names it, counted from 0 within its message. summary: plain text in one paragraph, at most {max_chars}
+characters. Leave out whatever looks like a password, a token or a key."""
+
 DESCRIPTION_CHARS = 600
+IMAGE_SUMMARY_CHARS = 600
+PAIR_CHARS = 24_000
+"""So much of one conversation is shown: of longer ones its beginning and its end."""
+TURN_CHARS = 6_000
 
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
 _TEAM_TURN = re.compile(r"(?:User|Team): ")
@@ -209,6 +239,31 @@ def rewrite_question(question: str, turns: Sequence[tuple[str, str]], max_chars:
     )
 
 
+def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
+    return Prompt(
+        _system(tasks.classify, tasks, CLASSIFY_RULES),
+        f"{_index(index)}\n\n{_pair(pair)}\n\nFile this pair, or skip it.",
+    )
+
+
+def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Prompt:
+    """`topic` is the safe name of a file, which holds nothing but letters, digits and hyphens."""
+    fields = (field for each in held for field in (*_head(each), *_said(each.turns)))
+    return Prompt(
+        _system(tasks.integrate, tasks, INTEGRATE_RULES),
+        f"{section('topic', (Field('Topic', one_line(topic)), *fields))}\n\n{_pair(pair)}\n\nIntegrate this pair.",
+    )
+
+
+def summarise_images(tasks: Tasks, conversation: Conversation, message_ids: Sequence[int]) -> Prompt:
+    """`message_ids`: one for each turn."""
+    return Prompt(
+        _system(tasks.summarise_images, tasks, SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS)),
+        f"{section('conversation', _pictured(conversation, message_ids))}\n\nSummarise each image.",
+        conversation.images,
+    )
+
+
 def _system(task: str, tasks: Tasks, rules: str) -> str:
     parts = (task.strip(), tasks.project_introduction.strip(), DATA_RULES, rules)
     return "\n\n".join(part for part in parts if part)
@@ -227,6 +282,49 @@ def _turns(conversation: Conversation) -> Iterable[Field]:
         if numbers:
             label += f" ({', '.join(f'image {number}' for number in numbers)})"
         yield Field(label, turn.text)
+
+
+def _pictured(conversation: Conversation, message_ids: Sequence[int]) -> Iterable[Field]:
+    seen = 0
+    for turn, message_id in zip(conversation.turns, message_ids, strict=True):
+        label = "You" if turn.role is Role.ASSISTANT else "User"
+        if turn.images:
+            shown = (f"image {seen + 1 + index} is its image_index {index}" for index in range(len(turn.images)))
+            label += f" (message_id {message_id}; {', '.join(shown)})"
+        seen += len(turn.images)
+        yield Field(label, turn.text)
+
+
+def _pair(pair: Pair) -> str:
+    return section("pair", (*_head(pair), *_said(pair.turns)))
+
+
+def _head(pair: Pair) -> tuple[Field, Field]:
+    return Field("Id", pair.id), Field("Said", pair.said_at)
+
+
+def _said(turns: Sequence[Turn]) -> Iterable[Field]:
+    """Turns, the middle of a very long conversation left out: what it is about stands first, what settled it last."""
+    texts = [_middle_cut(turn.text, TURN_CHARS) for turn in turns]
+    room = PAIR_CHARS - sum(map(len, texts))
+    at = len(turns) // 2
+    first = last = at
+    while room < 0:  # grows outwards from the middle, so that both ends stay
+        if last - at <= at - first and last < len(turns):
+            room += len(texts[last])
+            last += 1
+        else:
+            first -= 1
+            room += len(texts[first])
+    for number, (turn, text) in enumerate(zip(turns, texts, strict=True)):
+        if number == first < last:
+            yield Field("Left out", f"{last - first} messages")
+        if not first <= number < last:
+            yield Field("Team" if turn.speaker is Speaker.TEAM else "User", text)
+
+
+def _middle_cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}\n[…]\n{text[-most // 2 :]}"
 
 
 def _index(index: Sequence[IndexEntry]) -> str:

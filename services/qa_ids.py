@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 
 from clock import rfc3339
 
@@ -67,11 +68,17 @@ def week_file(timestamp: str) -> str:
     Raises:
         BadId: it is no time stamp.
     """
-    moment = datetime.fromtimestamp(int(timestamp_instant(timestamp)), UTC)
+    return week_of(timestamp_instant(timestamp))
+
+
+def week_of(moment_of_capture: Decimal) -> str:
+    """`week_file`, for seconds since 1970."""
+    moment = datetime.fromtimestamp(int(moment_of_capture), UTC)
     year, week, _ = moment.isocalendar()
     return f"{year}-W{week:02d}.txt"
 
 
+@lru_cache(maxsize=4096)
 def _instant(form: re.Pattern[str], text: str, example: str) -> Decimal:
     found = form.fullmatch(text)
     if found is None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clock import now, rfc3339
 from model.outcomes import Outcome, Reason, Result
 from services import files, qa_ids, week_files
 from services.archive import Pair, render
-from services.captures import Capture, Captures
+from services.captures import REPLY, Capture, Captures, said_in
+
+LATE_WEEKS = 2
+"""Files of the archive in which what was captured within a day is found."""
 
 log = logging.getLogger(__name__)
 
@@ -37,20 +41,49 @@ class RawArchive:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     """A write whose waiter was cancelled goes on, and the next one has to wait for it."""
 
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One capture at a time: the next one has to know of it."""
+
     async def keep(self, capture: Capture) -> Outcome:
-        """Store a capture, as part of the earlier conversation that it goes on with, if any. Not to be called twice
-        at once: the second would not know of the first.
+        """Store a capture, as part of the earlier conversation that it goes on with, if any.
 
         Raises:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
-        joined = self.captures.join(capture)
+        part = capture.part
+        assert part is not None, "whoever has no part waits for no outcome"  # noqa: S101
+        async with self._turn:
+            pair = await self._add(self.captures.join(capture))
+        if pair is None:
+            return Outcome(part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+        return Outcome(part, now(), Result.CAPTURED, qa_id=pair.id)
+
+    async def keep_late(self, capture: Capture) -> Pair | None:
+        """Store a capture that had to wait, without taking anything from what was captured of its conversation
+        meanwhile: readers use the last one. None: there is nothing in it that is not stored by now.
+
+        Raises:
+            ArchiveUnwritable: it could not be written; the archive is as it was.
+            OSError: the archive cannot be read.
+        """
+        async with self._turn:
+            joined = self.captures.join(capture)
+            latest = await files.in_thread(self._latest, joined.conversation_id)
+            added = joined if latest is None else beside(latest, joined)
+            return None if added is None else await self._add(added)
+
+    async def _add(self, joined: Capture) -> Pair | None:
         if not joined.teaches or joined.conversation_id is None:
-            return Outcome(capture.part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+            return None
         pair = await self.store(joined, joined.conversation_id)
         self.captures.remember(pair.conversation_id, joined.said)
         log.info("qa_pair_captured %s: %s, %d messages", pair.id, pair.conversation_id, len(pair.turns))
-        return Outcome(capture.part, now(), Result.CAPTURED, qa_id=pair.id)
+        return pair
+
+    def _latest(self, conversation_id: str | None) -> Pair | None:
+        """The newest capture of a conversation; blocking."""
+        recent = week_files.recent_pairs(self.folder, LATE_WEEKS)
+        return next((pair for pair in reversed(recent) if pair.conversation_id == conversation_id), None)
 
     async def store(self, capture: Capture, conversation_id: str) -> Pair:
         """Append a capture. When this returns, it is on the disk.
@@ -89,3 +122,13 @@ class RawArchive:
             files.append(path, render(pair).encode())
             end.sound = path
             return pair
+
+
+def beside(latest: Pair, capture: Capture) -> Capture | None:
+    """What is to be stored of a capture that comes after a later one of its conversation; None: nothing new."""
+    stored = {each.message_id: each for each in said_in(latest)}
+    if not latest.conversation_id.startswith(REPLY):
+        # A thread is read as a whole each time: what a later reading lacks has been deleted.
+        return None if max(stored) >= capture.said[-1].message_id else capture
+    said = {each.message_id: each for each in capture.said} | stored
+    return None if len(said) == len(stored) else replace(capture, said=tuple(said[i] for i in sorted(said)))

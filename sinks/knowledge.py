@@ -41,6 +41,8 @@ class CacheAndIndex:
         """Of the ledger, when it was last written; it begins as the cache file has it."""
         self._cache_seen: confined.Signature | None = None
         self._index_seen: confined.Signature | None = None
+        self.entries = 0
+        """How many sources have a place in the index, as it was when last saved."""
         self._writing = threading.Lock()
         """Whoever waited for a write may be cancelled while its thread goes on, and another one follow."""
 
@@ -61,15 +63,16 @@ class CacheAndIndex:
             return [Trouble(str(error.filename), "write", error.strerror or str(error), fatal=True)]
         return []
 
-    @property
-    def entries(self) -> int:
-        """How many sources have a place in the index."""
-        return sum(map(_indexed, self._ledger.records.values()))
-
     def _write_in_turn(self, records: list[Record], version: int, at: str) -> None:
         with self._writing:
-            if version >= self._version:
+            if version < self._version:
+                return
+            try:
                 self._write(records, version, at)
+                self.entries = sum(map(_indexed, records))
+            except OSError:
+                self.entries = _ids_in(_read(self._index_path) or b"", self._namespace)
+                raise
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
         new = version != self._version
@@ -126,6 +129,10 @@ def _entry(namespace: str, record: Record) -> str:
 
 def _entry_as_it_is(namespace: str, records: Iterable[Record]) -> Iterable[str]:
     return (f"{namespace}:{record.source_id}\n{record.summary_text}\n" for record in records if _indexed(record))
+
+
+def _ids_in(index: bytes, namespace: str) -> int:
+    return sum(line.startswith(f"{namespace}:".encode()) for line in index.splitlines())
 
 
 def _signature(path: Path) -> confined.Signature | None:

@@ -12,6 +12,8 @@ NAMED = 5
 """Troubles of one phase that are named, unless somebody wants to see more of them; of the rest only the number is told,
 so that an outage does not flood the log.
 """
+NAMED_LEFT_OUT = 20
+"""The same for what is left out: somebody may have put photographs into the folder, or into the list."""
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +26,15 @@ class KnowledgeLog:
         self._told: set[tuple[str, str]] = set()
         self._telling: set[tuple[str, str]] = set()
         self._named: Counter[str] = Counter()
+        self._left_out = 0
 
     def tell(self, event: Event | Report) -> None:
         match event:
             case LeftOut(name=name, reason=reason):
                 if self._new(name, reason):
-                    log.log(logging.INFO if reason == HIDDEN else logging.WARNING, "%s is left out: %s", name, reason)
+                    self._left_out += reason != HIDDEN
+                    level = logging.WARNING if self._left_out <= NAMED_LEFT_OUT else logging.DEBUG
+                    log.log(logging.INFO if reason == HIDDEN else level, "%s is left out: %s", name, reason)
             case Trouble(about=about, phase=phase, message=message):
                 if self._new(about, message):
                     self._named[phase] += 1
@@ -41,13 +46,18 @@ class KnowledgeLog:
                 pass
 
     def _new(self, name: str, message: str) -> bool:
-        self._telling.add((name, message))
-        return (name, message) not in self._told
+        told = (name, message)
+        new = told not in self._told and told not in self._telling
+        self._telling.add(told)
+        return new
 
     def _finish(self, report: Report) -> None:
         for phase, count in self._named.items():
             if count > self._most_named:
                 log.warning("%s: %d further failures", phase, count - self._most_named)
+        if self._left_out > NAMED_LEFT_OUT:
+            log.warning("%d more are left out; the level DEBUG names them", self._left_out - NAMED_LEFT_OUT)
         happened = any(report.settled[how] for how in How) or self._telling != self._told
         log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
         self._told, self._telling, self._named = self._telling, set(), Counter()
+        self._left_out = 0

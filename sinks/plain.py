@@ -23,6 +23,13 @@ def one_line(text: str) -> str:
     return " ".join(seen.split())
 
 
+def visible_lines(text: str) -> list[str]:
+    """The lines of `text`, with their indentation and everything visible in them, and nothing that `one_line` drops
+    for doing something to the terminal.
+    """
+    return ["".join(map(_seen, line)).rstrip() for line in text.split("\n")]
+
+
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
     """`text` in exactly `width` columns, cut or filled. `keep_end` cuts off the beginning: the ends of paths differ."""
     line = one_line(text)

@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any
 
+import reactivex as rx
 from reactivex import Observable
+from reactivex import operators as ops
 
+from clock import now
 from model.outcomes import Outcome
-from operators import bypass, map_async
+from operators import bypass, map_async, unfold
+from operators.coalesce import coalesce
 from operators.extract import Extracted, extract
 from operators.inquiry import Lesson
+from operators.retry_pending import retry_pending
 from operators.step import Gauge, failure_of, ignore
+from services.archive import Pair
 from services.captures import Capture
 from services.context import Context
 from services.logs import about
+from services.pending import PendingFolder, Waiting
+from streams.ticks import ticks
 
 EXTRACTED_AT_ONCE = 16
 """Lessons whose conversations may be looked up side by side."""
+PUT_INTO_WORDS_AT_ONCE = 4
+"""Lessons whose images may be looked at side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Whom the images of captures are given to."""
+
+    summarised: Callable[[Waiting], Coroutine[Any, Any, Capture]]
+    """`operators.summarise_images`: puts those aside with whom it fails."""
+    pending: PendingFolder
+    keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
+    """Stores those who had to wait."""
+    withheld: Callable[[int, str], bool]
+    """Which author's text is not to be captured any more."""
+    tick_seconds: float = 300.0
 
 
 def lessons(
@@ -25,18 +50,43 @@ def lessons(
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     gauge: Gauge = ignore,
-) -> Observable[Outcome]:
-    """One outcome for each lesson. None is ever dropped, however many wait.
+    images: Images | None = None,
+) -> Observable[Outcome | Pair]:
+    """One outcome for each lesson, and the pairs that could be stored only long after theirs. None is ever dropped,
+    however many wait.
 
-    parts    --t1-t2-t3-----------|
-    extract  ------t1-o2-t3-------|      side by side, leaving in order; nothing to learn from t2
-    archive  --------c1-----c3----|      one at a time, in order
+    parts             --t1-t2-t3----------------|
+    extract           ------t1-o2-t3------------|      side by side, leaving in order; nothing to learn from t2
+    summarise images  --------t1-----o3---------|      as above; t3's could not be had, and it waits in a file
+    archive           ----------c1-----p3-------|      one at a time, in order; p3 came with a later try
     """
+    outcomes = fresh(parts, context, archive, gauge, images)
+    if images is None:
+        return outcomes
+    shared = outcomes.pipe(ops.share())
+    ended = shared.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
+    return rx.merge(late(ticks(images.tick_seconds), images).pipe(ops.take_until(ended)), shared)
+
+
+def fresh(
+    parts: Observable[Lesson],
+    context: Context,
+    archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
+    gauge: Gauge,
+    images: Images | None,
+) -> Observable[Outcome]:
     gathering = extract(context)
 
     async def gathered(lesson: Lesson) -> Extracted | Outcome:
         about.set(lesson.part)
         return await gathering(lesson)
+
+    async def worded(extracted: Extracted) -> Extracted | Outcome:
+        about.set(extracted.lesson.part)
+        if images is None or not extracted.pictures:
+            return extracted
+        capture = await images.summarised(Waiting(now(), extracted.capture, extracted.pictures))
+        return replace(extracted, capture=capture)
 
     async def kept(extracted: Extracted) -> Outcome:
         about.set(extracted.lesson.part)
@@ -56,6 +106,17 @@ def lessons(
         bypass(
             Outcome,
             map_async(
+                worded,
+                on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "summarise_images", error),
+                max_concurrent=PUT_INTO_WORDS_AT_ONCE,
+                ordered=True,
+                token=lambda extracted: extracted.lesson.token,
+                gauge=lambda count: gauge("summarise_images", count),
+            ),
+        ),
+        bypass(
+            Outcome,
+            map_async(
                 kept,
                 on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "archive", error),
                 max_concurrent=1,
@@ -64,3 +125,9 @@ def lessons(
             ),
         ),
     )
+
+
+def late(triggers: Observable[object], images: Images) -> Observable[Pair]:
+    """At each trigger another try for the captures that wait; what could be stored."""
+    begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
+    return triggers.pipe(coalesce(lambda _: unfold(begin())))

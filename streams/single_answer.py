@@ -92,7 +92,7 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
     )
     place = Place(context.channel_id, PlaceKind.CHANNEL)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, place, now())
-    return Inquiry(part, CancelToken(), addressed=True, usage=usage, conversation=conversation)
+    return Inquiry(part, CancelToken(), addressed=True, usage=usage, decisions={}, conversation=conversation)
 
 
 def _result(end: Inquiry | Outcome, usage: Usage, latency_ms: int) -> AIResult:

@@ -368,6 +368,7 @@ class World:
 
     async def _archive(self, capture: Capture) -> Outcome:
         self.captures.append(capture)
+        assert capture.part is not None
         return Outcome(capture.part, now(), Result.CAPTURED, qa_id=f"qa_{len(self.captures)}")
 
 

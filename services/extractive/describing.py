@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from services.extractive.passages import passages
+from services.extractive.questions import asking_sentences
+from services.extractive.team_answers import team_answers
 from services.extractive.words import STOP_WORDS
 from services.files import in_thread
 
@@ -36,6 +38,40 @@ class ExtractiveDescriber:
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
         _ = timeout_seconds  # some milliseconds are all it takes, which is still too much for the event loop
         return await in_thread(describe, source_id, text)
+
+
+class ExtractiveTopicDescriber:
+    """Implements `services.describing.Describer` for topics of the team."""
+
+    @property
+    def key(self) -> str:
+        return f"{_KEY}, topics"
+
+    async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
+        _ = timeout_seconds  # as above
+        return describe_topic(source_id, text)
+
+
+def describe_topic(source_id: str, text: str) -> str:
+    """One or two sentences about the text of a topic file: what was asked, newest last, and its telling words."""
+    asked = [(passage.heading, passage.text) for passage in team_answers(text[-_LONGEST_READ:])]
+    questions = list(dict.fromkeys(_question(heading) for heading, _ in asked))[-_HEADINGS:]
+    name = _name(source_id.removeprefix("team:"))
+    title = name[:1].upper() + name[1:]
+    sentences = [f"{title}: {_listed(questions)}" if questions else f"{title}."]
+    said = sentences[0].lower()
+    words = plain(_ADDRESS.sub(" ", "\n".join(f"{heading}\n{answer}" for heading, answer in asked)))
+    telling = [term for term in _terms(words) if term.lower() not in said][:_TERMS]
+    if telling:
+        sentences.append(f"Mentions {_listed(telling)}.")
+    return " ".join(sentences)
+
+
+def _question(asked: str) -> str:
+    """The sentence that asks, else how it begins."""
+    asking, told = asking_sentences(asked)
+    sentence = plain(next(iter([*asking, *told]), ""))
+    return sentence if len(sentence) <= _HEADING_CHARS else sentence[:_HEADING_CHARS].rpartition(" ")[0] + " …"
 
 
 def describe(source_id: str, text: str) -> str:

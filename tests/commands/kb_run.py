@@ -1,8 +1,8 @@
 """A run of `--init-kb` in a process of its own, with descriptions that take a moment; for tests that kill it.
 
-    python -m tests.commands.kb_run CONFIG SECONDS LOG
+    python -m tests.commands.kb_run CONFIG SECONDS LOG [QUICK]
 
-Appends the id of each source to LOG when it is described.
+Appends the id of each source to LOG when it is described. After the first QUICK ones a description takes a minute.
 """
 
 from __future__ import annotations
@@ -13,27 +13,30 @@ from pathlib import Path
 
 import commands.knowing
 import streams.knowledge
-from commands.init_kb import init_kb
-from settings import load
+from app import main as run
+
+MINUTE = 60.0
 
 
 class SlowDescriber:
     key = "slow"
 
-    def __init__(self, seconds: float, log: Path) -> None:
+    def __init__(self, seconds: float, log: Path, quick: int) -> None:
         self._seconds = seconds
         self._log = log
+        self._quick = quick
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
         _ = timeout_seconds
         with self._log.open("a") as file:
             file.write(f"{source_id}\n")
-        await asyncio.sleep(self._seconds)
+        self._quick -= 1
+        await asyncio.sleep(self._seconds if self._quick >= 0 else MINUTE)
         return f"About {text.splitlines()[0]}"
 
 
-def main(config: str, seconds: str, log: str) -> int:
-    describer = SlowDescriber(float(seconds), Path(log))
+def main(config: str, seconds: str, log: str, quick: str = "1_000_000") -> int:
+    describer = SlowDescriber(float(seconds), Path(log), int(quick))
 
     def describer_of(*_: object) -> SlowDescriber:
         return describer
@@ -41,7 +44,7 @@ def main(config: str, seconds: str, log: str) -> int:
     commands.knowing.describer_of = describer_of
     # Writes without a pause, so that there are more moments between two of them to be killed in.
     streams.knowledge.PAUSE_SECONDS = 0.01
-    return init_kb(load(Path(config)), record=None, replay=None)
+    return run(["--config", config, "--init-kb"])
 
 
 if __name__ == "__main__":

@@ -34,6 +34,13 @@ def test_only_the_step_now_at_work_is_stopped() -> None:
     assert stops == ["second"]
 
 
+def test_no_step_begins_on_an_item_that_was_called_off() -> None:
+    token = CancelToken()
+    token.cancel(WHY)
+    with pytest.raises(ValueError, match="deleted"):
+        token.attach(pytest.fail)
+
+
 def test_a_step_that_has_detached_is_left_alone() -> None:
     token = CancelToken()
     token.attach(pytest.fail)

@@ -108,3 +108,14 @@ def test_the_last_who_leaves_a_fork_unsubscribes_it() -> None:
     assert len(source.observers) == 1
     subscriptions[1].dispose()
     assert source.observers == []
+
+
+def test_a_fork_that_died_too_often_tells_all_branches(caplog: pytest.LogCaptureFixture) -> None:
+    source, errors = Subject[str](), list[str]()
+    forked = source.pipe(ops.map(int), fork("numbers"))
+    for branch in ("left", "right"):
+        forked.subscribe(on_error=lambda error, branch=branch: errors.append(f"{branch}: {type(error).__name__}"))
+    for _ in range(RESTARTS):
+        source.on_next("x")
+    assert errors == ["left: ValueError", "right: ValueError"]
+    assert len(deaths(caplog)) == RESTARTS

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import operators as ops
+from reactivex.disposable import SerialDisposable
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
@@ -152,6 +153,30 @@ async def test_dispose_cancels_what_runs_and_drops_what_waits() -> None:
     subscription.dispose()
     await asyncio.sleep(1)
     assert (got, counts, source.observers) == ([], [1, 2, 0], [])
+
+
+async def test_what_finishes_when_nobody_listens_any_more_goes_nowhere() -> None:
+    source, subscription, got = Subject[str](), SerialDisposable(), list[str]()
+
+    async def leaves(item: str) -> str:
+        subscription.dispose()
+        return item
+
+    async def stubborn(item: str) -> str:
+        try:
+            return await stuck(item)
+        except asyncio.CancelledError:
+            return item
+
+    for work in (leaves, stubborn):
+        subscription = SerialDisposable()
+        operator = map_async(work, on_failure=lost, max_concurrent=1)
+        subscription.disposable = source.pipe(operator).subscribe(got.append)
+        source.on_next("a")
+        await asyncio.sleep(1)
+        subscription.dispose()
+        await asyncio.sleep(1)
+    assert got == []
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.index_file import render
 from services.library import IndexEntry
-from services.ranking import narrow
+from services.ranking import narrow, narrowed
 
 INDEX = (
     IndexEntry("team:tokens.txt", "Depositing tokens into the portal."),
@@ -113,3 +117,84 @@ def test_an_index_is_built_once_and_the_latest_ones_are_kept(monkeypatch: pytest
     narrow(entries, "gpu", 70)
     narrow(entries, "gpu", 70)
     assert len(built) == 6
+
+
+LARGE = tuple(IndexEntry(f"kb:{number:04}.md", f"Mill {number} and its wheel.") for number in range(2_000))
+
+
+class Spied:
+    """A connection that counts the rows somebody takes from it, and may wait before it is filled."""
+
+    def __init__(self, real: sqlite3.Connection) -> None:
+        self.real = real
+        self.rows = 0
+        self.fills = 0
+        self.threads: set[int] = set()
+        self.may_fill = threading.Event()
+        self.may_fill.set()
+
+    def execute(self, *arguments: Any) -> Iterator[tuple[int]]:
+        self.threads.add(threading.get_ident())
+        return self._counted(self.real.execute(*arguments))
+
+    def _counted(self, found: sqlite3.Cursor) -> Iterator[tuple[int]]:
+        for row in found:
+            self.rows += 1
+            yield row
+
+    def executemany(self, *arguments: Any) -> None:
+        assert self.may_fill.wait(10)
+        self.fills += 1
+        self.real.executemany(*arguments)
+
+    def close(self) -> None:
+        self.real.close()
+
+
+@pytest.fixture
+def spied(monkeypatch: pytest.MonkeyPatch) -> Spied:
+    spy = Spied(sqlite3.connect(":memory:", check_same_thread=False))
+
+    def connect(*_: object, **__: object) -> Spied:
+        return spy
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return spy
+
+
+def test_of_a_large_index_little_more_is_looked_at_than_what_is_kept(spied: Spied) -> None:
+    assert narrow((*LARGE, INDEX[2]), "mill 1234 wheel", 400)[-1].id == "kb:1234.md"
+    assert spied.rows < 20
+
+
+async def test_a_large_index_is_searched_off_the_event_loop_and_filled_once(spied: Spied) -> None:
+    """Pitfall 38."""
+    entries = (*LARGE, INDEX[0])
+    first, second = await asyncio.gather(narrowed(entries, "wheel 7", 200), narrowed(entries, "wheel 7", 200))
+    assert first == second
+    assert spied.fills == 1
+    assert spied.threads
+    assert threading.get_ident() not in spied.threads
+
+
+@pytest.mark.real_time
+async def test_nobody_waits_on_the_event_loop_while_an_index_is_being_filled(spied: Spied) -> None:
+    """Pitfall 38."""
+    entries = (*LARGE, INDEX[1])
+    spied.may_fill.clear()
+    searching = [asyncio.create_task(narrowed(entries, "wheel", 200)) for _ in range(2)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+        assert await narrowed(INDEX, "gpu", 10_000) is INDEX
+        assert await narrowed(entries, "gpu", 10_000_000) is entries
+    assert not any(task.done() for task in searching)
+    spied.may_fill.set()
+    assert await searching[0] == await searching[1]
+
+
+async def test_an_index_that_fits_is_not_worth_leaving_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unwanted(*_: object) -> None:
+        pytest.fail("left the loop")
+
+    monkeypatch.setattr("services.ranking.in_thread", unwanted)
+    assert await narrowed(INDEX, "gpu", 10_000) is INDEX

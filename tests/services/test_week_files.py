@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services import week_files
+from services import torn, week_files
 from services.archive import Pair, Speaker, Turn, render
 from services.qa_ids import qa_id
 
@@ -51,7 +51,7 @@ def test_a_malformed_last_block_sends_on_to_the_one_before(tmp_path: Path) -> No
     assert week_files.last_pair(path) == SECOND
 
 
-@pytest.mark.parametrize("size", [5, 1000, week_files.TAIL_BYTES - 100, week_files.TAIL_BYTES * 5])
+@pytest.mark.parametrize("size", [5, 1000, torn.TAIL_BYTES - 100, torn.TAIL_BYTES * 5])
 def test_however_long_the_last_block_is_it_is_found(size: int, tmp_path: Path) -> None:
     path = tmp_path / "2026-W05.txt"
     long = pair(SECOND.timestamp, "é\n" * (size // 3))
@@ -67,23 +67,23 @@ def test_only_the_end_of_the_newest_file_is_read(tmp_path: Path, monkeypatch: py
         for number in range(20_000):
             file.write(render(pair(f"2026-02-01T03:10:51.{number:06}Z")))
     read: list[int] = []
-    real = week_files._tail  # pyright: ignore[reportPrivateUsage] (how much is read shows nowhere else)
+    real = torn.tail
 
     def tail(path: Path, length: int) -> bytes:
         data = real(path, length)
         read.append(len(data))
         return data
 
-    monkeypatch.setattr(week_files, "_tail", tail)
+    monkeypatch.setattr(torn, "tail", tail)
     assert week_files.last_timestamp(tmp_path) == "2026-02-01T03:10:51.019999Z"
-    assert read == [week_files.TAIL_BYTES]
+    assert read == [torn.TAIL_BYTES]
 
 
 def test_a_torn_end_is_moved_aside_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Pitfall 48."""
     path = tmp_path / "2026-W05.txt"
-    for torn in (render(SECOND)[:-1], render(THIRD)[:40]):
-        path.write_text(render(FIRST) + torn)
+    for end in (render(SECOND)[:-1], render(THIRD)[:40]):
+        path.write_text(render(FIRST) + end)
         week_files.cut_off_torn(path)
         assert path.read_text() == render(FIRST)
     assert (tmp_path / "2026-W05.txt.torn").read_text() == f"{render(SECOND)[:-1]}\n{render(THIRD)[:40]}\n"
@@ -92,12 +92,12 @@ def test_a_torn_end_is_moved_aside_and_reported(tmp_path: Path, caplog: pytest.L
 
 def test_a_torn_block_longer_than_one_look_is_moved_whole(tmp_path: Path) -> None:
     path = tmp_path / "2026-W05.txt"
-    torn = render(pair(SECOND.timestamp, "x\n" * week_files.TAIL_BYTES))[:-1]
+    end = render(pair(SECOND.timestamp, "x\n" * torn.TAIL_BYTES))[:-1]
     for sound in (render(FIRST), ""):
-        path.write_text(sound + torn)
+        path.write_text(sound + end)
         week_files.cut_off_torn(path)
         assert path.read_text() == sound
-    assert (tmp_path / "2026-W05.txt.torn").read_text() == f"{torn}\n{torn}\n"
+    assert (tmp_path / "2026-W05.txt.torn").read_text() == f"{end}\n{end}\n"
 
 
 def test_a_sound_file_or_none_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -323,3 +323,65 @@ def test_the_archive_reads_back_what_was_said(tmp_path: Path) -> None:
 async def test_the_clock_is_the_loops(tmp_path: Path) -> None:
     outcome = await archive_in(tmp_path).keep(capture(1))
     assert outcome.at == now()
+
+
+def later(first: Capture, *more: Said) -> Capture:
+    return Capture(None, first.conversation_id, (*first.said, *more))
+
+
+def more(number: int, text: str) -> Said:
+    return Said(snowflake(number), STAFF.id, Turn(Speaker.TEAM, text))
+
+
+def in_thread(capture: Capture) -> Capture:
+    return Capture(capture.part, "thread_5", capture.said)
+
+
+def conversations(folder: Path) -> list[list[str]]:
+    return [[turn.text for turn in pair.turns] for pair in recent_pairs(folder, 2)]
+
+
+def late(folder: Path, *captures: Capture) -> list[Pair | None]:
+    async def keep_all() -> list[Pair | None]:
+        raw = archive_in(folder)
+        return [await raw.keep_late(each) for each in captures]
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(START + 90_000)) as runner:
+        return runner.run(keep_all())
+
+
+def test_a_capture_that_had_to_wait_is_stored_like_any_other(tmp_path: Path) -> None:
+    [pair] = late(tmp_path, capture(1, "Why?", "So."))
+    assert pair is not None
+    assert conversations(tmp_path) == [["Why?", "So."]]
+
+
+def test_a_late_capture_does_not_shrink_what_was_captured_meanwhile(tmp_path: Path) -> None:
+    """The last capture of a conversation is what readers use."""
+    first = capture(1, "Why?\n[image: a.png]", "So.")
+    edited = Capture(PART, first.conversation_id, (first.said[0], more(9, "And so.")))
+    at(START + 60, edited, folder=tmp_path)
+    [pair] = late(tmp_path, first)
+    assert pair is not None
+    assert conversations(tmp_path)[-1] == ["Why?\n[image: a.png]", "So.", "And so."]
+    assert late(tmp_path, first) == [None]
+
+
+def test_a_late_capture_of_a_thread_is_needless_once_the_thread_was_read_again(tmp_path: Path) -> None:
+    first = in_thread(capture(1, "Why?", "So."))
+    at(START + 60, Capture(PART, "thread_5", (*first.said, more(9, "And so."))), folder=tmp_path)
+    assert late(tmp_path, first) == [None]
+    assert len(conversations(tmp_path)) == 1
+
+
+def test_a_late_capture_that_goes_on_with_an_earlier_one_of_its_thread_is_stored(tmp_path: Path) -> None:
+    first = in_thread(capture(1, "Why?", "So."))
+    at(START + 60, first, folder=tmp_path)
+    [pair] = late(tmp_path, in_thread(later(first, more(9, "And so."))))
+    assert pair is not None
+    assert conversations(tmp_path)[-1] == ["Why?", "So.", "And so."]
+
+
+def test_a_late_capture_of_nothing_known_teaches_nothing(tmp_path: Path) -> None:
+    assert late(tmp_path, Capture(None, None, (more(9, "And so on."),), continues=4)) == [None]
+    assert conversations(tmp_path) == []

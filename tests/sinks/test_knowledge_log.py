@@ -12,6 +12,7 @@ def test_a_trouble_is_told_once_and_again_after_it_was_gone(caplog: pytest.LogCa
     for present in (True, True, False, True):
         if present:
             told.tell(Trouble("a.md", "read", "denied"))
+            told.tell(Trouble("a.md", "read", "denied"))
             told.tell(LeftOut("b.md", "it is empty"))
         told.tell(Report())
     assert caplog.text.count("read: a.md: denied") == caplog.text.count("b.md is left out: it is empty") == 2
@@ -24,6 +25,25 @@ def test_an_outage_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> N
     told.tell(Report())
     assert len(caplog.records) == 6
     assert "summarise: 95 further failures" in caplog.text
+
+
+def test_a_folder_of_photographs_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    told = KnowledgeLog()
+    for number in range(100):
+        told.tell(LeftOut(f"{number}.jpg", "it is binary"))
+    told.tell(Report())
+    told.tell(Report())
+    assert len(caplog.records) == 21
+    assert "80 more are left out" in caplog.text
+
+
+def test_whoever_sits_there_may_see_more_troubles(caplog: pytest.LogCaptureFixture) -> None:
+    told = KnowledgeLog(named=10)
+    for number in range(12):
+        told.tell(Trouble(f"{number}.md", "summarise", "unreachable"))
+    told.tell(Report())
+    assert len(caplog.records) == 11
+    assert "summarise: 2 further failures" in caplog.text
 
 
 def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptureFixture) -> None:

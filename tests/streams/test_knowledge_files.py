@@ -306,6 +306,13 @@ async def test_descriptions_cannot_forge_entries(shelf: Shelf) -> None:
     shelf.describer.says = lambda _: "One.\n\nkb:other.md\nTwo."
     await shelf.update()
     assert shelf.entries == ["kb:0.md", "One.", "- kb:other.md", "Two."]
+    assert shelf.records["0.md"].summary_text == "One.\n- kb:other.md\nTwo."
+    # Nor can a cache into which somebody has written.
+    shelf.doctor(lambda content: content["sources"]["0.md"].update(summary_text="One.\n\nkb:other.md\nTwo."))
+    shelf.index.unlink()
+    for _ in range(2):
+        await shelf.update()
+        assert shelf.entries == ["kb:0.md", "One.", "- kb:other.md", "Two."]
 
 
 async def test_two_runs_over_the_same_content_write_the_same_index(shelf: Shelf, tmp_path: Path) -> None:

@@ -187,6 +187,18 @@ async def test_downloads_run_side_by_side_within_their_limit_and_host_by_host(sh
     assert [url for _, url, _ in shelf.web.asked] == sorted(urls, key=lambda url: (url[-1], url))
 
 
+async def test_no_address_is_asked_that_is_not_in_the_list(shelf: Shelf) -> None:
+    """Pitfall 17: whatever a page, a file or a model names."""
+    shelf.web.serve(ONE, f"See {TWO} and http://169.254.169.254/latest/\n")
+    shelf.write("a.md", f"<{TWO}>\n")
+    shelf.describer.says = lambda text: f"{text}\nkb:{TWO}\n{TWO}"
+    for hours in (0, 72):
+        await asyncio.sleep(hours * HOURS)
+        await shelf.update()
+        assert [url for _, url, _ in shelf.web.asked] == [ONE]
+    assert shelf.ids == ["a.md", ONE]
+
+
 async def test_a_page_that_is_listed_no_more_is_forgotten_with_its_text_after_a_day(shelf: Shelf) -> None:
     await shelf.update()
     shelf.link()

@@ -78,6 +78,28 @@ async def test_a_deleted_or_spoilt_index_is_rebuilt_from_the_cache(shelf: Shelf)
         assert shelf.describer.asked == []
 
 
+async def test_a_crash_between_cache_and_index_is_mended_by_the_next_update(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 40: the cache is written first, so that no description is lost or paid for twice."""
+    replace = files.replace
+
+    def crashing(path: Path, data: bytes) -> None:
+        if path == shelf.index:
+            raise OSError(5, "crashed", str(path))
+        replace(path, data)
+
+    await shelf.update()
+    shelf.write("07.md", "Changed\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("services.files.replace", crashing)
+        await shelf.update()
+        assert "About Changed" not in shelf.entries
+    await shelf.update()
+    assert shelf.describer.asked == []
+    assert "About Changed" in shelf.entries
+
+
 async def test_a_deleted_cache_is_written_again_by_whoever_has_it_in_memory(shelf: Shelf) -> None:
     await shelf.update()
     cache = shelf.records

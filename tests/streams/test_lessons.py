@@ -17,6 +17,7 @@ from commands.assembling import Parts, assemble
 from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import End, Outcome, Reason, Result
+from operators import only
 from operators.cancel_token import CancelToken
 from operators.decode import decode
 from operators.in_hand import CalledOff
@@ -50,7 +51,9 @@ async def outcomes_of(talk: Talk, archive: RawArchive, *given: Lesson) -> list[O
     source: Subject[Lesson] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, ContextRules())
-    lessons(source, context, archive.keep).pipe(ops.to_list()).subscribe(done.set_result, done.set_exception)
+    lessons(source, context, archive.keep).pipe(only(Outcome), ops.to_list()).subscribe(
+        done.set_result, done.set_exception
+    )
     for each in given:
         source.on_next(each)
     source.on_completed()
@@ -80,7 +83,7 @@ async def test_lessons_are_stored_in_order_although_their_look_ups_take_differen
     source: Subject[Lesson] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     slow = Slow(talk.history, talk.people, ContextRules())
-    lessons(source, slow, archive_in(tmp_path).keep).pipe(ops.to_list()).subscribe(done.set_result)
+    lessons(source, slow, archive_in(tmp_path).keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result)
     for each in given:
         source.on_next(each)
     source.on_completed()
@@ -152,7 +155,7 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
     source: Subject[Lesson] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, ContextRules())
-    lessons(source, context, keep).pipe(ops.to_list()).subscribe(done.set_result, done.set_exception)
+    lessons(source, context, keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
     source.on_next(one)
     source.on_next(two)
     source.on_completed()

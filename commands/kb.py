@@ -1,0 +1,117 @@
+"""`--kb list | show TOPIC | remove QA_ID | restore QA_ID`: what the team has taught, and corrections by hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+
+from clock import rfc3339
+from commands.errors import Unusable
+from commands.team import team_places
+from services import corrections
+from services.archive import Pair
+from services.data_folder import lock
+from services.team_opening import open_library
+from services.team_reading import Overview, overview
+from services.topic_names import is_topic_name, topic_name
+from services.topics import Topic, block_of
+from settings import Settings
+from sinks.plain import one_line, visible_lines
+
+_INDENT = "    "
+_DAY, _MINUTE = 10, 16
+"""How much of a time stamp to show."""
+
+
+def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
+    """Print, or correct and print what was done. Gives the exit code.
+
+    Raises:
+        Unusable: there is no data folder, no such topic, or nothing to correct.
+        FolderBusy: another process writes the folder.
+        LibraryUnusable, LibraryUnwritable, OSError: as the library says.
+    """
+    root = settings.app.data_dir
+    if not root.is_dir():
+        raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
+    if action in {"remove", "restore"}:
+        return _say([_correct(settings, action, name)])
+    found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id)
+    return _say(_listed(found) if action == "list" else _shown(found, name))
+
+
+def _correct(settings: Settings, action: str, pair_id: str) -> str:
+    kb = settings.kb
+    with lock(settings.app.data_dir, f"app.py --kb {action}"):
+        library = open_library(
+            team_places(settings),
+            configured_cursor=kb.qa_raw_last_processed_id,
+            max_topic_chars=kb.max_topic_chars,
+            time=time.time,
+        )
+        correct = corrections.remove if action == "remove" else corrections.restore
+        try:
+            return correct(library, pair_id, rfc3339(time.time()))
+        except corrections.Refused as error:
+            raise Unusable(f"--kb {action}: {error}") from None
+
+
+def _listed(found: Overview) -> Iterator[str]:
+    held = sum(len(topic.pairs) for topic in found.topics.values())
+    yield f"{_count(len(found.topics), 'topic')} with {_count(held, 'conversation')}; {found.captured} were captured."
+    if found.undecided:
+        yield f"{_count(found.undecided, 'conversation')} to be filed when the bot runs."
+    if found.failed:
+        yield f"{_count(found.failed, 'conversation')} could not be filed; --regen tries again."
+    for name, topic in found.topics.items():
+        days = [pair.said_at[:_DAY] for pair in topic.pairs]
+        span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+        yield ""
+        yield f"{name}  ({_count(len(topic.pairs), 'conversation')}, {span})"
+        yield from _indented(found.descriptions[name])
+    if found.removed:
+        yield ""
+        yield "Removed by hand; --kb restore QA_ID takes it back:"
+        for pair_id, topic in found.removed:
+            yield f"{_INDENT}{pair_id}" + (f"  from {topic}" if topic is not None else "")
+
+
+def _shown(found: Overview, asked: str) -> Iterator[str]:
+    name = asked if is_topic_name(asked) else topic_name(asked)
+    topic = found.topics.get(name)
+    if topic is None:
+        raise Unusable(f"--kb show: there is no topic {one_line(asked)!r}; --kb list tells which there are")
+    return _topic(found, topic)
+
+
+def _topic(found: Overview, topic: Topic) -> Iterator[str]:
+    yield f"{topic.name}  ({_count(len(topic.pairs), 'conversation')})"
+    yield from _indented(found.descriptions[topic.name])
+    for pair in topic.pairs:
+        yield ""
+        yield f"{pair.id}  (said {_when(pair)}, {pair.conversation_id})"
+        for turn in block_of(pair).turns:
+            first, *rest = visible_lines(turn.text)
+            yield f"{_INDENT}{turn.speaker}: {first}"
+            yield from (f"{_INDENT}  {line}".rstrip() for line in rest)
+
+
+def _when(pair: Pair) -> str:
+    return f"{pair.said_at[:_MINUTE].replace('T', ' ')} UTC"
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"{_INDENT}{line}" for line in visible_lines(text))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _say(lines: Iterable[str]) -> int:
+    out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+    for line in lines:
+        out.print(line)
+    return 0

@@ -1,0 +1,320 @@
+"""Tier 2 of team knowledge, and its one writer: what was decided, and the topics that follow (SPEC 6).
+
+    decide   decisions.jsonl  →  topic files  →  cache and index  →  state.json
+
+The first counts; whatever a crash or a full disk keeps from being written after it is written by the next call, or at
+the next start. All methods block, and may be called from any thread, one at a time or not.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from types import MappingProxyType
+
+from services import files, qa_ids, team_state
+from services.archive import Pair
+from services.archive_reader import ArchiveReader
+from services.decisions import Action, Decision, DecisionLog
+from services.library import IndexEntry
+from services.placement import Placement
+from services.superseding import replaced_by
+from services.team_index import TeamIndex
+from services.team_places import LibraryUnwritable, TeamPlaces
+from services.team_state import TeamState
+from services.topic_names import files_of, first_of, is_topic_name, next_file, topic_name
+from services.topics import Topic, block_of, render, teaches
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What has become of a pair."""
+
+    topic: str | None
+    """Where it is in force."""
+    last_topic: str | None
+    """Where it was, or is."""
+    withdrawn: bool
+    """By an operator."""
+    later: Pair | None
+    """The latest capture of the same conversation that is in force, if it is later."""
+
+
+class UnknownPair(LookupError):
+    """No block of the archive has this id."""
+
+
+class TeamLibrary:
+    """Made by `services.team_opening.open_library`."""
+
+    def __init__(
+        self,
+        places: TeamPlaces,
+        *,
+        reader: ArchiveReader,
+        decisions: DecisionLog,
+        placement: Placement,
+        start: Decimal | None,
+        state: TeamState,
+        topics: Mapping[str, Topic],
+        index: TeamIndex,
+        max_topic_chars: int,
+        time: Callable[[], float],
+    ) -> None:
+        self.places = places
+        self._reader, self._log, self._placement = reader, decisions, placement
+        self._start, self._state = start, state
+        self._index = index
+        self._max_topic_chars = max_topic_chars
+        self._time = time
+        self._topics = dict(topics)
+        self._pairs: dict[Decimal, Pair] = {}
+        self._conversations: dict[str, dict[Decimal, Pair]] = {}
+        for topic in topics.values():
+            for pair in topic.pairs:
+                self._note(qa_ids.instant(pair.id), pair)
+        self._unwritten: set[str] = set()
+        """Topics whose files are not as they should be."""
+        self._stated = False
+        """Whether the state file tells of all decisions."""
+        self._lock = threading.RLock()
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """By name, as they are now; a later change makes another mapping."""
+        return MappingProxyType(self._topics)
+
+    def index(self) -> Sequence[IndexEntry]:
+        """What is told of each topic: its description; until there is one, its name and its first question."""
+        return self._index.entries
+
+    def undecided(self) -> Pair | None:
+        """The oldest pair without a decision, behind the start cursor.
+
+        Raises:
+            LibraryUnwritable: an earlier decision has not reached all its files, and cannot now.
+            OSError: the archive cannot be read.
+        """
+        with self._lock:
+            self.settle()
+            return self._reader.oldest(self._is_undecided)
+
+    def held(self, topic: str) -> Sequence[Pair]:
+        """What a pair classified under this name would join: the topic and its continuations. Empty for a new one."""
+        topics = self._topics
+        return [pair for name in self._files(topic, topics) for pair in topics[name].pairs]
+
+    def pair(self, pair_id: str) -> Pair | None:
+        """A pair of the archive, wherever it stands; None where there is none.
+
+        Raises:
+            BadId: it is no id.
+        """
+        key = qa_ids.instant(pair_id)
+        with self._lock:
+            found = self._pairs.get(key)
+            return found if found is not None else self._reader.find([key]).get(key)
+
+    def standing(self, pair: Pair) -> Standing:
+        """What has become of a pair of the archive."""
+        key = qa_ids.instant(pair.id)
+        with self._lock:
+            placement = self._placement
+            captures = self._conversations.get(pair.conversation_id, {})
+            latest = max(captures, default=key)
+            return Standing(
+                placement.topic_of.get(key),
+                placement.last_topic.get(key),
+                key in placement.withdrawn,
+                captures[latest] if latest > key else None,
+            )
+
+    def decide(self, decision: Decision, pair: Pair | None = None) -> frozenset[str]:
+        """Note a decision and do what it says. Gives the names of the topics that have changed, come or gone.
+
+        A pair that is added or restored goes into the first file of its topic that has room; the decision is noted
+        with the name of that file. When added, it replaces all earlier captures of its conversation that are in force,
+        whether or not the decision names them, and is skipped when a later one is. `pair` saves looking for it.
+
+        Raises:
+            UnknownPair: it is to go into a topic, and is not in the archive.
+            LibraryUnwritable: either the decision was not noted, and nothing has changed; or it was, and not all its
+                files could be written. `undecided` tells which, and writes them.
+            OSError: the archive cannot be read.
+        """
+        with self._lock:
+            self.settle()
+            key = qa_ids.instant(decision.qa_id)
+            if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
+                pair = self._known(key)
+            if decision.action is Action.ADDED:
+                decision = self._placed(decision, key, pair)
+            elif decision.action is Action.RESTORED:
+                decision = self._placed_again(decision, key, pair)
+            with _writing(f"the decision about {decision.qa_id} was not noted"):
+                self._log.append(decision)
+            return self._take(decision, key, pair)
+
+    def undescribed(self) -> Sequence[Topic]:
+        """The topics whose description is not of what they hold now, or not from the present prompt and model.
+
+        Raises:
+            LibraryUnwritable: descriptions that were found again cannot be written.
+        """
+        with self._lock:
+            found = self._index.undescribed(self._time())
+            self.settle()
+            return found
+
+    def describe(self, topic: Topic, summary: str, key: str) -> None:
+        """Note a description of `topic` as it was given by `undescribed`; `key` says from which prompt and model.
+
+        Raises:
+            LibraryUnwritable: it is not on the disk yet.
+        """
+        with self._lock:
+            if topic.name in self._topics:
+                self._index.describe(topic, summary, key, self._time())
+                self.settle()
+
+    # Decisions
+
+    def _is_undecided(self, pair: Pair) -> bool:
+        key = qa_ids.instant(pair.id)
+        return key not in self._placement.decided and (self._start is None or key > self._start)
+
+    def _known(self, key: Decimal) -> Pair | None:
+        found = self._pairs.get(key)
+        if found is None:
+            waiting = self._reader.oldest(self._is_undecided)
+            found = waiting if waiting is not None and qa_ids.instant(waiting.id) == key else None
+        return found if found is not None else self._reader.find([key]).get(key)
+
+    def _placed(self, decision: Decision, key: Decimal, pair: Pair | None) -> Decision:
+        """What is noted: with the file that the pair goes into, and all that it replaces."""
+        if pair is None:
+            raise UnknownPair(f"{decision.qa_id} is not in {self.places.raw}")
+        if not decision.topic:
+            raise ValueError(f"{decision.qa_id} is added to no topic")
+        captures = self._conversations.get(pair.conversation_id, {})
+        later = max(captures, default=key)
+        if later > key:
+            reason = f"{captures[later].id} is a later capture of the same conversation"
+            return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
+        replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, list(captures.values()))))
+        decision = replace(decision, replaces=tuple(replaces))
+        return replace(decision, topic=self._file_for(decision, pair))
+
+    def _placed_again(self, decision: Decision, key: Decimal, pair: Pair | None) -> Decision:
+        topic = decision.topic or self._placement.last_topic.get(key)
+        if pair is None or topic is None or self._placement.topic_of.get(key) == topic:
+            return decision
+        decision = replace(decision, topic=topic)
+        return replace(decision, topic=self._file_for(decision, pair))
+
+    def _file_for(self, decision: Decision, pair: Pair) -> str:
+        """The first file of the topic that has room for the pair once the others have left it."""
+        needed = len(render(block_of(pair)))
+        leaving = {qa_ids.instant(each) for each in (*decision.remove_ids, *decision.replaces)}
+        leaving.add(qa_ids.instant(pair.id))
+        room: dict[str, int] = {}
+        for key in leaving:
+            name = self._placement.topic_of.get(key)
+            if name is not None and key in self._pairs:
+                room[name] = room.get(name, 0) + len(render(block_of(self._pairs[key])))
+        topics = self._topics
+        there = self._files(decision.topic or "", topics)
+        for name in there:
+            length = topics[name].length - room.get(name, 0)
+            if length <= 0 or length + needed <= self._max_topic_chars:
+                return name
+        return next_file(there[0], topics) if there else _safe(decision.topic or "")
+
+    def _files(self, topic: str, topics: Mapping[str, Topic]) -> list[str]:
+        return files_of(first_of(_safe(topic), topics), topics)
+
+    def _take(self, decision: Decision, key: Decimal, pair: Pair | None) -> frozenset[str]:
+        changed: set[str] = set()
+        topics = dict(self._topics)
+        for move in self._placement.apply(decision):
+            moved = self._pairs.get(move.key)
+            if move.source is not None and moved is not None:
+                left = topics[move.source].without(moved.id)
+                if left.pairs:
+                    topics[move.source] = left
+                else:
+                    del topics[move.source]
+                self._unnote(move.key, moved)
+                changed.add(move.source)
+            if move.target is not None and pair is not None and teaches(pair):
+                topics[move.target] = topics.get(move.target, Topic(move.target, ())).joined_by(pair)
+                self._note(move.key, pair)
+                changed.add(move.target)
+        if decision.action is Action.RESTORED and key not in self._placement.decided:
+            self._reader.rewind()
+        self._topics = topics
+        self._unwritten |= changed
+        self._index.follow(sorted(changed), topics)
+        self._stated = False
+        self.settle()
+        return frozenset(changed)
+
+    def _note(self, key: Decimal, pair: Pair) -> None:
+        self._pairs[key] = pair
+        self._conversations.setdefault(pair.conversation_id, {})[key] = pair
+
+    def _unnote(self, key: Decimal, pair: Pair) -> None:
+        del self._pairs[key]
+        captures = self._conversations[pair.conversation_id]
+        del captures[key]
+        if not captures:
+            del self._conversations[pair.conversation_id]
+
+    # Files
+
+    def settle(self) -> None:
+        """Write whatever is not on the disk yet. Raises LibraryUnwritable."""
+        if self._stated and self._index.written and not self._unwritten:
+            return
+        with _writing("what was decided is noted, and this is written when there is room again"):
+            for name in sorted(self._unwritten):
+                path = self.places.topics / f"{name}.txt"
+                topic = self._topics.get(name)
+                if topic is None:
+                    files.remove(path)
+                else:
+                    files.replace(path, topic.text.encode())
+                self._unwritten.discard(name)
+            self._index.write(self._time())
+            if not self._stated:
+                self._write_state()
+            self._stated = True
+
+    def _write_state(self) -> None:
+        newest = self._placement.newest or self._state.last_processed_qa_id
+        if not newest:
+            return
+        state = TeamState(newest, self._state.start_qa_id or "", self._log.length)
+        if state != self._state:
+            files.replace(self.places.state, team_state.render(state))
+            self._state = state
+
+
+def _safe(name: str) -> str:
+    return name if is_topic_name(name) else topic_name(name)
+
+
+@contextmanager
+def _writing(what: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LibraryUnwritable(
+            f"{error.filename}: {error.strerror}; {what}. Make room, or make the folder writable"
+        ) from error

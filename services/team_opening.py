@@ -1,0 +1,151 @@
+"""Opening team knowledge: what lies on the disk is read, checked, and mended (SPEC 6, "Decisions", steps 1 and 4).
+
+Blocking; for the holder of the data folder's lock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+from services import decisions as grammar
+from services import files, qa_ids, team_state, week_files
+from services.archive import Pair
+from services.archive_reader import ArchiveReader
+from services.decisions import Decision, DecisionLog
+from services.placement import Placement
+from services.team_healing import Earlier, mend
+from services.team_index import TeamIndex
+from services.team_library import TeamLibrary
+from services.team_places import LibraryUnusable, TeamPlaces
+from services.team_state import TeamState
+from services.topics import Topic, fold
+
+log = logging.getLogger(__name__)
+
+
+def open_library(
+    places: TeamPlaces,
+    *,
+    configured_cursor: str = "",
+    max_topic_chars: int = 40_000,
+    describer_key: str = "",
+    time: Callable[[], float],
+) -> TeamLibrary:
+    """Team knowledge as it lies in `places`, mended.
+
+    `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` says from which prompt and model descriptions
+    are to come; `time` gives seconds since 1970, from any thread (`clock.utc_clock`).
+
+    Raises:
+        LibraryUnusable: a cursor or a file cannot be what it should be; nothing was changed.
+        OSError: something cannot be read or written.
+    """
+    decisions = DecisionLog(places.decisions)
+    state = team_state.read(places.state)
+    begun = places.decisions.exists()
+    if not begun and (state.filed_bytes or 0) > 0:
+        raise LibraryUnusable(
+            f"{places.decisions} is missing, and {places.state} says that there were decisions; "
+            "put it back, or delete the state file and have all captured conversations filed anew"
+        )
+    found = team_state.found_at_first(state, begun=begun)
+    newest = week_files.last_timestamp(places.raw)
+    ahead_of = Decimal(time()) if newest is None else qa_ids.timestamp_instant(newest)
+    start = team_state.start_cursor(configured_cursor, found, places.state, ahead_of)
+    _clear_leftovers(places)
+    if begun:
+        decisions.mend()
+    elif found != (state.start_qa_id or ""):
+        # From now on the state file tells the newest decided id, and this besides.
+        state = TeamState(state.last_processed_qa_id, found)
+        files.replace(places.state, team_state.render(state))
+    reader = ArchiveReader(places.raw)
+    filed, since = _read(decisions, state.filed_bytes or 0)
+    placement = Placement()
+    for decision in (*filed, *since):
+        placement.apply(decision)
+    topics = _topics(reader, placement, (*filed, *since), start, places)
+    anew = state.filed_bytes == team_state.ANEW
+    mend(places.topics, topics, None if anew else Earlier(reader, filed, since))
+    index = TeamIndex(places.index, places.cache, describer_key)
+    index.load(topics)
+    library = TeamLibrary(
+        places,
+        reader=reader,
+        decisions=decisions,
+        placement=placement,
+        start=start,
+        state=state,
+        topics=topics,
+        index=index,
+        max_topic_chars=max_topic_chars,
+        time=time,
+    )
+    library.settle()
+    return library
+
+
+def adopt(rebuilt: TeamPlaces, live: TeamPlaces) -> None:
+    """Have the decisions and descriptions of `rebuilt` count in `live`; the next `open_library` there does the rest.
+
+    To be cut off at any point: until the decisions are swapped, which is one step, `live` stays what it was.
+
+    Raises:
+        LibraryUnusable: the state file of `live` is damaged.
+        OSError: something cannot be read or written.
+    """
+    state = team_state.read(live.state)
+    files.replace(live.state, team_state.render(replace(state, filed_bytes=team_state.ANEW)))
+    if rebuilt.cache.exists():
+        files.replace(live.cache, rebuilt.cache.read_bytes())
+    files.replace(live.decisions, rebuilt.decisions.read_bytes() if rebuilt.decisions.exists() else b"")
+
+
+def pairs_in_force(reader: Iterator[Pair], placement: Placement) -> Iterator[Pair]:
+    return (pair for pair in reader if qa_ids.instant(pair.id) in placement.topic_of)
+
+
+def _topics(
+    reader: ArchiveReader,
+    placement: Placement,
+    decisions: tuple[Decision, ...],
+    start: Decimal | None,
+    places: TeamPlaces,
+) -> dict[str, Topic]:
+    def undecided(pair: Pair) -> bool:
+        key = qa_ids.instant(pair.id)
+        return key not in placement.decided and (start is None or key > start)
+
+    in_force = list(pairs_in_force(reader.survey(undecided), placement))
+    missing = len(placement.topic_of) - len({qa_ids.instant(pair.id) for pair in in_force})
+    if missing and not in_force:
+        raise LibraryUnusable(
+            f"{places.raw} holds none of the {missing} captured conversations that are filed under topics; "
+            "is the folder mounted, and the right one?"
+        )
+    if missing:
+        log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
+    return dict(fold(in_force, decisions))
+
+
+def _read(decisions: DecisionLog, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
+    """The decisions that topic files are known to contain, and those after them."""
+    try:
+        data = decisions.path.read_bytes()
+    except FileNotFoundError:
+        return [], []
+    split = max(filed_bytes, 0)
+    if split > len(data) or grammar.sound_length(data[:split]) < split:
+        split = 0
+    line = data[:split].count(b"\n") + 1
+    file = str(decisions.path)
+    return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
+
+
+def _clear_leftovers(places: TeamPlaces) -> None:
+    for folder in {path.parent for path in (places.decisions, places.index, places.cache, places.state)}:
+        if folder.is_dir():
+            files.clear_leftovers(folder)

@@ -1,0 +1,97 @@
+"""Names of topics that are safe as names of files (SPEC 6, "Decisions"; Pitfall 18), and how long topics go on.
+
+A topic that has grown too long goes on in further files: `gpu`, `gpu-2`, `gpu-3`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Container, Iterator
+
+MOST_BYTES = 64
+_MOST_BYTES_OF_A_FIRST = 60
+"""So that `-999` still fits behind the name."""
+
+_FOLLOWS = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul", "conin", "conout", "clock"]
+    + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
+)
+"""Devices of Windows, whatever ending their name has."""
+
+
+def topic_name(text: str) -> str:
+    """`text`, as a model or a person has named a topic, made safe: lower-case letters and digits of any script, and
+    single hyphens between them. Empty when `text` is; `topic-<hash>` when nothing of it can stay. Idempotent.
+
+    An identifier of the index (`team:gpu.txt`) is taken for the topic it names.
+    """
+    if not text.strip():
+        return ""
+    bare = text.strip().removeprefix("team:").removesuffix(".txt")
+    lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).lower())
+    # Accents that are letters of their own vanish, everything else separates words.
+    kept = "".join(letter if _allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M")
+    name = _cut("-".join(filter(None, kept.split("-"))), _MOST_BYTES_OF_A_FIRST)
+    if not name:
+        return f"topic-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
+    return f"topic-{name}" if name in _RESERVED else name
+
+
+def is_topic_name(name: str) -> bool:
+    """Whether `name` can be that of a topic file."""
+    words = name.split("-")
+    return (
+        all(words)
+        and all(_allowed(letter) for word in words for letter in word)
+        and len(name.encode()) <= MOST_BYTES
+        and name not in _RESERVED
+        and unicodedata.is_normalized("NFKC", name)
+    )
+
+
+def first_of(name: str, there: Container[str]) -> str:
+    """The topic that `name` continues, among those that are there; `name` itself when it continues none.
+
+    `gpu-3` continues `gpu` only when `gpu` and `gpu-2` are there: `windows-11` stays a topic of its own.
+    """
+    found = _FOLLOWS.fullmatch(name)
+    if found is None or int(found[2]) < 2:  # noqa: PLR2004 (the first continuation)
+        return name
+    before = [found[1], *(f"{found[1]}-{number}" for number in range(2, int(found[2])))]
+    return found[1] if all(each in there for each in before) else name
+
+
+def files_of(first: str, there: Container[str]) -> list[str]:
+    """The topic `first` and its continuations, as far as they are there without a gap."""
+    found: list[str] = []
+    for name in _names(first):
+        if name not in there:
+            break
+        found.append(name)
+    return found
+
+
+def next_file(first: str, there: Container[str]) -> str:
+    """Where the topic `first` goes on once all its files are full."""
+    return next(name for name in _names(first) if name not in there)
+
+
+def _names(first: str) -> Iterator[str]:
+    yield first
+    number = 2
+    while True:
+        yield f"{first}-{number}"
+        number += 1
+
+
+def _allowed(letter: str) -> bool:
+    category = unicodedata.category(letter)
+    return category in {"Ll", "Lo", "Lm", "Nd"}
+
+
+def _cut(name: str, most_bytes: int) -> str:
+    data = name.encode("utf-8", "replace")
+    return data[:most_bytes].decode("utf-8", "ignore").strip("-") if len(data) > most_bytes else name

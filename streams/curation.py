@@ -1,0 +1,179 @@
+"""Team knowledge that sorts itself: from the raw archive to topics, one conversation at a time.
+
+start-up, tick, each capture stored
+        │ coalesced: what comes meanwhile causes one more run
+    the oldest pair without a decision ── classify ── integrate ── decision and topic sinks
+        │ again, until there is none left
+    topics that have changed ── describe ── team index
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import reactivex as rx
+from reactivex import Observable
+from reactivex import operators as ops
+
+from operators import unfold
+from operators.at_work import at_work
+from operators.backoff import Backoff
+from operators.coalesce import coalesce
+from operators.step import Gauge, expected, ignore
+from operators.study import NOT_NOW, TRIES, study
+from services.assistant import Usage
+from services.curator import Curator
+from services.decisions import Action, Decision
+from services.describing import Describer, NotDescribed
+from services.files import in_thread
+from services.index_file import harmless
+from services.kb_cache import hash_text
+from services.team_library import TeamLibrary
+from services.topics import Topic
+from sinks.topics import Topics
+from streams.ticks import Tick, ticks
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A topic has a new description."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class CurationParts:
+    """Whom the work talks to."""
+
+    library: TeamLibrary
+    curator: Curator
+    describer: Describer
+    usage: Usage = field(default_factory=Usage)
+    gauge: Gauge = ignore
+
+
+@dataclass(frozen=True, slots=True)
+class CurationRules:
+    tick_seconds: float = 300.0
+    describe_seconds: float = 200.0
+    """How long one description may take, repeated attempts included."""
+    to_the_end: bool = False
+    """Whether the end of the captures waits until all of them are decided about, as in a replay. Else the work is cut
+    off there, between two writes, and goes on at the next start.
+    """
+
+
+def curation(
+    captures: Observable[object], parts: CurationParts, rules: CurationRules
+) -> Observable[Decision | Described]:
+    """Decide about every pair that is in the archive and has no decision, and describe what changes by that.
+
+    captures   ---------c--c------|
+    decisions  -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
+
+    `captures` says that something was stored, and never waits for anything here. While the endpoint or the disk is
+    out of order the work rests, for longer and longer, and then goes on where it was.
+    """
+    ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
+    work = Work(parts, rules)
+    # The start counts at once, also where captures end before the loop has had its turn.
+    timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
+    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
+    worked = triggers.pipe(coalesce(lambda _: rx.concat(unfold(work.decision), unfold(work.description))))
+    return worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
+
+
+class Work:
+    """What is left to do, asked for one by one."""
+
+    def __init__(self, parts: CurationParts, rules: CurationRules) -> None:
+        self._parts = parts
+        self._describe_seconds = rules.describe_seconds
+        self._topics = Topics(parts.library)
+        self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
+        self._backoff = Backoff()
+        self._rest = 0.0
+        """Seconds before anything else is begun."""
+        self._tries: Counter[tuple[str, str]] = Counter()
+        """By topic and content."""
+        self._hurried = False
+
+    def hurry(self) -> None:
+        """Nothing more will come: what cannot be done now is left to the next start."""
+        self._hurried = True
+
+    async def decision(self) -> Decision | None:
+        """Decide about the oldest pair that is left; None: there is none."""
+        return await self._patiently(self._decide)
+
+    async def description(self) -> Described | None:
+        """Describe a topic that has changed; None: there is none."""
+        return await self._patiently(self._describe)
+
+    async def _decide(self) -> Decision | None:
+        pair = await in_thread(self._parts.library.undecided)
+        if pair is None:
+            return None
+        decision = await self._studied(pair)
+        await self._topics.keep(decision, pair)
+        if decision.action is Action.FAILED:
+            # Perhaps nothing works any more, a key that was withdrawn: then the archive is not used up in a minute.
+            self._rest = self._backoff.pause()
+        else:
+            self._backoff.reset()
+        return decision
+
+    async def _describe(self) -> Described | None:
+        parts = self._parts
+        for topic in await in_thread(parts.library.undescribed):
+            known = topic.name, hash_text(topic.text)
+            if self._tries[known] >= TRIES:
+                continue
+            try:
+                summary = await self._summary(topic)
+            except NOT_NOW:
+                raise
+            except Exception as error:
+                self._tries[known] += 1
+                bug = None if expected(error) else error
+                log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
+                continue
+            await self._topics.describe(topic, summary, parts.describer.key)
+            self._backoff.reset()
+            return Described(topic.name)
+        return None
+
+    async def _summary(self, topic: Topic) -> str:
+        parts = self._parts
+        with at_work(parts.gauge, "describe"):
+            written = await parts.describer.summarize_for_kb_index(
+                f"team:{topic.file}", topic.text, self._describe_seconds
+            )
+        summary = harmless(written)
+        if not summary:
+            raise NotDescribed("the description is empty")
+        return summary
+
+    async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
+        while True:
+            if self._rest:
+                await asyncio.sleep(self._rest)
+                self._rest = 0.0
+            try:
+                return await work()
+            except NOT_NOW as error:
+                told = f"{type(error).__name__}: {error}"
+                if self._hurried:
+                    log.warning("team knowledge: %s; what is left is taken up at the next start", told)
+                    return None
+                self._rest = self._backoff.pause(getattr(error, "retry_after", None) or 0.0)
+                log.warning("team knowledge: %s; goes on in %g s", told, self._rest)

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from operators.classify import Classified, classify
+from operators.integrate import integrate
+from operators.study import study
+from services.archive import Pair
+from services.assistant import Usage
+from services.decisions import Action, By, Decision
+from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+from tests.services.team import added, opened, store
+from tests.team import SKIP, ScriptedCurator, kept, named, pair
+
+
+async def decided(folder: Path, curator: ScriptedCurator, *pairs: Pair) -> list[Decision]:
+    """What becomes of pairs, one after another."""
+    store(folder, *pairs)
+    library = opened(folder)
+    studied = study(library, curator, Usage())
+    made: list[Decision] = []
+    for each in pairs:
+        made.append(await studied(each))
+        await asyncio.to_thread(library.decide, made[-1])
+    return made
+
+
+def held(folder: Path) -> dict[str, list[str]]:
+    """The ids that each topic holds."""
+    return {name: [each.id for each in topic.pairs] for name, topic in opened(folder).topics.items()}
+
+
+async def test_a_pair_opens_a_topic_when_there_is_none_of_that_name(tmp_path: Path) -> None:
+    curator = ScriptedCurator(topic_for=lambda _: named("GPU drivers"))
+    [decision] = await decided(tmp_path, curator, pair(1))
+    assert (decision.action, decision.topic, decision.by) == (Action.ADDED, "gpu-drivers", By.LLM)
+    assert [step for step, _ in curator.asked] == ["classify"]
+
+
+async def test_a_pair_is_classified_with_the_index_as_the_one_before_has_left_it(tmp_path: Path) -> None:
+    curator = ScriptedCurator()
+    await decided(tmp_path, curator, pair(1), pair(2))
+    assert [[entry.id for entry in index] for index in curator.indices] == [[], ["team:things.txt"]]
+
+
+async def test_a_skipped_pair_goes_nowhere_and_costs_one_call(tmp_path: Path) -> None:
+    curator = ScriptedCurator(topic_for=lambda _: SKIP)
+    [decision] = await decided(tmp_path, curator, pair(1))
+    assert (decision.action, decision.topic) == (Action.SKIPPED, None)
+    assert len(curator.asked) == 1
+
+
+async def test_a_topic_without_a_name_is_reported_and_the_pair_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    curator = ScriptedCurator(topic_for=lambda _: named("  "))
+    [decision] = await decided(tmp_path, curator, pair(1))
+    assert (decision.action, decision.reason) == (Action.SKIPPED, "no topic was named")
+    assert "neither a topic nor a reason to skip" in caplog.text
+
+
+async def test_a_pair_that_supersedes_others_names_them(tmp_path: Path) -> None:
+    first, second, third, last = (pair(n) for n in range(1, 5))
+    curator = ScriptedCurator(integrated=lambda new, _: kept(first.id) if new is last else kept())
+    decisions = await decided(tmp_path, curator, first, second, third, last)
+    assert decisions[-1].remove_ids == (first.id,)
+    assert decisions[-1].action is Action.ADDED
+
+
+async def test_a_pair_that_says_nothing_new_may_still_show_that_another_is_obsolete(tmp_path: Path) -> None:
+    first, second, last = (pair(n) for n in range(1, 4))
+    curator = ScriptedCurator(integrated=lambda new, _: kept(first.id, skip=True) if new is last else kept())
+    decisions = await decided(tmp_path, curator, first, second, last)
+    assert (decisions[-1].action, decisions[-1].remove_ids, decisions[-1].replaces) == (
+        Action.SKIPPED,
+        (first.id,),
+        (),
+    )
+    assert held(tmp_path) == {"things": [second.id]}
+
+
+async def test_ids_that_are_not_in_the_topic_remove_nothing(tmp_path: Path) -> None:
+    """Pitfall 10."""
+    curator = ScriptedCurator(integrated=lambda _new, _held: kept("qa_19990101_000000", "../../x", ""))
+    decisions = await decided(tmp_path, curator, pair(1), pair(2))
+    assert decisions[-1].remove_ids == ()
+
+
+async def test_earlier_captures_of_the_conversation_are_hidden_and_replaced(tmp_path: Path) -> None:
+    """Pitfalls 13 and 15."""
+    short, other, long = pair(1, conversation=7), pair(2), pair(3, conversation=7)
+    curator = ScriptedCurator()
+    decisions = await decided(tmp_path, curator, short, other, long)
+    assert curator.shown == [[short.id], [other.id]]
+    assert decisions[-1].replaces == (short.id,)
+    assert held(tmp_path) == {"things": [other.id, long.id]}
+
+
+async def test_an_earlier_capture_is_replaced_in_whatever_topic_it_was(tmp_path: Path) -> None:
+    short, long = pair(1, conversation=7), pair(2, conversation=7)
+    curator = ScriptedCurator(topic_for=lambda each: named("first" if each is short else "second"))
+    await decided(tmp_path, curator, short, long)
+    assert held(tmp_path) == {"second": [long.id]}
+
+
+async def test_an_earlier_capture_stays_when_the_new_one_is_not_added(tmp_path: Path) -> None:
+    short, other, long = pair(1, conversation=7), pair(2), pair(3, conversation=7)
+    curator = ScriptedCurator(integrated=lambda new, _: kept(skip=new is long))
+    await decided(tmp_path, curator, short, other, long)
+    assert held(tmp_path) == {"things": [short.id, other.id]}
+
+
+async def test_a_conversation_that_only_grew_is_compared_with_nothing(tmp_path: Path) -> None:
+    curator = ScriptedCurator()
+    await decided(tmp_path, curator, pair(1, conversation=7), pair(2, conversation=7))
+    assert [step for step, _ in curator.asked] == ["classify", "classify"]
+
+
+@pytest.mark.parametrize("error", [BadOutput("prose"), Rejected("400")])
+async def test_a_pair_on_which_the_model_always_fails_is_given_up_after_three_tries(
+    tmp_path: Path, error: LLMError, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 9."""
+    bad, good = pair(1), pair(2)
+    curator = ScriptedCurator(topic_for=lambda each: error if each is bad else named("things"))
+    failed, added = await decided(tmp_path, curator, bad, good)
+    assert [what for _, what in curator.asked] == [bad.id] * 3 + [good.id]
+    assert (failed.action, failed.reason) == (Action.FAILED, f"{type(error).__name__}: {error}")
+    assert added.action is Action.ADDED
+    assert caplog.text.count("llm_classification_failed") == 3
+    assert "left for --regen" in caplog.text
+
+
+async def test_integration_that_fails_costs_the_whole_pair_a_try(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[Exception] = [BadOutput("prose"), BadOutput("prose")]
+    curator = ScriptedCurator(integrated=lambda _new, _held: answers.pop() if answers else kept())
+    decisions = await decided(tmp_path, curator, pair(1), pair(2))
+    assert decisions[-1].action is Action.ADDED
+    assert caplog.text.count("llm_integration_failed") == 2
+
+
+@pytest.mark.parametrize("error", [Unavailable("503"), TimedOut("slow"), OSError(28, "No space left")])
+async def test_what_is_not_the_pairs_fault_stops_the_work_and_costs_no_try(tmp_path: Path, error: Exception) -> None:
+    one = pair(1)
+    answers: list[Exception] = [BadOutput("prose"), error, BadOutput("prose"), error]
+    curator = ScriptedCurator(topic_for=lambda _: answers.pop(0) if answers else named("things"))
+    studied = study(opened(tmp_path), curator, Usage())
+    for _ in range(2):
+        with pytest.raises(type(error)):
+            await studied(one)
+    assert (await studied(one)).action is Action.ADDED
+
+
+async def test_tries_add_up_over_interruptions(tmp_path: Path) -> None:
+    answers: list[Exception] = [BadOutput("a"), Unavailable("b"), BadOutput("c"), Unavailable("d"), BadOutput("e")]
+    studied = study(opened(tmp_path), ScriptedCurator(topic_for=lambda _: answers.pop(0)), Usage())
+    one = pair(1)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await studied(one)
+    assert (await studied(one)).action is Action.FAILED
+
+
+async def test_a_bug_is_told_with_its_traceback_and_does_not_block_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    curator = ScriptedCurator(topic_for=lambda _: ZeroDivisionError("oh"))
+    [decision] = await decided(tmp_path, curator, pair(1))
+    assert decision.action is Action.FAILED
+    assert "Traceback" in caplog.text
+
+
+async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    store(tmp_path, pair(1), pair(2))
+    library, curator, usage = opened(tmp_path), ScriptedCurator(), Usage()
+    seen: list[tuple[str, int]] = []
+    classified = classify(library, curator, usage, lambda name, count: seen.append((name, count)))
+    integrated = integrate(library, curator, usage, lambda name, count: seen.append((name, count)))
+    library.decide(added(pair(1), "things"))
+    found = await classified(pair(2))
+    assert isinstance(found, Classified)
+    await integrated(found)
+    assert usage.calls == {"classify": 1, "integrate": 1}
+    assert seen == [("classify", 1), ("classify", 0), ("integrate", 1), ("integrate", 0)]
+    assert f"topic_classified {pair(2).id}: things" in caplog.text
+
+
+def test_a_pair_is_in_order_of_its_second() -> None:
+    pairs: Sequence[Pair] = [pair(1), pair(2)]
+    assert sorted(each.id for each in pairs) == [each.id for each in pairs]

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model.conversations import Image
+from model.messages import Attachment
+from operators import summarise_images as module
+from operators.summarise_images import summarise_images
+from services.archive import Speaker, Turn
+from services.assistant import Usage
+from services.captures import Capture, Picture, Said
+from services.llm.errors import BadOutput, Unavailable
+from services.llm.images import ImageFailed
+from services.pending import PendingFolder, Waiting
+from tests.team import ScriptedCurator
+
+
+class Pictures:
+    """An image source; `gone` cannot be had."""
+
+    def __init__(self, *gone: int) -> None:
+        self.gone = set(gone)
+        self.loaded: list[int] = []
+
+    async def load(self, attachment: Attachment) -> Image:
+        self.loaded.append(attachment.id)
+        if attachment.id in self.gone:
+            raise ImageFailed(f"attachment {attachment.id} is gone")
+        return Image(attachment.filename, "image/png", bytes([attachment.id]))
+
+
+def picture(attachment: int, message: int = 1, index: int = 0, line: int = -1) -> Picture:
+    return Picture(message, index, line, Attachment(attachment, f"{attachment}.png", 1, "u", "image/png"))
+
+
+def waiting(*pictures: Picture) -> Waiting:
+    lines = "\n".join(f"[image: {each.attachment.filename}]" for each in pictures)
+    said = Said(1, 11, Turn(Speaker.USER, lines)), Said(2, 50, Turn(Speaker.TEAM, "Restart."))
+    return Waiting(5.0, Capture(None, "thread_1", said), pictures)
+
+
+def words(capture: Capture) -> str:
+    return capture.said[0].turn.text
+
+
+async def test_images_are_put_into_words_in_their_messages(tmp_path: Path) -> None:
+    curator, usage, pending = ScriptedCurator(), Usage(), PendingFolder(tmp_path)
+    summarised = summarise_images(curator, Pictures(), pending, usage)
+    capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+    assert words(capture) == "[image: 1.png in words]\n[image: 2.png in words]"
+    assert curator.asked == [("summarise_images", "1,2")]
+    assert usage.calls == {"summarise_images": 1}
+    assert pending.all() == []
+
+
+async def test_an_image_is_looked_at_once_however_often_its_conversation_is_captured(tmp_path: Path) -> None:
+    curator, source = ScriptedCurator(), Pictures()
+    summarised = summarise_images(curator, source, PendingFolder(tmp_path), Usage())
+    await summarised(waiting(picture(1)))
+    capture = await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+    assert words(capture) == "[image: 1.png in words]\n[image: 2.png in words]"
+    assert words(await summarised(waiting(picture(2)))) == "[image: 2.png in words]"
+    assert source.loaded == [1, 2]
+    assert len(curator.asked) == 2
+
+
+async def test_only_so_many_summaries_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT", 1)
+    curator = ScriptedCurator()
+    summarised = summarise_images(curator, Pictures(), PendingFolder(tmp_path), Usage())
+    for number in (1, 2, 2, 1):
+        await summarised(waiting(picture(number)))
+    assert len(curator.asked) == 3
+
+
+@pytest.mark.parametrize("error", [Unavailable("down"), BadOutput("prose")])
+async def test_a_capture_whose_images_fail_waits_with_them_on_the_disk(tmp_path: Path, error: Exception) -> None:
+    pending = PendingFolder(tmp_path)
+    summarised = summarise_images(
+        ScriptedCurator(pictured=lambda _conversation, _ids: error), Pictures(), pending, Usage()
+    )
+    one = picture(1)
+    with pytest.raises(type(error)):
+        await summarised(waiting(one))
+    [kept] = pending.all()
+    assert (kept.since, kept.pictures, kept.images) == (5.0, (one,), {one: Image("1.png", "image/png", b"\x01")})
+    assert words(kept.capture) == "[image: 1.png]"
+
+
+async def test_images_that_could_be_had_need_not_be_had_again(tmp_path: Path) -> None:
+    source, pending = Pictures(1), PendingFolder(tmp_path)
+    summarised = summarise_images(ScriptedCurator(), source, pending, Usage())
+    with pytest.raises(ImageFailed, match="attachment 1 is gone"):
+        await summarised(waiting(picture(1, line=-2), picture(2, index=1)))
+    [kept] = pending.all()
+    source.gone.clear()
+    assert words(await summarised(kept)) == "[image: 1.png in words]\n[image: 2.png in words]"
+    assert source.loaded == [1, 2, 1]
+
+
+async def test_several_images_that_cannot_be_had_are_one_failure(tmp_path: Path) -> None:
+    summarised = summarise_images(ScriptedCurator(), Pictures(1, 2), PendingFolder(tmp_path), Usage())
+    with pytest.raises(ImageFailed, match="attachment 1 is gone"):
+        await summarised(waiting(picture(1, line=-2), picture(2, index=1)))

@@ -1,0 +1,348 @@
+"""The work that sorts the archive, over files on disk and on the virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from reactivex.subject import Subject
+
+from clock import now
+from services.archive import Pair, Speaker, Turn
+from services.assistant import Usage
+from services.captures import Capture, Captures, Said
+from services.decisions import Action, Decision
+from services.extractive.describing import ExtractiveTopicDescriber
+from services.llm.errors import BadOutput, Rejected, TimedOut, Unavailable
+from services.team_library import TeamLibrary
+from sinks.archive import RawArchive
+from streams.curation import CurationParts, CurationRules, Described, curation
+from tests.services.team import everything, is_whole, noted, opened, places_in, store, topic_files
+from tests.team import ScriptedCurator, kept, named, pair
+
+TICK = 300.0
+
+
+@dataclass
+class Describing:
+    """Implements `services.describing.Describer`; an exception instead of a text is raised."""
+
+    says: Callable[[str], str | Exception] = lambda text: f"{text.count('--- QA ---')} conversations."
+    key: str = "key"
+    asked: list[str] = field(default_factory=list[str])
+
+    async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
+        _ = timeout_seconds
+        self.asked.append(source_id)
+        said = self.says(text)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+class Team:
+    """An archive, and the work on it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        curator: ScriptedCurator | None = None,
+        describing: Describing | None = None,
+        *,
+        to_the_end: bool = True,
+    ) -> None:
+        self.folder = folder
+        self.curator = curator or ScriptedCurator()
+        self.describing = describing or Describing()
+        self.usage = Usage()
+        self.library: TeamLibrary = opened(folder)
+        self.captures: Subject[object] = Subject()
+        self.heard: list[Decision | Described] = []
+        self.done = asyncio.Event()
+        self.in_flight: dict[str, int] = {}
+        parts = CurationParts(self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__)
+        rules = CurationRules(TICK, 60, to_the_end)
+        self.subscription = curation(self.captures, parts, rules).subscribe(
+            self.heard.append, on_completed=self.done.set
+        )
+
+    async def hears(self, *pairs: Pair) -> None:
+        await asyncio.to_thread(store, self.folder, *pairs)
+        self.captures.on_next(None)
+
+    async def closes(self) -> None:
+        self.captures.on_completed()
+        await self.done.wait()
+
+    @property
+    def decided(self) -> list[tuple[str, Action]]:
+        return [(each.qa_id, each.action) for each in noted(self.folder)]
+
+    @property
+    def index(self) -> str:
+        return places_in(self.folder).index.read_text()
+
+
+async def test_what_the_last_run_left_is_decided_at_the_start_oldest_first(tmp_path: Path) -> None:
+    pairs = [pair(n) for n in range(1, 6)]
+    store(tmp_path, *pairs)
+    team = Team(tmp_path)
+    await asyncio.sleep(1)
+    assert team.decided == [(each.id, Action.ADDED) for each in pairs]
+    assert list(topic_files(tmp_path)) == ["things.txt"]
+    assert is_whole(tmp_path, team.library)
+    await team.closes()
+
+
+async def test_each_capture_is_decided_when_it_is_stored_and_its_topic_described(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    await team.hears(pair(1))
+    await asyncio.sleep(1)
+    assert team.index == "team:things.txt\n1 conversations.\n"
+    await team.hears(pair(2))
+    await asyncio.sleep(1)
+    assert team.index == "team:things.txt\n2 conversations.\n"
+    assert [type(each) for each in team.heard] == [Decision, Described, Decision, Described]
+    assert team.usage.calls == {"classify": 2, "integrate": 1}
+    await team.closes()
+
+
+async def test_topics_are_described_once_for_many_pairs(tmp_path: Path) -> None:
+    store(tmp_path, *(pair(n) for n in range(1, 20)))
+    team = Team(tmp_path)
+    await team.closes()
+    assert team.describing.asked == ["team:things.txt"]
+
+
+async def test_a_tick_finds_what_nobody_has_told_of(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    await asyncio.sleep(1)
+    store(tmp_path, pair(1))
+    await asyncio.sleep(TICK - 2)
+    assert team.decided == []
+    await asyncio.sleep(2)
+    assert team.decided == [(pair(1).id, Action.ADDED)]
+    await team.closes()
+
+
+async def test_captures_meanwhile_wait_their_turn(tmp_path: Path) -> None:
+    team = Team(tmp_path, ScriptedCurator(seconds=10))
+    pairs = [pair(n) for n in range(1, 8)]
+    for each in pairs:
+        await team.hears(each)
+        await asyncio.sleep(3)
+    await team.closes()
+    assert [qa_id for qa_id, _ in team.decided] == [each.id for each in pairs]
+
+
+async def test_an_outage_of_twenty_minutes_costs_nothing_but_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 7: 30 answers are captured while the endpoint is down; all are classified afterwards, in order."""
+    began = now()
+    down = Unavailable("connection refused")
+    curator = ScriptedCurator(topic_for=lambda _: down if now() - began < 1200 else named("things"))
+    team = Team(tmp_path, curator)
+    pairs = [pair(n) for n in range(1, 31)]
+    for each in pairs:
+        await team.hears(each)
+        await asyncio.sleep(40)
+    assert team.decided == []
+    assert {what for _, what in curator.asked} == {pairs[0].id}
+    gaps = [round(after - before) for before, after in zip(curator.at, curator.at[1:], strict=False)]
+    assert gaps == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300][: len(gaps)]
+    await asyncio.sleep(TICK)
+    assert team.decided == [(each.id, Action.ADDED) for each in pairs]
+    assert is_whole(tmp_path, team.library)
+    assert "team knowledge: Unavailable: connection refused; goes on in 256 s" in caplog.text
+    await team.closes()
+
+
+async def test_the_pause_begins_anew_after_a_success_and_is_as_long_as_was_asked_for(tmp_path: Path) -> None:
+    answers: list[Exception | None] = [TimedOut("slow"), TimedOut("slow"), None, Unavailable("429", retry_after=50)]
+    curator = ScriptedCurator(topic_for=lambda _: (answers.pop(0) if answers else None) or named("things"))
+    store(tmp_path, pair(1), pair(2))
+    team = Team(tmp_path, curator)
+    await asyncio.sleep(100)
+    classified = [at for (step, _), at in zip(curator.asked, curator.at, strict=True) if step == "classify"]
+    assert [round(at - classified[0]) for at in classified] == [0, 1, 3, 3, 53]
+    await team.closes()
+
+
+async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_model(tmp_path: Path) -> None:
+    """Pitfall 7."""
+    store(tmp_path, *(pair(n) for n in range(1, 101)))
+    team = Team(tmp_path, ScriptedCurator(seconds=30), to_the_end=False)
+    await asyncio.sleep(100)
+    archive = RawArchive(places_in(tmp_path).raw, Captures())
+    said = (Said(5, 1, Turn(Speaker.USER, "Why?")), Said(6, 50, Turn(Speaker.TEAM, "So.")))
+    began = now()
+    written = await archive.keep_late(Capture(None, "thread_5", said))
+    team.captures.on_next(written)
+    assert now() - began < 0.05
+    assert len(team.decided) < 5
+    await team.closes()
+
+
+async def test_a_model_that_answers_nonsense_about_one_pair_holds_up_no_other(tmp_path: Path) -> None:
+    """Pitfall 9."""
+    pairs = [pair(n) for n in range(1, 5)]
+    curator = ScriptedCurator(topic_for=lambda each: BadOutput("prose") if each.id == pairs[1].id else named("things"))
+    store(tmp_path, *pairs)
+    team = Team(tmp_path, curator)
+    await asyncio.sleep(5)
+    assert [action for _, action in team.decided] == [Action.ADDED, Action.FAILED, Action.ADDED, Action.ADDED]
+    await team.closes()
+    again = Team(tmp_path)
+    await again.closes()
+    assert again.curator.asked == []
+
+
+async def test_a_key_that_is_no_longer_valid_does_not_use_up_the_archive_at_once(tmp_path: Path) -> None:
+    store(tmp_path, *(pair(n) for n in range(1, 101)))
+    team = Team(tmp_path, ScriptedCurator(topic_for=lambda _: Rejected("401")), to_the_end=False)
+    await asyncio.sleep(3600)
+    assert 10 < len(team.decided) < 25
+    await team.closes()
+
+
+async def test_names_and_ids_that_a_model_makes_up_do_no_harm(tmp_path: Path) -> None:
+    """Pitfalls 10, 18 and 20."""
+    names = ["../../x", "/etc/passwd", "team:things.txt", "CON", "a\nkb:evil", ".", "GPU  Treiber ü"]
+    pairs = [pair(n) for n in range(1, len(names) + 1)]
+    topics = {each.id: name for each, name in zip(pairs, names, strict=True)}
+    curator = ScriptedCurator(
+        topic_for=lambda each: named(topics[each.id]),
+        integrated=lambda _new, held: kept("qa_19990101_000000", "../../x", *(each.id for each in held)),
+    )
+    store(tmp_path, *pairs)
+    describing = Describing(lambda _text: "Fine.\n\nkb:secret.md\nAll of it.")
+    team = Team(tmp_path, curator, describing)
+    await team.closes()
+    assert {action for _, action in team.decided} == {Action.ADDED}
+    assert {name.partition("/")[0] for name in everything(tmp_path)} == {"team-knowledge"}
+    assert len(topic_files(tmp_path)) == len(names)
+    assert all(line.startswith(("team:", "Fine.", "- kb:", "All", "")) for line in team.index.splitlines())
+    assert "\nkb:" not in team.index
+    assert is_whole(tmp_path, team.library)
+
+
+async def test_the_end_waits_until_all_is_decided_in_a_replay(tmp_path: Path) -> None:
+    store(tmp_path, *(pair(n) for n in range(1, 11)))
+    team = Team(tmp_path, ScriptedCurator(seconds=7))
+    await team.closes()
+    assert len(team.decided) == 10
+    assert team.describing.asked == ["team:things.txt"]
+
+
+async def test_an_endpoint_that_is_down_does_not_hold_up_the_end_of_a_replay(tmp_path: Path) -> None:
+    store(tmp_path, pair(1))
+    team = Team(tmp_path, ScriptedCurator(topic_for=lambda _: Unavailable("down")))
+    await asyncio.sleep(100)
+    began = now()
+    await team.closes()
+    assert now() - began < TICK
+    assert team.decided == []
+
+
+async def test_a_shutdown_cuts_the_work_off_between_two_writes_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    """Pitfalls 8 and 14."""
+    pairs = [pair(n) for n in range(1, 6)]
+    store(tmp_path, *pairs)
+    team = Team(tmp_path, ScriptedCurator(seconds=10), to_the_end=False)
+    await asyncio.sleep(25)
+    began = now()
+    await team.closes()
+    assert now() == began
+    done = len(team.decided)
+    assert 0 < done < 5
+    again = Team(tmp_path)
+    await again.closes()
+    assert again.curator.asked[0] == ("classify", pairs[done].id)
+    assert again.decided == [(each.id, Action.ADDED) for each in pairs]
+    assert is_whole(tmp_path, again.library)
+
+
+async def test_a_disk_that_is_full_stops_the_work_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path, pair(1), pair(2))
+    team = Team(tmp_path)
+    decide = team.library.decide
+    full = [True]
+
+    def refusing(decision: Decision, each: Pair | None = None) -> frozenset[str]:
+        if full[0]:
+            raise OSError(28, "No space left on device")
+        return decide(decision, each)
+
+    monkeypatch.setattr(team.library, "decide", refusing)
+    await asyncio.sleep(20)
+    assert team.decided == []
+    full[0] = False
+    await asyncio.sleep(20)
+    assert team.decided == [(pair(1).id, Action.ADDED), (pair(2).id, Action.ADDED)]
+    await team.closes()
+
+
+async def test_a_topic_that_cannot_be_described_keeps_no_other_from_its_description(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, pair(1, "bad one?"), pair(2, "good one?"))
+    curator = ScriptedCurator(topic_for=lambda each: named("bad" if "bad" in each.turns[0].text else "good"))
+    describing = Describing(lambda text: BadOutput("prose") if "bad one" in text else "Good.")
+    team = Team(tmp_path, curator, describing)
+    await asyncio.sleep(5 * TICK)
+    assert team.index == "team:bad.txt\nbad: bad one?\n\nteam:good.txt\nGood.\n"
+    assert describing.asked.count("team:bad.txt") == 3
+    assert "topic bad is not described: BadOutput: prose" in caplog.text
+    describing.says = lambda _text: " \n"
+    await team.hears(pair(3, "bad two?"))
+    await asyncio.sleep(1)
+    assert "topic bad is not described: NotDescribed: the description is empty" in caplog.text
+    await team.closes()
+
+
+async def test_a_bug_in_the_describer_is_told_with_its_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, pair(1))
+    await Team(tmp_path, describing=Describing(lambda _text: ZeroDivisionError("oh"))).closes()
+    assert "Traceback" in caplog.text
+
+
+async def test_descriptions_wait_while_the_endpoint_is_down(tmp_path: Path) -> None:
+    store(tmp_path, pair(1))
+    began = now()
+    describing = Describing(lambda _text: Unavailable("down") if now() - began < 60 else "Fine.")
+    team = Team(tmp_path, describing=describing)
+    await asyncio.sleep(120)
+    assert team.index == "team:things.txt\nFine.\n"
+    await team.closes()
+
+
+async def test_it_can_be_seen_what_is_at_work_and_read_what_was_done(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    store(tmp_path, pair(1), pair(2))
+    team = Team(tmp_path)
+    await team.closes()
+    assert team.in_flight == {"classify": 0, "integrate": 0, "describe": 0}
+    assert f"topic_file_updated things by {pair(2).id}" in caplog.text
+
+
+async def test_extractive_descriptions_name_what_was_asked(tmp_path: Path) -> None:
+    store(tmp_path, pair(1, "How do I skip a run?", "Set an unmounted path: it is skipped."))
+    library = opened(tmp_path, key=ExtractiveTopicDescriber().key)
+    parts = CurationParts(library, ScriptedCurator(), ExtractiveTopicDescriber())
+    done = asyncio.Event()
+    captures: Subject[object] = Subject()
+    curation(captures, parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    captures.on_completed()
+    await done.wait()
+    assert "How do I skip a run?" in library.index()[0].description
