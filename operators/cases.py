@@ -104,11 +104,12 @@ class Cases:
         gone = frozenset(message_ids)
         return {case_id for case_id, case in self._cases.items() if not gone.isdisjoint(case.seen.values())}
 
-    def take_back(self, case_id: int, message_ids: Iterable[int]) -> None:
-        """Call off the files of messages that were deleted."""
-        case, gone = self._cases.get(case_id), frozenset(message_ids)
+    def take_back(self, case_id: int, message_ids: Iterable[int], kept: Iterable[int] = ()) -> None:
+        """Call off the files of messages that were deleted, but for attachments that are `kept`."""
+        case, gone, still_there = self._cases.get(case_id), frozenset(message_ids), frozenset(kept)
         for filing in () if case is None else case.open.values():
-            if filing.offer.message_id in gone:
+            offer = filing.offer
+            if offer.message_id in gone and offer.attachment.id not in still_there:
                 filing.token.cancel(CaseClosed("the message was deleted"))
 
     def _trim(self) -> None:

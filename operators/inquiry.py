@@ -53,6 +53,11 @@ class Inquiry(NamedTuple):
         return () if self.toolset is None else self.toolset.files
 
     @property
+    def read_sources(self) -> tuple[Source, ...]:
+        """Loaded, or looked up in files and runbooks."""
+        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found())
+
+    @property
     def shown_sources(self) -> tuple[str, ...]:
         """Cited, else selected."""
         return self.citations or self.selected

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from model.conversations import Conversation, Role
 from model.messages import Place
 from model.outcomes import Outcome, Reason
 from operators.cases import Cases
@@ -13,12 +14,15 @@ from operators.inquiry import Inquiry, skipped
 from services.documents.bound import BoundTools
 from services.documents.limits import amount, shown
 from services.documents.offers import Offer
-from services.documents.results import ToolContext
+from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
 from services.documents.tools.factory import Toolbox
 from services.tools import Toolset
+
+EARLIER = 3
+"""Questions and answers that a follow-up may be understood from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,19 @@ class Lookup:
     team_name: str = ""
 
     async def toolset(
-        self, asker_id: int, place: Place, case_id: int | None, *, public: bool, asker_is_team: bool = False
+        self,
+        asker_id: int,
+        place: Place,
+        case_id: int | None,
+        *,
+        public: bool,
+        earlier: tuple[tuple[str, str], ...] = (),
+        asker_is_team: bool = False,
     ) -> Toolset | None:
         """What may be looked up for somebody there; None: neither files nor runbooks concern them.
 
-        `case_id`: the thread, or the one to come; None: none. `public`: others read the answer.
+        `case_id`: the thread, or the one to come; None: none. `public`: others read the answer. `earlier`: questions
+        and answers before this one.
         """
         has_files = case_id is not None and self.cases.has_files(case_id)
         may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
@@ -48,11 +60,14 @@ class Lookup:
             thread_id=case_id,
             asker_id=asker_id,
             team_id=self.team_name or None,
+            conversation=ConversationContext(earlier),
             thread_is_public=public,
             asker_is_team=asker_is_team,
         )
         files = await self._files_of(case_id) if case_id is not None and has_files else []
-        titles = [f"runbook of the asker: {shown(title)}" for title in self.runbooks.titles(asker_id)] if may_read else []
+        titles = (
+            [f"runbook of the asker: {shown(title)}" for title in self.runbooks.titles(asker_id)] if may_read else []
+        )
 
         async def wait() -> None:
             if case_id is not None:
@@ -75,7 +90,9 @@ def announce(lookup: Lookup) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry 
 
     async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
         part = inquiry.part
-        toolset = await lookup.toolset(part.author.id, part.place, inquiry.case_id, public=True)
+        toolset = await lookup.toolset(
+            part.author.id, part.place, inquiry.case_id, public=True, earlier=earlier_in(inquiry.conversation)
+        )
         if toolset is None:
             return inquiry
         inquiry.decisions["files"] = list(toolset.files)
@@ -96,6 +113,21 @@ async def retrieve(inquiry: Inquiry) -> Inquiry | Outcome:
         if not inquiry.selected and not inquiry.conversation.images:
             return skipped(inquiry, Reason.NO_SOURCES)
     return inquiry
+
+
+def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
+    """What was asked and answered before, oldest first."""
+    pairs: list[tuple[str, str]] = []
+    asked = ""
+    for turn in conversation.turns:
+        if turn.asked_now:
+            continue
+        if turn.role is Role.USER:
+            asked = turn.text
+        elif asked:
+            pairs.append((asked, turn.text))
+            asked = ""
+    return tuple(pairs[-EARLIER:])
 
 
 def _newest(documents: Sequence[Document], under_way: Sequence[Offer]) -> list[Document]:

@@ -28,9 +28,7 @@ def select(
         offered = await narrowed(index, inquiry.query, max_index_chars)
         ids: list[str] = []
         if offered:
-            result = await assistant.select(
-                inquiry.query, offered, max_sources, inquiry.usage, files=inquiry.files
-            )
+            result = await assistant.select(inquiry.query, offered, max_sources, inquiry.usage, files=inquiry.files)
             ids = list(dict.fromkeys(result.selected_source_ids))
         named = frozenset(ids)
         known = {entry.id for entry in index if entry.id in named}

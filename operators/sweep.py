@@ -60,11 +60,11 @@ def sweep(
 
     async def orphaned() -> set[int]:
         cases = await described()
-        guilds = set(threads.guilds())
+        guilds: set[int | None] = set(threads.guilds())
         if cases and not guilds:
             raise LookupFailed("no server has arrived yet")
         there: set[int] = set()
-        for guild_id in sorted({guild_id for guild_id in cases.values() if guild_id in guilds and guild_id is not None}):
+        for guild_id in sorted(each for each in guilds & set(cases.values()) if each is not None):
             there.update(await threads.active(guild_id))
         gone: set[int] = set()
         for case_id, guild_id in sorted(cases.items()):

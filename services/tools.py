@@ -24,7 +24,7 @@ class Tool:
 
 
 class Toolset(Protocol):
-    """What may be looked up for one answer, in the place and in the name of whoever asks; it remembers what it found."""
+    """What may be looked up for one answer, where it is asked and in the asker's name; it remembers what it found."""
 
     @property
     def files(self) -> tuple[str, ...]:

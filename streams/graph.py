@@ -12,6 +12,8 @@
               │ one asker at a time                           │ in order
     gather → gate → select → load →                 extract → archive sink
        generate → verify → reply sink
+              │ the files of what is being answered, and those posted in threads (events)
+    chunk → embed → collections of the threads, until a thread is closed
               └────────────────────────┼──────────────────────┘
                                      ends ── log, metrics, terminal, state
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import reactivex as rx
 from reactivex import Observable
+from reactivex.subject import Subject
 
 from model.events import Event
 from model.outcomes import End, Ignored, Outcome, Removed
@@ -31,6 +34,7 @@ from operators.inquiry import Inquiry, Lesson
 from operators.screen import screen
 from streams.answers import answers
 from streams.conversations import batches, remembered, routed, settled
+from streams.evidence import evidence
 from streams.feedback import votes
 from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
@@ -47,8 +51,13 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
 
+    gathered: Subject[Inquiry] = Subject()  # completes with the answers
+    answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
+    filed = evidence(heard, gathered, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
+
     ends = rx.merge(
-        answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers).pipe(supervised("answers")),
+        answered,
+        filed.pipe(only(Outcome)),
         lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge).pipe(supervised("lessons")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),

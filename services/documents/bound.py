@@ -37,7 +37,7 @@ class BoundTools:
     ) -> None:
         """`wait` ends when the files under way can be searched, or are not worth waiting for."""
         self.files = tuple(files)
-        self.results: list[QAResult] = []
+        self._found: list[tuple[str, QAResult]] = []
         self._toolbox = toolbox
         self._context = context
         self._wait = wait
@@ -57,7 +57,7 @@ class BoundTools:
     async def ask(self, name: str, question: str, k: int = 5) -> QAResult:
         known = self._context.conversation
         result = await self._offered[name].ask(self._context, question, k, known)
-        self.results.append(result)
+        self._found.append((name, result))
         turns = (*known.turns, (question, result.answer))[-_EARLIER:]
         cited = result.citations or known.citations
         self._context = replace(self._context, conversation=ConversationContext(turns, cited))
@@ -66,10 +66,14 @@ class BoundTools:
     def text(self, name: str, result: QAResult) -> str:
         return self._offered[name].text(result)
 
+    @property
+    def results(self) -> tuple[QAResult, ...]:
+        return tuple(result for _, result in self._found)
+
     def found(self) -> tuple[Source, ...]:
         return tuple(
-            Source(", ".join(result.sources), result.answer)
-            for result in self.results
+            Source(", ".join(result.sources), self.text(name, result))
+            for name, result in self._found
             if result.status is Status.OK and result.sources
         )
 

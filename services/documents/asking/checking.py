@@ -14,7 +14,9 @@ UNVERIFIED = "(unverified)"
 _ANY_FILE_LINE = re.compile(
     r"(?<![\w/.-])([\w./-]+\.[A-Za-z]\w{0,9}):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?(?![\d.:])(?:\s?\([^)\n]{1,40}\))?"
 )
-_BARE_LINE = re.compile(r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]+)?", re.IGNORECASE)
+_BARE_LINE = re.compile(
+    r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]+)?", re.IGNORECASE
+)
 _QUOTE = re.compile(r"\"([^\"\n]{3,400})\"|“([^”\n]{3,400})”|`([^`\n]{3,400})`")
 _ARTICLE = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b")
 _SPACES = re.compile(r"\s+")

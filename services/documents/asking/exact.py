@@ -180,9 +180,7 @@ async def beside(scope: Scope, where: LineWhere, position: Position, notes: tupl
     return await neighbour(scope, line.doc_id, line.line_no, position, notes)
 
 
-async def neighbour(
-    scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()
-) -> Found:
+async def neighbour(scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()) -> Found:
     """The nearest line beside one, blank ones skipped."""
     after = position is Position.NEXT
     first, last = (line_no + 1, line_no + CONTEXT_LINES) if after else (max(1, line_no - CONTEXT_LINES), line_no - 1)

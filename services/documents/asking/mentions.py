@@ -10,7 +10,9 @@ _BRACKETED = re.compile(r"(?<![\w])[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]")
 _RUN = re.compile(r"[A-Za-z0-9_/@$#+-][\w./:@$#%+~\-]*")
 _EDGE = ".,:;!?-/"
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_ADDRESS = re.compile(r"/?\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:/\d{1,2})?|(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"/?\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:/\d{1,2})?|(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}", re.IGNORECASE
+)
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)

@@ -18,7 +18,8 @@ EXTENSIONS = (
     " rs c cpp h rb php swift kt scala sh bash sql"
 ).split()
 _FILE_LIKE = re.compile(
-    rf"(?<![\w./:@-])[\w~-][\w.~/-]*\.(?:{'|'.join(sorted(EXTENSIONS, key=len, reverse=True))})(?![\w/-]|\.\w)", re.IGNORECASE
+    rf"(?<![\w./:@-])[\w~-][\w.~/-]*\.(?:{'|'.join(sorted(EXTENSIONS, key=len, reverse=True))})(?![\w/-]|\.\w)",
+    re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w.:/@-]*\w")
 _STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output))"

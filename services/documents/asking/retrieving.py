@@ -53,9 +53,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     return Found(tuple(passages), notes=notes)
 
 
-async def _ranked(
-    scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector
-) -> tuple[list[Hit], bool]:
+async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[Hit], bool]:
     """Hits in order, and whether only words were compared."""
     documents = chosen(plan, scope)
     embedded = await vector()
@@ -122,7 +120,9 @@ async def _passage(scope: Scope, hit: Hit) -> Passage:
         if section is not None:
             start, end = section
         where = LineWhere((chunk.doc_id,), first=start, last=end)
-        text = "\n".join(line.text for line in (await scope.store.lines(scope.name, where, limit=end - start + 1)).lines)
+        text = "\n".join(
+            line.text for line in (await scope.store.lines(scope.name, where, limit=end - start + 1)).lines
+        )
     return Passage(
         doc_id=chunk.doc_id,
         source=document.filename,

@@ -37,7 +37,9 @@ _GOES_ON = re.compile(
     r"|where\s*\?|who\s*\?|how\s*\?|really\s*\?|since when|how come|anything else|what else|more|again|next|previous|before|after)\b",
     re.IGNORECASE,
 )
-_ANSWER_LIKE = re.compile(r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE)
+_ANSWER_LIKE = re.compile(
+    r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE
+)
 _IDENTIFYING = re.compile(r"\d")
 
 
@@ -158,7 +160,7 @@ def _named_file(question: str) -> bool:
 
 
 def _about_levels(question: str) -> bool:
-    """"How many errors?" is short, and whole."""
+    """ "How many errors?" is short, and whole."""
     return wording.severity(question) is not None
 
 

@@ -19,7 +19,9 @@ _LEVELS = {
     "trace": ("TRACE",),
 }
 _WORD = r"(?:fatal|critical|error|warn(?:ing)?|info|notice|debug|trace)"
-_UPPER = re.compile(r"(?<![\w.:/-])\[?(FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)\]?(?:s\b|S\b)?(?![\w/-])")
+_UPPER = re.compile(
+    r"(?<![\w.:/-])\[?(FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)\]?(?:s\b|S\b)?(?![\w/-])"
+)
 _NAMED = re.compile(
     rf"\b(?P<before>{_WORD})[- ](?:or (?:above|worse|higher) )?{_ENTRY}\b|\b(?:level|severity|logged as|logged at)"
     rf"\s*(?:of|is|=|:)?\s*[\"'`]?(?P<after>{_WORD})\b",
@@ -31,7 +33,9 @@ _WORSE = {"ERROR": ("ERROR", "CRITICAL", "FATAL"), "WARN": ("WARN", "ERROR", "CR
 
 _FIRST = re.compile(r"\b(?:first|earliest|initial(?:ly)?|oldest|begin(?:s|ning)? of)\b", re.IGNORECASE)
 _LAST = re.compile(r"\b(?:last|latest|most recent(?:ly)?|newest|final(?:ly)?|end of)\b", re.IGNORECASE)
-_NOT_LAST = re.compile(r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE)
+_NOT_LAST = re.compile(
+    r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE
+)
 _NEXT = re.compile(
     r"\b(?:(?:right|just|immediately|directly|straight|shortly)\s+(?:after|behind|below|following)"
     r"|(?:came|comes?|happen(?:s|ed)|follow(?:s|ed)?|next|logged|written|entry|line|is|was|stands?)\s+"
@@ -59,8 +63,14 @@ _GROUPS = re.compile(
     r"|services|processes|daemons)|what (?:components|levels|severities|loggers|kinds of (?:levels|entries)))\b",
     re.IGNORECASE,
 )
-_LIST = re.compile(r"\b(?:list(?: all| every| the)?|show (?:me )?(?:all|every)|all (?:the )?|every|each|give me all|any)\b", re.IGNORECASE)
-_N_OF = re.compile(r"\b(?:first|last|latest|earliest|oldest|newest|most recent)\s+(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten)\b", re.IGNORECASE)
+_LIST = re.compile(
+    r"\b(?:list(?: all| every| the)?|show (?:me )?(?:all|every)|all (?:the )?|every|each|give me all|any)\b",
+    re.IGNORECASE,
+)
+_N_OF = re.compile(
+    r"\b(?:first|last|latest|earliest|oldest|newest|most recent)\s+(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten)\b",
+    re.IGNORECASE,
+)
 _NUMBERS = "two three four five six seven eight nine ten".split()
 
 _LINE = re.compile(

@@ -130,9 +130,7 @@ class EmbeddedStore:
         return await self._read(name, work, Lines(0, ()))
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        return await self._read(
-            name, lambda shelf: line_search.distinct(shelf.connection, where, column, limit), []
-        )
+        return await self._read(name, lambda shelf: line_search.distinct(shelf.connection, where, column, limit), [])
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
         return await self._read(name, lambda shelf: writing.chunks(shelf.connection, doc_id, indices), [])

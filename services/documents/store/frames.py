@@ -65,9 +65,7 @@ class Frame:
 
 def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Frame:
     """Read from the database. Vectors of other embedders than `embedder_id` are left out."""
-    table = connection.execute(
-        "SELECT chunk_no, doc_no, chunk_type, n_tokens FROM chunks ORDER BY chunk_no"
-    ).fetchall()
+    table = connection.execute("SELECT chunk_no, doc_no, chunk_type, n_tokens FROM chunks ORDER BY chunk_no").fetchall()
     rows = np.array([row[0] for row in table], dtype=np.int64)
     blobs = connection.execute(
         "SELECT c.chunk_no, c.embedding FROM chunks c JOIN documents d USING (doc_no) "

@@ -18,9 +18,7 @@ Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def bm25(
-    held: list[tuple[Places, Floats]], lengths: Floats, k1: float, b: float
-) -> tuple[Floats, Floats]:
+def bm25(held: list[tuple[Places, Floats]], lengths: Floats, k1: float, b: float) -> tuple[Floats, Floats]:
     """For every chunk its score for the words, and the share of the words that it holds, rare ones counting more."""
     count = len(lengths)
     scores = np.zeros(count, dtype=np.float32)

@@ -17,9 +17,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.create_function("holds", 2, _holds, deterministic=True)
 
 
-def find(
-    connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest_first: bool, by_time: bool
-) -> Lines:
+def find(connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest_first: bool, by_time: bool) -> Lines:
     condition, values = _condition(where)
     source = f"FROM lines l JOIN documents d USING (doc_no) WHERE {condition}"
     counts = connection.execute(
@@ -69,7 +67,9 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
         parts.append(f"l.severity IN ({_marks(where.severities)})")
         values += where.severities
     if where.components:
-        parts.append("(" + " OR ".join(["(lower(l.component) = ? OR holds(l.component, ?))"] * len(where.components)) + ")")
+        parts.append(
+            "(" + " OR ".join(["(lower(l.component) = ? OR holds(l.component, ?))"] * len(where.components)) + ")"
+        )
         values += [value for component in where.components for value in (component.casefold(), component)]
     words = [word for text in (*where.holding, *where.words) for word in tokens.parts(text)]
     if words:

@@ -105,9 +105,7 @@ def _cosines(frame: Frame, asked: Search) -> Floats | None:
     return cosines
 
 
-def _verbatim(
-    connection: sqlite3.Connection, frame: Frame, identifiers: tuple[str, ...], allowed: Places
-) -> Floats:
+def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[str, ...], allowed: Places) -> Floats:
     share = np.zeros(len(frame.rows), dtype=np.float32)
     ok = np.zeros(len(frame.rows), dtype=bool)
     ok[allowed] = True

@@ -84,9 +84,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schem
 
 
 def fail(connection: sqlite3.Connection, doc_id: str, reason: str) -> bool:
-    changed = connection.execute(
-        "UPDATE documents SET state = 'failed', error = ? WHERE doc_id = ?", (reason, doc_id)
-    )
+    changed = connection.execute("UPDATE documents SET state = 'failed', error = ? WHERE doc_id = ?", (reason, doc_id))
     return changed.rowcount > 0
 
 
@@ -173,16 +171,13 @@ def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
     return True
 
 
-def _insert(
-    connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, new: NewDocument | None
-) -> None:
+def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, new: NewDocument | None) -> None:
     revision = connection.execute(
         "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ?", (origin.filename,)
     ).fetchone()[0]
     prepared = None if new is None else new.prepared
     connection.execute(
-        f"INSERT INTO documents (collection, embedder, {schema.DOCUMENT_COLUMNS}) "
-        f"VALUES ({','.join('?' * 19)})",
+        f"INSERT INTO documents (collection, embedder, {schema.DOCUMENT_COLUMNS}) VALUES ({','.join('?' * 19)})",
         (
             name,
             "",
@@ -247,16 +242,12 @@ def _by_attachment(connection: sqlite3.Connection, origin: Origin) -> Document |
 
 
 def _document(connection: sqlite3.Connection, doc_id: str) -> Document:
-    row = connection.execute(
-        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)
-    ).fetchone()
+    row = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
     return schema.document_of(row)
 
 
 def _origin(connection: sqlite3.Connection, doc_id: str) -> Origin:
-    row = connection.execute(
-        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)
-    ).fetchone()
+    row = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
     return Origin("") if row is None else schema.document_of(row).origin
 
 

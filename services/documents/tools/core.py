@@ -288,7 +288,7 @@ class DocumentQATool:
 
     def _not_found(self, documents: Sequence[Document], found: Found, understood: Plan) -> QAResult:
         what = "1 file" if len(documents) == 1 else f"{len(documents)} files"
-        text = f"Searched {what} for \"{understood.question}\": {found.missing or 'no entry matched'}."
+        text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
         text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
         return QAResult(text, Status.NOT_FOUND)
 

@@ -189,5 +189,3 @@ class AnswerFromGlobalKB(GuardedTool):
 
     async def _admit(self, ctx: ToolContext) -> None:
         return None
-
-

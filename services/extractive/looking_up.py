@@ -1,0 +1,52 @@
+"""Answers from files and runbooks, without a model: what the tools find is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from services.assistant import AnswerResult
+from services.documents.results import QAResult, Status
+from services.tools import Toolset
+
+_EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
+"""What a question may name that is looked up and not ranked (services.documents.asking.plan)."""
+
+_OWN: Final = ("answer_from_case_evidence", "answer_from_user_kb")
+"""The tools that know what no documentation does, in the order in which they are asked."""
+
+_TOLD: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_INDEXED})
+"""What is worth saying, where a question is about a file and nothing else."""
+
+
+async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool) -> AnswerResult | None:
+    """The answer of the first tool that has one; None: the sources know better.
+
+    `instead`: there are no sources. Where there are, only what was looked up exactly is preferred to them.
+    """
+    offered = {tool.name for tool in toolset.tools}
+    told: str | None = None
+    for name in _OWN:
+        if name not in offered:
+            continue
+        result = await toolset.ask(name, query)
+        if result.status is Status.OK and (instead or _is_exact(result)):
+            text = toolset.text(name, result)
+            return AnswerResult(answer=_cut(text, max_chars), citations=_cited(result))
+        if result.status in _TOLD and (instead or _is_exact(result)) and told is None:
+            told = result.answer
+    return None if told is None else AnswerResult(answer=_cut(told, max_chars), citations=[])
+
+
+def _is_exact(result: QAResult) -> bool:
+    plan: Mapping[str, object] = result.plan
+    return any(plan.get(name) for name in _EXACT)
+
+
+def _cited(result: QAResult) -> list[str]:
+    placed = [f"{each.source}:{each.line_start}" for each in result.citations]
+    return list(dict.fromkeys([*placed, *result.sources])) if len(placed) == 1 else list(result.sources)
+
+
+def _cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1].rstrip()}…"
