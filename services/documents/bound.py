@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
-from services.documents.tools import schemas
+from services.documents.tools.core import DEFAULT_K
 from services.documents.tools.factory import Toolbox
 from services.documents.tools.wrappers import Tool as DocumentTool
 from services.library import Source
@@ -58,13 +58,13 @@ class BoundTools:
         known = self._context.conversation
         result = await self._offered[name].ask(self._context, question, k, known)
         self._found.append((name, result))
-        turns = (*known.turns, (question, result.answer))[-_EARLIER:]
-        cited = result.citations or known.citations
-        self._context = replace(self._context, conversation=ConversationContext(turns, cited))
+        if result.status is Status.OK:
+            turns = (*known.turns, (question, result.answer))[-_EARLIER:]
+            self._context = replace(self._context, conversation=ConversationContext(turns, result.citations))
         return result
 
     def text(self, name: str, result: QAResult) -> str:
-        return self._offered[name].text(result)
+        return self._offered[name].response(result)
 
     @property
     def results(self) -> tuple[QAResult, ...]:
@@ -86,7 +86,8 @@ class BoundTools:
 
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:
-            question, k, _ = schemas.arguments(arguments)
+            # They fit the schema: whoever runs tools has seen to that (services.llm.tool_calls).
+            question, k = str(arguments["question"]), int(arguments.get("k", DEFAULT_K))
             return self.text(name, await self.ask(name, question, k))
 
         return run

@@ -1,4 +1,4 @@
-"""Questions that are answered without ranking: a line, a time, a name, the first error, how many (DOCUMENT_QA 5.2, 5.3)."""
+"""Questions answered without ranking: a line, a time, a name, the first error, how many (DOCUMENT_QA 5.2, 5.3)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from services.documents.units import DocumentKind
 
 CONTEXT_LINES = 10
 EXAMPLES = 5
+RARE_SHARE = 0.02
+"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
 _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
 
-_RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
+RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Scope:
 
     @property
     def logs(self) -> tuple[Document, ...]:
-        return tuple(doc for doc in self.documents if doc.kind in _RECORDS)
+        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
 
 
 def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
@@ -48,14 +50,16 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     documents = chosen(plan, scope)
     if plan.lines is not None and not (plan.period or plan.mentions):
         return await _lines(scope, plan, documents, k)
-    logs = tuple(doc for doc in documents if doc.kind in _RECORDS)
+    logs = tuple(doc for doc in documents if doc.kind in RECORDS)
     named = await _named(scope, plan, documents)
     if named.absent:
         return Found(missing=f"no entry mentions {_listed(named.absent)}", notes=named.notes)
-    targets = logs or (documents if named.found else ())
-    if not targets or not _conditions(plan, named):
+    if not logs or not _conditions(plan, named):
         return None
-    return await _records(scope, plan, targets, named, k)
+    found = await _records(scope, plan, logs, named, k)
+    # A name that stands in other files than logs is looked for there.
+    elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
+    return None if elsewhere else found
 
 
 async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:
@@ -103,16 +107,27 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
     ids = tuple(doc.doc_id for doc in documents)
     found: list[str] = []
     missing: list[str] = []
+    telling_names = await telling(scope, plan)
     for mention in plan.mentions:
         form = await _form(scope, mention, ids)
         if form is not None:
-            found.append(form)
+            # A name that stands everywhere is a condition only where nothing else is asked for.
+            found += [form] if mention.text in telling_names or not plan.words else []
         elif mention.hard:
             missing.append(mention.text)
     if missing and not found:
         return _Named(absent=tuple(missing))
     notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
     return _Named(tuple(found), (), notes)
+
+
+async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
+    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
+    soft = [mention.text for mention in plan.mentions if not mention.hard]
+    shares = await scope.store.rarity(scope.name, soft) if soft else {}
+    return tuple(
+        mention.text for mention in plan.mentions if mention.hard or shares.get(mention.text, 0.0) <= RARE_SHARE
+    )
 
 
 async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> str | None:
@@ -161,7 +176,7 @@ async def _records(scope: Scope, plan: Plan, documents: Sequence[Document], name
         last = plan.position is Position.LAST
         some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=len(ids) > 1)
         return await _shown(scope, some, k, notes)
-    if plan.position in {Position.NEXT, Position.PREVIOUS} and (named.found or period):
+    if (plan.position is Position.NEXT or plan.position is Position.PREVIOUS) and (named.found or period):
         return await beside(scope, where, plan.position, notes)
     some = await scope.store.lines(scope.name, where, limit=MANY)
     if plan.aggregate is Aggregate.LIST or some.total > k:
@@ -204,7 +219,7 @@ async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int
         if first < 1 or first > doc.n_lines:
             beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {doc.n_lines} lines")
             continue
-        if plan.position in {Position.NEXT, Position.PREVIOUS}:
+        if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
             found = await neighbour(scope, doc.doc_id, last if plan.position is Position.NEXT else first, plan.position)
             passages += found.passages
             beyond += [found.missing] if found.missing else []

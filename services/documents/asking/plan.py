@@ -1,4 +1,4 @@
-"""What a question asks for, read without a model: file, line, time, level, names, first or last, how many (DOCUMENT_QA 5.1)."""
+"""What a question asks for, read without a model: file, line, time, level, names, how many (DOCUMENT_QA 5.1)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,47 @@ from services.documents.asking.wording import Aggregate, Position, Severity
 from services.documents.store.protocol import Document
 from services.documents.store.tokens import QUERY_STOP_WORDS
 
-EXTENSIONS = (
-    "log txt out err json jsonl yaml yml toml ini cfg conf env properties xml csv tsv md rst adoc py js ts jsx tsx java go"
-    " rs c cpp h rb php swift kt scala sh bash sql"
-).split()
+EXTENSIONS = [
+    "log",
+    "txt",
+    "out",
+    "err",
+    "json",
+    "jsonl",
+    "yaml",
+    "yml",
+    "toml",
+    "ini",
+    "cfg",
+    "conf",
+    "env",
+    "properties",
+    "xml",
+    "csv",
+    "tsv",
+    "md",
+    "rst",
+    "adoc",
+    "py",
+    "js",
+    "ts",
+    "jsx",
+    "tsx",
+    "java",
+    "go",
+    "rs",
+    "c",
+    "cpp",
+    "h",
+    "rb",
+    "php",
+    "swift",
+    "kt",
+    "scala",
+    "sh",
+    "bash",
+    "sql",
+]
 _FILE_LIKE = re.compile(
     rf"(?<![\w./:@-])[\w~-][\w.~/-]*\.(?:{'|'.join(sorted(EXTENSIONS, key=len, reverse=True))})(?![\w/-]|\.\w)",
     re.IGNORECASE,

@@ -1,12 +1,13 @@
-"""From a plan to passages: exact conditions where the question has some, else ranked search (DOCUMENT_QA 5.2 to 5.4)."""
+"""From a plan to passages: by exact conditions where the question has some, else ranked (DOCUMENT_QA 5.2 to 5.4)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact
-from services.documents.asking.exact import Scope, around, chosen
+from services.documents.asking import exact, key_paths, log_words
+from services.documents.asking.exact import RECORDS, Scope, around, chosen
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
 from services.documents.store.protocol import Hit, LineWhere, Search, StoredChunk, Vectors, Weights, Where
@@ -20,6 +21,9 @@ PATTERN_LINES = 5
 
 PER_DOCUMENT = 2
 """How many passages one document of prose gives before others had their turn."""
+
+RARE_BONUS = 0.15
+_COMMON = 1000
 
 _LEAD = 6
 """How many lines around a line pattern's first one are shown."""
@@ -57,18 +61,36 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
     """Hits in order, and whether only words were compared."""
     documents = chosen(plan, scope)
     embedded = await vector()
+    text = plan.text
+    if any(doc.kind in RECORDS for doc in documents):
+        text = f"{text} {log_words.written_for(text)}"
     search = Search(
-        text=plan.text,
+        text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=plan.identifiers,
+        identifiers=await exact.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
     )
-    hits = await scope.store.search(scope.name, search)
+    hits = _reordered(plan, await scope.store.search(scope.name, search))
     keyword_only = embedded is None or all(hit.score is None for hit in hits)
     return hits, keyword_only and bool(hits)
+
+
+def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:
+    """With what only the question's words and the kind of a chunk can tell."""
+    raised = [replace(hit, rank_score=hit.rank_score + _raise(plan, hit.chunk)) for hit in hits]
+    return sorted(raised, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
+
+
+def _raise(plan: Plan, chunk: StoredChunk) -> float:
+    if chunk.type is ChunkType.LEAF and chunk.key_path:
+        return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
+    if chunk.type is ChunkType.PATTERN:
+        # What happened once is asked about more than what happens all the time.
+        return RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+    return 0.0
 
 
 async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[Passage]:
@@ -108,9 +130,8 @@ async def _passage(scope: Scope, hit: Hit) -> Passage:
     relevance = hit.score if hit.score is not None else hit.coverage
     if hit.verbatim >= 1:
         relevance = 1.0
-    ranked = {"score": hit.score, "rank_score": hit.rank_score, "relevance": relevance}
     if chunk.type is ChunkType.PATTERN:
-        return await _pattern(scope, chunk, ranked)
+        return await _pattern(scope, hit, relevance)
     document = scope.document(chunk.doc_id)
     text, start, end, matched = chunk.text, chunk.line_start, chunk.line_end, _matched(chunk)
     held: tuple[str, ...] = ()
@@ -136,21 +157,23 @@ async def _passage(scope: Scope, hit: Hit) -> Passage:
         metadata=_metadata(chunk),
         numbered=document.kind in {DocumentKind.LOG, DocumentKind.ERROR_REPORT, DocumentKind.CONFIG, DocumentKind.CODE},
         held=held,
-        **ranked,
+        score=hit.score,
+        rank_score=hit.rank_score,
+        relevance=relevance,
     )
 
 
-async def _pattern(scope: Scope, chunk: StoredChunk, ranked: dict[str, float | None]) -> Passage:
+async def _pattern(scope: Scope, hit: Hit, relevance: float) -> Passage:
     """The first line of a shape with what stands around it, and the next ones of that shape by number."""
+    chunk = hit.chunk
     passage = await around(scope, chunk.doc_id, [chunk.line_start], context=_LEAD)
-    rank_score = ranked["rank_score"] or 0.0
     return replace(
         passage,
         matched=chunk.lines or (chunk.line_start,),
         chunk_id=chunk.chunk_id,
-        score=ranked["score"],
-        rank_score=rank_score,
-        relevance=ranked["relevance"],
+        score=hit.score,
+        rank_score=hit.rank_score,
+        relevance=relevance,
         exact=False,
     )
 

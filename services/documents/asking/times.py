@@ -1,4 +1,4 @@
-"""Times that a question names, as conditions on lines: "at 14:32", "between 9:00 and 9:05", "on Dec 10" (DOCUMENT_QA 5.1)."""
+"""Times that a question names, as conditions on lines: "at 14:32", "between 9:00 and 9:05" (DOCUMENT_QA 5.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLOCK = (
     r"(?:\s?(?P<{p}half>[ap]\.?m\b\.?))?|\s?(?P<{p}only>[ap]\.?m\b\.?))"
 )
 _ISO_DAY = r"(?P<{p}year>\d{{4}})[-/](?P<{p}month>\d{{2}})[-/](?P<{p}day>\d{{2}})"
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\.?"

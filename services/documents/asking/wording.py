@@ -71,7 +71,7 @@ _N_OF = re.compile(
     r"\b(?:first|last|latest|earliest|oldest|newest|most recent)\s+(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten)\b",
     re.IGNORECASE,
 )
-_NUMBERS = "two three four five six seven eight nine ten".split()
+_NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 _LINE = re.compile(
     r"\b(?:lines?|rows?|L)(?:\s*(?:no\.?|numbers?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",

@@ -29,7 +29,7 @@ class HashingEmbedder:
                 place, sign = _place(word, self._dimensions)
                 vectors[row, place] += sign
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / np.where(norms > 0, norms, 1)
+        return (vectors / np.where(norms > 0, norms, 1)).astype(np.float32)
 
     async def close(self) -> None:
         pass

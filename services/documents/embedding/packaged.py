@@ -56,7 +56,7 @@ class _Input(Protocol):
 class PackagedEmbedder:
     """An `Embedder` (services.documents.embedding.protocol). Loaded at first use (0.3 s), one batch at a time."""
 
-    def __init__(self, *, threads: int = 2) -> None:
+    def __init__(self, *, threads: int = 1) -> None:
         self._threads = threads
         self._lock = threading.Lock()
         self._turn = asyncio.Lock()
@@ -67,27 +67,23 @@ class PackagedEmbedder:
         return "all-MiniLM-L6-v2-int8"
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        # By length, so that little is padding; a row never depends on what else is in its batch (see `_run`).
-        order = sorted(range(len(texts)), key=lambda at: (len(texts[at]), at))
-        rows: dict[int, Vectors] = {}
-        for start in range(0, len(order), BATCH):
-            places = order[start : start + BATCH]
+        vectors: list[Vectors] = []
+        for start in range(0, len(texts), BATCH):
             # A question waits for one batch of a file at most.
             async with self._turn:
-                vectors = await in_thread(self._run, [texts[at] for at in places])
-            rows.update(zip(places, vectors, strict=True))
-        return np.stack([rows[at] for at in range(len(texts))]) if rows else np.zeros((0, 0), dtype=np.float32)
+                vectors.append(await in_thread(self._run, texts[start : start + BATCH]))
+        return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     async def close(self) -> None:
         self._loaded = None
 
-    def _run(self, texts: list[str]) -> Vectors:
+    def _run(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
             tokenizer, session = self._load()
             wanted = {given.name for given in session.get_inputs()}
             vectors: list[Vectors] = []
             # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
-            for encoding in tokenizer.encode_batch(texts):
+            for encoding in tokenizer.encode_batch(list(texts)):
                 given = {
                     "input_ids": encoding.ids,
                     "attention_mask": encoding.attention_mask,
@@ -123,6 +119,8 @@ def _open(threads: int) -> tuple[_Tokenizer, _Session]:
         options = onnx.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
+        # Waiting threads would take the time that the event loop needs: measured, they slow down all the rest.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.enable_cpu_mem_arena = False  # it keeps the memory of the longest text for ever
         session = onnx.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
     except (ImportError, StopIteration, OSError) as error:

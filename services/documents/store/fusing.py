@@ -55,8 +55,8 @@ def weights_of(frame: Frame, places: Places, weights: Weights, verbatim: Floats)
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
     """Rank scores over one union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
     if cosines is None:
-        return _spread(keywords) + bonus * share
-    return weight * _spread(cosines) + (1 - weight) * _spread(keywords) + bonus * share
+        return (_spread(keywords) + bonus * share).astype(np.float32)
+    return (weight * _spread(cosines) + (1 - weight) * _spread(keywords) + bonus * share).astype(np.float32)
 
 
 def _spread(scores: Floats) -> Floats:

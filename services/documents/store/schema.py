@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from services.documents.store import tokens
+from services.documents.store.phrasing import spoken
 from services.documents.store.protocol import Document, Origin, State, StoredChunk, StoredLine
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
 
@@ -88,6 +89,7 @@ def chunk_id(doc_id: str, index: int) -> str:
 def rows_of(origin: Origin, prepared: Prepared) -> Rows:
     """Tokenises everything: the slow part of taking a document in (about 0.5 s a MiB)."""
     chunk_tokens = [tokens.tokens(_searched(origin, chunk)) for chunk in prepared.chunks]
+    embedded = {chunk.index for chunk in to_embed(prepared)}
     texts = prepared.text.split("\n")[: prepared.n_lines]
     records = {record.line_no: record for record in prepared.lines}
     lines: list[Row] = []
@@ -100,11 +102,25 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
             stamps = (record.text_offset, record.ts, record.ts_utc, day, clock)
             lines.append((number, text, *stamps, record.severity, record.component))
     return Rows(
-        [_chunk_row(chunk, len(found)) for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)],
+        [
+            _chunk_row(chunk, len(found), chunk.index in embedded)
+            for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)
+        ],
         [tokens.rendered(found) for found in chunk_tokens],
         lines,
         [tokens.rendered(list(dict.fromkeys(tokens.tokens(text)))) for text in texts],
     )
+
+
+def to_embed(prepared: Prepared) -> list[Chunk]:
+    """The chunks that get a vector, in their order.
+
+    Windows of lines beside line patterns do not: embedding both costs five times as much and finds nothing more
+    (see `python -m benchmarks.documents`).
+    """
+    patterned = any(chunk.type is ChunkType.PATTERN for chunk in prepared.chunks)
+    kept = [chunk for chunk in prepared.chunks if chunk.embedded]
+    return [chunk for chunk in kept if not (patterned and chunk.type is ChunkType.WINDOW)]
 
 
 def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
@@ -113,10 +129,12 @@ def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
     A line pattern stands for itself: names of files say nothing about what happened.
     """
     if chunk.type in {ChunkType.PATTERN, ChunkType.WINDOW}:
+        return spoken(chunk.text)
+    title = origin.extra.get("title") or origin.extra.get("topic")
+    if chunk.type is ChunkType.LEAF:
         return chunk.text
-    title = origin.extra.get("title") or origin.extra.get("topic") or origin.filename
-    path = chunk.heading or ("" if chunk.type is ChunkType.LEAF else chunk.key_path) or chunk.symbol
-    return f"{title} › {path}\n{chunk.text}" if path else f"{title}\n{chunk.text}"
+    path = " › ".join(part for part in (title, chunk.heading or chunk.key_path or chunk.symbol) if part)
+    return f"{path}\n{chunk.text}" if path else chunk.text
 
 
 def _searched(origin: Origin, chunk: Chunk) -> str:
@@ -220,7 +238,7 @@ def statements() -> list[str]:
     return [statement.strip() for statement in TABLES.split(";") if statement.strip()]
 
 
-def _chunk_row(chunk: Chunk, n_tokens: int) -> Row:
+def _chunk_row(chunk: Chunk, n_tokens: int, embedded: bool) -> Row:
     return (
         chunk.index,
         chunk.text,
@@ -238,7 +256,7 @@ def _chunk_row(chunk: Chunk, n_tokens: int) -> Row:
         list_text(chunk.lines),
         mapping_text(chunk.extra),
         n_tokens,
-        int(chunk.embedded),
+        int(embedded),
     )
 
 

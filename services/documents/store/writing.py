@@ -78,7 +78,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schem
     number = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()[0]
     _insert_rows(connection, number, rows)
     if new.vectors is not None:
-        embedded = [chunk.index for chunk in prepared.chunks if chunk.embedded]
+        embedded = [chunk.index for chunk in schema.to_embed(prepared)]
         embed(connection, doc_id, new.embedder_id, dict(zip(embedded, new.vectors, strict=True)))
     return _document(connection, doc_id)
 

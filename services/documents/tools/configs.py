@@ -1,4 +1,4 @@
-"""The four libraries: files of a thread, a person's runbooks, the team's notes, the documentation (DOCUMENT_QA 2.3, 7)."""
+"""The four libraries: files of a thread, runbooks, the team's notes, the documentation (DOCUMENT_QA 2.3, 7)."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class GlobalKB(KBConfig):
 You read product documentation and teach from it. Where it names several ways, give each with its trade-offs; name the
 official source of each statement; mention the pitfalls and the reasons that it gives."""
 
-    def get_collection_name(self, scope_id: str | None) -> str:
+    def get_collection_name(self, scope_id: str | None) -> str:  # noqa: ARG002 (one for all)
         return naming.GLOBAL
 
     def format_chunk_metadata(self, metadata: Metadata, score: float | None) -> str:

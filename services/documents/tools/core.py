@@ -10,10 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from services.documents.asking import checking, exact, rewriting, synthesis
+from services.documents.asking import checking, exact, rewriting
 from services.documents.asking.exact import Scope
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan, plan
@@ -57,7 +57,7 @@ class Shared:
     cache: AnswerCache
     breaker: Breaker
     embedder: Embedder | None = None
-    synthesiser: Synthesiser = ExtractiveSynthesiser()
+    synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
     rewriter: Rewriter | None = None
     store_seconds: float = STORE_SECONDS
     store_retries: int = STORE_RETRIES

@@ -21,11 +21,6 @@ class ToolSchema:
     parameters: Mapping[str, Any]
     """A JSON schema."""
 
-    def function(self) -> dict[str, Any]:
-        """In the form of OpenAI's `tools`."""
-        described = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
-        return {"type": "function", "function": described}
-
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -92,14 +87,3 @@ Knows nothing about this user's files: use answer_from_case_evidence for anythin
         PARAMETERS,
     ),
 }
-
-
-def arguments(raw: Mapping[str, Any]) -> tuple[str, int, tuple[str, ...]]:
-    """The question, k, and the names of whatever else a model sent: those are ignored, and worth a line in the log.
-
-    A question that is no text counts as empty; a k that is no number as the default.
-    """
-    question, k = raw.get("question"), raw.get("k")
-    ignored = tuple(sorted(str(name) for name in raw if name not in PARAMETERS["properties"]))
-    whole = isinstance(k, int) and not isinstance(k, bool)
-    return question if isinstance(question, str) else "", k if whole else DEFAULT_K, ignored

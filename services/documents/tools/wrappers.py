@@ -34,6 +34,10 @@ class Tool(Protocol):
         conversation_context: ConversationContext | None = None,
     ) -> QAResult: ...
 
+    def response(self, result: QAResult) -> str:
+        """A result as the text that the agent is given."""
+        ...
+
     async def run(
         self,
         ctx: ToolContext,
@@ -41,10 +45,6 @@ class Tool(Protocol):
         k: int = DEFAULT_K,
         conversation_context: ConversationContext | None = None,
     ) -> str: ...
-
-    def text(self, result: QAResult) -> str:
-        """What the agent is given of a result, as `run` gives it."""
-        ...
 
 
 class GuardedTool:
@@ -76,9 +76,9 @@ class GuardedTool:
         conversation_context: ConversationContext | None = None,
     ) -> str:
         """The answer as text, with its sources. Never raises but for a cancelled call."""
-        return self.text(await self.ask(ctx, question, k, conversation_context))
+        return self.response(await self.ask(ctx, question, k, conversation_context))
 
-    def text(self, result: QAResult) -> str:
+    def response(self, result: QAResult) -> str:
         return self._core.response(result)
 
     async def ask(
