@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from commands.documents import Documents, evidence_rules
 from model.messages import Message
 from model.outcomes import End
 from operators.in_hand import InHand
@@ -19,6 +20,7 @@ from services.context import Context, ContextRules
 from services.data_folder import DataFolder
 from services.discord import Fetcher, Poster
 from services.disk_library import DiskLibrary
+from services.documents.tools.factory import Toolbox
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
@@ -31,9 +33,10 @@ from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
 from settings import Settings
 from sinks.archive import RawArchive
+from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
-from streams.wiring import AnswerRules, Rules, Services, Sinks
+from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
 """How far back a capture finds the conversation that it goes on with, in files of the archive."""
@@ -53,6 +56,8 @@ class Parts:
     """The same of a text and who wrote it."""
     opt_outs: OptOuts
     captures: Captures
+    toolbox: Toolbox | None = None
+    """None: files and runbooks are left alone."""
 
 
 def library_of(settings: Settings) -> DiskLibrary:
@@ -69,9 +74,15 @@ def library_of(settings: Settings) -> DiskLibrary:
 
 def redactor_of(settings: Settings) -> Redactor:
     """Knows the configured secrets by value, and others by shape."""
-    llms = (settings.ai_response.llm, settings.kb.llm)
+    return Redactor(secrets_of(settings))
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """The values that must show up nowhere."""
+    documents = settings.documents
+    llms = (settings.ai_response.llm, settings.kb.llm, documents.synthesis_llm, documents.embeddings)
     keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
-    return Redactor([settings.discord.token.get_secret_value(), *keys])
+    return [settings.discord.token.get_secret_value(), *keys]
 
 
 def assemble(
@@ -86,11 +97,12 @@ def assemble(
     gauge: Gauge = ignore,
     tokens: TellTokens = unheard,
     durable: bool = True,
+    documents: Documents | None = None,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again.
+    they may meet the same messages again. `documents`: what is open for files and runbooks; None: they are left alone.
     """
     folder = DataFolder(settings.app.data_dir)
     marks = state.read_marks(folder.seen) if durable else {}
@@ -137,6 +149,8 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
+    toolbox = None if documents is None else documents.toolbox(usage)
+    notes = FileNotes(poster, history, people)
     services = Services(
         assistant=assistant,
         library=library,
@@ -150,6 +164,22 @@ def assemble(
         in_hand=InHand(),
         seen=Seen(marks),
         images=images,
+        evidence=None
+        if documents is None or toolbox is None
+        else EvidenceParts(
+            history,
+            people,
+            posts,
+            documents.cases,
+            documents.intake,
+            toolbox.forget,
+            withheld,
+            notes.begun,
+            notes.ended,
+            documents.embedder,
+            gauge,
+        ),
+        lookup=None if documents is None or toolbox is None else documents.lookup(toolbox),
         gauge=gauge,
         usage=usage,
     )
@@ -162,9 +192,13 @@ def assemble(
     archive = RawArchive(raw, captures)
     sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
-        screening, answer_rules(settings), discord.message_batch_wait_seconds, discord.message_batch_max_seconds
+        screening,
+        answer_rules(settings),
+        discord.message_batch_wait_seconds,
+        discord.message_batch_max_seconds,
+        evidence_rules(settings.documents),
     )
-    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, captures)
+    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, captures, toolbox)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

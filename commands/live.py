@@ -15,13 +15,15 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now
-from commands.assembling import assemble, library_of, save
+from commands.assembling import assemble, library_of, save, secrets_of
+from commands.documents import documents_for
 from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
 from commands.slash import slash_commands
-from commands.thinking import asker_for, assistant_of, endpoint_settings
+from commands.thinking import asker_for, assistant_of, endpoint_settings, tool_limits
+from commands.tidying import kept_tidy
 from model.messages import Message
 from model.outcomes import End
 from operators.decode import decode
@@ -33,6 +35,7 @@ from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
 from services.discord_poster import DiscordPoster
 from services.dispatches import Dispatch
+from services.documents.redacting import document_redactors
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES
 from services.llm.reachable import unreachable_because
@@ -104,9 +107,20 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             meters.end(end)
             journal(end)
 
+        documents = await stack.enter_async_context(
+            documents_for(
+                settings,
+                asker,
+                attachments,
+                redactors=document_redactors(secrets_of(settings)),
+                record=options.llm_record,
+                replay=options.llm_replay,
+                observe=meters.observe,
+            )
+        )
         parts = assemble(
             settings,
-            assistant=assistant_of(answering, library, asker),
+            assistant=assistant_of(answering, library, asker, tool_limits(settings.documents)),
             library=library,
             poster=poster,
             ends=ended,
@@ -115,6 +129,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             gauge=meters.gauge,
             tokens=meters.tokens,
             durable=not rehearsed,
+            documents=documents,
         )
         services = parts.services
         if not rehearsed:  # what was only rehearsed has not been answered
@@ -122,12 +137,17 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         # In a rehearsal nothing is answered: a command that nobody answers is better not offered.
         slash = None
         if not rehearsed:
-            slash = await stack.enter_async_context(slash_commands(client, settings, parts, services.seen.changed))
+            slash = await stack.enter_async_context(
+                slash_commands(client, settings, parts, services.seen.changed, documents)
+            )
+
+        tidy = await stack.enter_async_context(kept_tidy(settings.documents, documents, parts.toolbox, client, fetcher))
 
         def met(guild_id: int, at: float) -> None:
             services.seen.met(guild_id, at)
             if slash is not None:
                 slash.arrived(guild_id)
+            tidy.arrived()
 
         gateway = Gateway(
             client,

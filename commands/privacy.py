@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commands.assembling import Parts
+from commands.documents import Documents
 from services import files, forgetting
 from services.discord_commands.calls import Call, CommandRefused
+from services.documents.store.protocol import StoreUnavailable
+from services.documents.taking_back import forget_evidence
 from services.forgetting import Forgotten
 
 OPTED_OUT = (
@@ -34,6 +37,7 @@ class Privacy:
     parts: Parts
     raw: Path
     """The raw archive."""
+    documents: Documents | None = None
 
     async def opt_out(self, call: Call) -> str:
         if call.user_id in self.parts.opt_outs:
@@ -63,7 +67,10 @@ class Privacy:
         self.parts.captures.forget(call.user_id, forgetting.REMOVED)
         try:
             done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id)
-        except OSError as error:
+            if self.documents is not None:
+                done.files = await forget_evidence(self.documents.store, call.user_id)
+                done.runbooks = await self.documents.runbooks.forget(call.user_id)
+        except (OSError, StoreUnavailable) as error:
             log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
             raise CommandRefused(NOT_FORGOTTEN) from error
         for line in done.left:
@@ -78,6 +85,8 @@ def told(done: Forgotten, *, counted: bool) -> str:
         (done.posts, "answers that I remembered giving you"),
         (done.votes, "votes"),
         (done.questions, "questions under others' votes"),
+        (done.files, "files in threads"),
+        (done.runbooks, "runbooks"),
         (done.exchanges, "recorded exchanges with a language model"),
         (int(done.usage or counted), "count of your questions"),
     )

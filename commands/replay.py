@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from reactivex.subject import Subject
 from rich.console import Console
 
 from clock import VirtualLoop
-from commands.assembling import assemble, library_of, save
+from commands.assembling import assemble, library_of, save, secrets_of
+from commands.documents import documents_for
 from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
-from commands.thinking import assistant_for
+from commands.thinking import asker_for, assistant_of, tool_limits
 from model.outcomes import End
 from operators.decode import decode
 from services.attachments import RecordedAttachments
 from services.dispatches import Dispatch
+from services.documents.redacting import document_redactors
 from services.llm.image_sources import AttachedImages
 from services.rehearsal import Rehearsal
 from settings import Settings
@@ -72,9 +74,22 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     library = library_of(settings)
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     tally = Tally()
-    async with assistant_for(
-        settings.ai_response, library, record=options.llm_record, replay=options.llm_replay
-    ) as assistant:
+    record, answers_from = options.llm_record, options.llm_replay
+    async with AsyncExitStack() as stack:
+        answering = settings.ai_response
+        asker = await stack.enter_async_context(
+            asker_for(answering.llm, adapter=answering.llm_image_adapter, record=record, replay=answers_from)
+        )
+        documents = await stack.enter_async_context(
+            documents_for(
+                settings,
+                asker,
+                attachments,
+                redactors=document_redactors(secrets_of(settings)),
+                record=record,
+                replay=answers_from,
+            )
+        )
 
         def ended(end: End) -> None:
             tally.add(end)
@@ -82,12 +97,13 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
 
         parts = assemble(
             settings,
-            assistant=assistant,
+            assistant=assistant_of(answering, library, asker, tool_limits(settings.documents)),
             library=library,
             poster=Rehearsal(),
             ends=ended,
             images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
             durable=False,
+            documents=documents,
         )
         writer = (
             JsonLines(sys.stdout)

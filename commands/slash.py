@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import discord
 
 from commands.assembling import Parts, redactor_of
+from commands.documents import Documents
+from commands.file_commands import EvidenceCommands, RunbookCommands
 from commands.privacy import Privacy
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import Reason, Result
@@ -64,11 +66,15 @@ def said(result: AIResult) -> str:
 
 @asynccontextmanager
 async def slash_commands(
-    client: discord.Client, settings: Settings, parts: Parts, spent: Callable[[], None]
+    client: discord.Client,
+    settings: Settings,
+    parts: Parts,
+    spent: Callable[[], None],
+    documents: Documents | None = None,
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block. Guilds are to be told to them as they arrive."""
     services, rules = parts.services, parts.rules.answers
-    answerer = Answerer(services.assistant, services.library, rules, services.budget, services.usage)
+    answerer = Answerer(services.assistant, services.library, rules, services.budget, services.usage, services.lookup)
     asking = Ask(
         answerer,
         redactor_of(settings).text,
@@ -76,8 +82,13 @@ async def slash_commands(
         spent,
         asyncio.Semaphore(rules.max_concurrent),
     )
-    privacy = Privacy(parts, settings.kb.team_raw_dir)
-    commands = Commands(client, Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget))
+    privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
+    runbooks = evidence = None
+    if documents is not None:
+        runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
+        evidence = EvidenceCommands(documents.store, documents.cases, services.history)
+    callbacks = Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence)
+    commands = Commands(client, callbacks)
     try:
         yield commands
     finally:

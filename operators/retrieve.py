@@ -85,13 +85,16 @@ class Lookup:
         return [*map(_known, _newest(known, under_way)), *map(_offered, under_way)]
 
 
-def announce(lookup: Lookup) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Say which files there are, before anything is decided. Waits for none of them."""
+def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Say which files there are, before anything is decided. Waits for none of them.
+
+    `public`: others than the asker read the answer.
+    """
 
     async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
         part = inquiry.part
         toolset = await lookup.toolset(
-            part.author.id, part.place, inquiry.case_id, public=True, earlier=earlier_in(inquiry.conversation)
+            part.author.id, part.place, inquiry.case_id, public=public, earlier=earlier_in(inquiry.conversation)
         )
         if toolset is None:
             return inquiry

@@ -41,12 +41,16 @@ class Forgotten:
     exchanges: int = 0
     """Exchanges with an LLM that were dropped from recordings."""
     usage: bool = False
+    files: int = 0
+    """Posted in threads; taken out of their collections by whoever calls (services.documents.taking_back)."""
+    runbooks: int = 0
     left: list[str] = field(default_factory=list[str])
     """Lines for the operator, who has to look there in person."""
 
     @property
     def anything(self) -> bool:
-        return bool(self.turns or self.votes or self.questions or self.posts or self.exchanges or self.usage)
+        counts = (self.turns, self.votes, self.questions, self.posts, self.exchanges, self.files, self.runbooks)
+        return self.usage or any(counts)
 
 
 def forget(folder: DataFolder, raw: Path, user_id: int) -> Forgotten:
@@ -197,5 +201,5 @@ def _forget_posts(folder: DataFolder, user_id: int, done: Forgotten) -> None:
 
 def _look_where_nothing_was_done(folder: DataFolder, raw: Path, done: Forgotten) -> None:
     done.left += [f"{path}: the end of a block that a crash tore" for path in sorted(raw.glob("*.torn"))]
-    others = (folder.team_topics, folder.pending, folder.evidence, folder.runbooks)
+    others = (folder.team_topics, folder.pending)
     done.left += [f"{place}: not looked through" for place in others if place.is_dir() and any(place.iterdir())]

@@ -74,8 +74,12 @@ def chain(
     rules: AnswerRules,
     gauge: Gauge = ignore,
     lookup: Lookup | None = None,
+    *,
+    public: bool = True,
 ) -> Step:
     """From a conversation to a draft: each step lets pass, or ends the inquiry with a reason.
+
+    `public`: others than the asker read the answer.
 
     gathered  --q1--q2--q3---------|
     announce  --q1--q2--q3---------|      says which files there are (with a `lookup`)
@@ -96,6 +100,6 @@ def chain(
     if rules.enable_verification:
         steps.append(step("verify", verify(assistant), at_once, gauge))
     if lookup is not None:
-        steps.insert(0, step("announce", announce(lookup), at_once, gauge))
+        steps.insert(0, step("announce", announce(lookup, public=public), at_once, gauge))
         steps.insert(-2 if rules.enable_verification else -1, step("retrieve", retrieve, at_once, gauge))
     return compose(*steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,8 +44,8 @@ class Runbooks:
     redactors: DocumentRedactors = field(default_factory=document_redactors)
     forget_answers: Callable[[str], object] = lambda _: None
     """Told of each collection whose answers must not be given again."""
-    embed: Callable[[str, str], Awaitable[None]] | None = None
-    """Gives a document its vectors, by the names of its collection and its own."""
+    embed_soon: Callable[[str, str], object] = lambda _name, _doc_id: None
+    """Gives a document its vectors, in a while, by the names of its collection and its own."""
     _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     _shown: set[int] = field(default_factory=set[int])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -87,13 +87,7 @@ class Runbooks:
             replaced = [doc for doc in known if title_of(doc) == title]
             if not replaced and len(known) >= self.max_runbooks:
                 raise TooManyRunbooks(f"You have {len(known)} runbooks, and {self.max_runbooks} is the most.")
-            origin = Origin(
-                # Of one title, not of one name: two people's or two folders' README.md are two runbooks.
-                filename,
-                uploader_id=user_id,
-                uploaded_at=rfc3339(now()),
-                extra={"title": title},
-            )
+            origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
             collection = Collection(naming.user(str(user_id)), "user", str(user_id))
             same = [doc for doc in replaced if doc.sha256 == prepared.sha256 and doc.filename == filename]
             if same:
@@ -103,8 +97,7 @@ class Runbooks:
             )
             self._note(user_id, await self.documents(user_id))
         self.forget_answers(collection.name)
-        if self.embed is not None:
-            await self.embed(collection.name, stored.doc_id)
+        self.embed_soon(collection.name, stored.doc_id)
         return stored
 
     async def remove(self, user_id: int, title: str) -> None:
