@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from services.assistant import AnswerResult
@@ -14,6 +15,9 @@ _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position",
 
 _OWN: Final = ("answer_from_case_evidence", "answer_from_user_kb")
 """The tools that know what no documentation does, in the order in which they are asked."""
+
+PASSAGES: Final = 3
+"""They are shown as they are: more would bury what was asked for."""
 
 _TOLD: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_INDEXED})
 """What is worth saying, where a question is about a file and nothing else."""
@@ -29,10 +33,9 @@ async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool
     for name in _OWN:
         if name not in offered:
             continue
-        result = await toolset.ask(name, query)
+        result = await toolset.ask(name, query, PASSAGES)
         if result.status is Status.OK and (instead or _is_exact(result)):
-            text = toolset.text(name, result)
-            return AnswerResult(answer=_cut(text, max_chars), citations=_cited(result))
+            return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
         if result.status in _TOLD and (instead or _is_exact(result)) and told is None:
             told = result.answer
     return None if told is None else AnswerResult(answer=_cut(told, max_chars), citations=[])
@@ -43,9 +46,22 @@ def _is_exact(result: QAResult) -> bool:
     return any(plan.get(name) for name in _EXACT)
 
 
+def _shown(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> str:
+    """Lines of files as they are, in a code block that they cannot end; runbooks as their author wrote them."""
+    if name != _OWN[0]:
+        return _cut(toolset.text(name, result), max_chars)
+    tail = toolset.text(name, replace(result, answer="")).strip()
+    room = max_chars - len(tail) - len("```\n\n```\n\n")
+    # Backticks with something invisible between them are no fence.
+    quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")
+    return f"```\n{quoted}\n```\n\n{tail}"
+
+
 def _cited(result: QAResult) -> list[str]:
-    placed = [f"{each.source}:{each.line_start}" for each in result.citations]
-    return list(dict.fromkeys([*placed, *result.sources])) if len(placed) == 1 else list(result.sources)
+    """The best place, and the other files."""
+    first = next((f"{each.source}:{each.line_start}" for each in result.citations), None)
+    named = [source for source in result.sources if first is None or not first.startswith(f"{source}:")]
+    return named if first is None else [first, *named]
 
 
 def _cut(text: str, max_chars: int) -> str:
