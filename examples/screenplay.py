@@ -422,7 +422,7 @@ SCREENPLAY: tuple[Line, ...] = (
         key="nas log",
         files=(LOG,),
         note="A forum post with a log file of 150 lines",
-        expect=replied("error-codes.md", "MSW-2044; without a model the log itself is not read"),
+        expect=replied("nas-agent.log:131", "the line of the log that names MSW-2044"),
     ),
     Say("20:16:44", NAS_POST, FERRO, "aha, thanks, off to make room", note="Thanks in the post", expect=CHATTER),
     Say("20:30:00", GENERAL, SANNA, "soup is ready"),

@@ -35,6 +35,7 @@ from services.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable
 from services.llm.images import ImageSource
 from services.rehearsal import Rehearsal
+from services.tools import Toolset
 from settings import Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import render
@@ -107,12 +108,19 @@ class Script(Assistant):
     tokens: int = 10
     """Of each call."""
     asked: list[Asked] = field(default_factory=list[Asked])
+    told_files: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    """The files that each gate was told of."""
+    offered: list[list[str]] = field(default_factory=list[list[str]])
+    """The tools that each answer could call; it calls the first, with the query."""
+    found: list[str] = field(default_factory=list[str])
+    """What those calls gave."""
     images: list[list[str]] = field(default_factory=list[list[str]])
     """The names of those that each gate was shown."""
     busy: int = 0
     busiest: int = 0
 
-    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+        self.told_files.append(tuple(files))
         slow = max((s for word, s in self.seconds.items() if word in conversation.asked_text), default=0.0)
         self.images.append([image.name for image in conversation.images])
         self.busy += 1
@@ -124,7 +132,15 @@ class Script(Assistant):
         finally:
             self.busy -= 1
 
-    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
+    async def select(
+        self,
+        query: str,
+        index: Sequence[IndexEntry],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
+    ) -> SelectionResult:
         said = self.picks
         picked = said if isinstance(said, Exception) else SelectionResult(selected_source_ids=list(said))
         return await self._say(Asked("select", now(), query), picked, usage)
@@ -138,7 +154,12 @@ class Script(Assistant):
         *,
         max_chars: int,
         shorten: bool = False,
+        toolset: Toolset | None = None,
     ) -> AnswerResult:
+        if toolset is not None:
+            self.offered.append([tool.name for tool in toolset.tools])
+            for tool in toolset.tools[:1]:
+                self.found.append(await tool.run({"question": query}))
         ids = tuple(source.id for source in sources)
         plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
         said = self.answers.pop(0) if self.answers else plain

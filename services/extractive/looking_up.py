@@ -10,6 +10,8 @@ from services.assistant import AnswerResult
 from services.documents.results import QAResult, Status
 from services.tools import Toolset
 
+NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
+
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
 """What a question may name that is looked up and not ranked (services.documents.asking.plan)."""
 
@@ -38,7 +40,9 @@ async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool
             return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
         if result.status in _TOLD and (instead or _is_exact(result)) and told is None:
             told = result.answer
-    return None if told is None else AnswerResult(answer=_cut(told, max_chars), citations=[])
+    if told is None:
+        return None
+    return AnswerResult(answer=f"{_cut(told, max_chars - len(NOTICE) - 2)}\n\n{NOTICE}", citations=[])
 
 
 def _is_exact(result: QAResult) -> bool:
@@ -49,8 +53,8 @@ def _is_exact(result: QAResult) -> bool:
 def _shown(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> str:
     """Lines of files as they are, in a code block that they cannot end; runbooks as their author wrote them."""
     if name != _OWN[0]:
-        return _cut(toolset.text(name, result), max_chars)
-    tail = toolset.text(name, replace(result, answer="")).strip()
+        return f"{_cut(toolset.text(name, result), max_chars - len(NOTICE) - 2)}\n\n{NOTICE}"
+    tail = f"{toolset.text(name, replace(result, answer='')).strip()}\n{NOTICE}"
     room = max_chars - len(tail) - len("```\n\n```\n\n")
     # Backticks with something invisible between them are no fence.
     quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")
