@@ -50,7 +50,7 @@ generated: $(VENV)/development
 	$(BIN)/python examples/picture.py --check
 
 tests: $(VENV)/development
-	$(BIN)/pytest -n auto --cov --cov-report=
+	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='operators/*' --fail-under=100
 	$(BIN)/coverage report --omit='operators/*' --fail-under=90
 

@@ -144,7 +144,7 @@ class Blame:
     def _at_work(self) -> Iterator[str]:
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] (no other way to see threads)
-            stack = [f"{Path(step.filename).name}:{step.lineno}" for step in traceback.extract_stack(frame, limit=-3)]
+            stack = [f"{Path(step.filename).name}:{step.lineno}" for step in traceback.extract_stack(frame)[-3:]]
             if ident != threading.get_ident() and not stack[-1].startswith("thread.py"):  # which waits for work
                 yield f"{names.get(ident)} {' > '.join(stack)}"
 

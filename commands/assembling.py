@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from commands.curating import curation_parts, curation_rules, images_of_lessons
 from commands.documents import Documents, evidence_rules
 from model.messages import Message
 from model.outcomes import End
@@ -24,6 +25,7 @@ from services.documents.tools.factory import Toolbox
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
+from services.llm.structured import StructuredLLM
 from services.opt_outs import OptOuts
 from services.people import People
 from services.posts import Posts
@@ -58,6 +60,16 @@ class Parts:
     captures: Captures
     toolbox: Toolbox | None = None
     """None: files and runbooks are left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How captures are sorted."""
+
+    asker: StructuredLLM | None = None
+    """The model of knowledge work; None: none, and it is done without."""
+    to_the_end: bool = False
+    """Whether the end of the run waits until all captures are sorted."""
 
 
 def library_of(settings: Settings) -> DiskLibrary:
@@ -98,11 +110,18 @@ def assemble(
     tokens: TellTokens = unheard,
     durable: bool = True,
     documents: Documents | None = None,
+    learning: Learning | None = None,
+    captures_kept: bool = True,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
     they may meet the same messages again. `documents`: what is open for files and runbooks; None: they are left alone.
+    `learning`: None where captures are not to be sorted; `captures_kept`: whether they are stored in the first place.
+
+    Raises:
+        LibraryUnusable: the team library cannot be opened as it lies there.
+        OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
     marks = state.read_marks(folder.seen) if durable else {}
@@ -151,6 +170,14 @@ def assemble(
     )
     toolbox = None if documents is None else documents.toolbox(usage)
     notes = FileNotes(poster, history, people)
+    raw = settings.kb.team_raw_dir
+    captures = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
+    archive = RawArchive(raw, captures, rehearsed=not captures_kept)
+    curation = pictures = None
+    if learning is not None:
+        curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)
+        redact = redactor_of(settings).text
+        pictures = images_of_lessons(settings, curation, images, archive, left_alone, redact)
     services = Services(
         assistant=assistant,
         library=library,
@@ -180,6 +207,8 @@ def assemble(
             gauge,
         ),
         lookup=None if documents is None or toolbox is None else documents.lookup(toolbox),
+        images_of_lessons=pictures,
+        curation=curation,
         gauge=gauge,
         usage=usage,
     )
@@ -187,16 +216,14 @@ def assemble(
     feedback = Feedback(
         folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
     )
-    raw = settings.kb.team_raw_dir
-    captures = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
-    archive = RawArchive(raw, captures)
     sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
     rules = Rules(
         screening,
         answer_rules(settings),
         discord.message_batch_wait_seconds,
         discord.message_batch_max_seconds,
-        evidence_rules(settings.documents),
+        curation=curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
+        evidence=evidence_rules(settings.documents),
     )
     return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, captures, toolbox)
 

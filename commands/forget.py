@@ -10,6 +10,7 @@ from rich.text import Text
 
 from commands.documents import store_of
 from commands.errors import Unusable
+from commands.team import open_team
 from services.data_folder import DataFolder, lock
 from services.documents.runbooks import Runbooks
 from services.documents.store.protocol import StoreUnavailable
@@ -33,14 +34,16 @@ def forget(settings: Settings, user_id: int) -> int:
     Raises:
         Unusable: there is no data folder.
         FolderBusy: another process writes it.
+        LibraryUnusable: the team's knowledge cannot be opened; nothing was done.
+        LibraryUnwritable: as OSError.
         OSError: a file cannot be read or written; running it again goes on from there.
     """
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     with lock(root, "app.py --forget"):
-        folder = DataFolder(root)
-        done = take_out(folder, settings.kb.team_raw_dir, user_id)
+        folder, team = DataFolder(root), open_team(settings)
+        done = take_out(folder, settings.kb.team_raw_dir, user_id, team)
         try:
             done.files, done.runbooks = asyncio.run(_take_out_documents(folder, user_id))
         except StoreUnavailable as error:
@@ -64,6 +67,8 @@ def show(console: Console, user_id: int, done: Forgotten) -> None:
     table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for what, became in (
         ("raw archive", f"{done.turns} texts replaced by [removed]"),
+        ("topics", f"{done.topics} written anew; described anew when the bot runs"),
+        ("captures waiting", f"{done.pending} dropped"),
         ("feedback", f"{done.votes} votes dropped, {done.questions} questions replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),
         ("usage", "dropped" if done.usage else "nothing kept"),

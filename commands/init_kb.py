@@ -78,12 +78,11 @@ def check_writable(kb: KnowledgeSettings) -> None:
 
 
 async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> Report:
-    # A client of its own for either setting; `ai_response.llm` is not asked where `kb.llm` is set.
-    llm = settings.ai_response.llm if settings.kb.llm is None else None
+    llm = settings.kb.llm or settings.ai_response.llm
     adapter = settings.ai_response.llm_image_adapter
     async with (
-        asker_for(llm, adapter=adapter, record=record if llm or replay else None, replay=replay) as asker,
-        knowledge_parts(settings, asker, Usage(), record=record) as parts,
+        asker_for(llm, adapter=adapter, record=record, replay=replay) as asker,
+        knowledge_parts(settings, asker, Usage()) as parts,
     ):
         try:
             await parts.ledger.load()

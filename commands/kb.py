@@ -9,11 +9,10 @@ from rich.console import Console
 
 from clock import rfc3339
 from commands.errors import Unusable
-from commands.team import team_places
+from commands.team import open_team, team_places
 from services import corrections
 from services.archive import Pair
 from services.data_folder import lock
-from services.team_opening import open_library
 from services.team_reading import Overview, overview
 from services.topic_names import is_topic_name, topic_name
 from services.topics import Topic, block_of
@@ -43,14 +42,8 @@ def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
 
 
 def _correct(settings: Settings, action: str, pair_id: str) -> str:
-    kb = settings.kb
     with lock(settings.app.data_dir, f"app.py --kb {action}"):
-        library = open_library(
-            team_places(settings),
-            configured_cursor=kb.qa_raw_last_processed_id,
-            max_topic_chars=kb.max_topic_chars,
-            time=time.time,
-        )
+        library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:
             return correct(library, pair_id, rfc3339(time.time()))

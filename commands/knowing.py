@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager
 
 import reactivex as rx
 
 from commands.assembling import redactor_of
 from commands.browsing import web_for
 from commands.measuring import Meters
-from commands.thinking import asker_for
 from operators import supervised
 from operators.fetch import Rechecks
 from operators.sources import Places
@@ -39,22 +37,11 @@ async def knowledge_parts(
     asker: StructuredLLM | None,
     usage: Usage,
     *,
-    record: Path | None = None,
     meters: Meters = NO_METERS,
 ) -> AsyncGenerator[KnowledgeParts]:
-    """Whom an update talks to, closed at the end of the block.
-
-    `asker` is the one of `ai_response.llm`; where `kb.llm` is set, a client for that is opened, and `record` appends
-    its exchanges.
-    """
+    """Whom an update talks to, closed at the end of the block; `asker` for knowledge work is not."""
     kb = settings.kb
-    async with AsyncExitStack() as stack:
-        if kb.llm is not None:
-            adapter = settings.ai_response.llm_image_adapter
-            asker = await stack.enter_async_context(
-                asker_for(kb.llm, adapter=adapter, record=record, observe=meters.observe)
-            )
-        web = await stack.enter_async_context(web_for(kb))
+    async with web_for(kb) as web:
         ledger = Ledger(kb.index_cache_path)
         yield KnowledgeParts(
             ledger,
@@ -99,7 +86,6 @@ async def kept_up_to_date(
     asker: StructuredLLM | None,
     usage: Usage,
     *,
-    record: Path | None = None,
     meters: Meters = NO_METERS,
 ) -> AsyncGenerator[None]:
     """Keep the knowledge base up to date for as long as the block runs. Holds nobody up: it begins by itself.
@@ -107,7 +93,7 @@ async def kept_up_to_date(
     At the end, work under way is cut off, and what has been done so far is written.
     """
     kb = settings.kb
-    async with knowledge_parts(settings, asker, usage, record=record, meters=meters) as parts:
+    async with knowledge_parts(settings, asker, usage, meters=meters) as parts:
         triggers = rx.merge(
             ticks(kb.runtime_refresh_tick_seconds),
             file_changes(kb.sources_dir, kb.links_file_path, kb.file_watch_debounce_seconds),

@@ -15,14 +15,14 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now
-from commands.assembling import assemble, library_of, save, secrets_of
+from commands.assembling import Learning, assemble, library_of, save, secrets_of
 from commands.documents import documents_for
 from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
 from commands.slash import slash_commands
-from commands.thinking import asker_for, assistant_of, endpoint_settings, tool_limits
+from commands.thinking import askers_for, assistant_of, endpoint_settings, tool_limits
 from commands.tidying import kept_tidy
 from model.messages import Message
 from model.outcomes import End
@@ -36,6 +36,7 @@ from services.discord_fetcher import RestFetcher
 from services.discord_poster import DiscordPoster
 from services.dispatches import Dispatch
 from services.documents.redacting import document_redactors
+from services.llm.crynux import import_client
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES
 from services.llm.reachable import unreachable_because
@@ -86,14 +87,8 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         stopped = stack.enter_context(stop_signal())
         health = Health(now())
         meters = await stack.enter_async_context(measuring(settings.metrics, lambda: health.problem(now())))
-        asker = await stack.enter_async_context(
-            asker_for(
-                answering.llm,
-                adapter=answering.llm_image_adapter,
-                record=options.llm_record,
-                replay=options.llm_replay,
-                observe=meters.observe,
-            )
+        askers = await stack.enter_async_context(
+            askers_for(settings, record=options.llm_record, replay=options.llm_replay, observe=meters.observe)
         )
         client = await stack.enter_async_context(connected_later(feedback=discord.feedback))
         fetcher = RestFetcher(client.http, place=decoder.place)
@@ -110,7 +105,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
-                asker,
+                askers.answering,
                 attachments,
                 redactors=document_redactors(secrets_of(settings)),
                 record=options.llm_record,
@@ -120,7 +115,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         )
         parts = assemble(
             settings,
-            assistant=assistant_of(answering, library, asker, tool_limits(settings.documents)),
+            assistant=assistant_of(answering, library, askers.answering, tool_limits(settings.documents)),
             library=library,
             poster=poster,
             ends=ended,
@@ -130,6 +125,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             tokens=meters.tokens,
             durable=not rehearsed,
             documents=documents,
+            # What is only rehearsed leaves no trace.
+            learning=None if rehearsed else Learning(askers.knowledge),
+            captures_kept=not rehearsed,
         )
         services = parts.services
         if not rehearsed:  # what was only rehearsed has not been answered
@@ -156,6 +154,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             fetcher=fetcher,
             marks=services.seen.below,
             met=met,
+            introduce=services.people.look_up,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
             denylist=discord.channel_denylist,
@@ -165,9 +164,11 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             dispatches = await stack.enter_async_context(
                 recorded(dispatches, options.record, parts.withheld, whole(attachments, settings))
             )
+        if options.llm_replay is None and (askers.answering or askers.knowledge):
+            await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        async with kept_up_to_date(settings, asker, services.usage, record=options.llm_record, meters=meters):
+        async with kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)

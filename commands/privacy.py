@@ -66,7 +66,8 @@ class Privacy:
         counted = services.budget.forget(call.user_id)
         self.parts.captures.forget(call.user_id, forgetting.REMOVED)
         try:
-            done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id)
+            team = None if services.curation is None else services.curation.library
+            done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id, team)
             if self.documents is not None:
                 done.files = await forget_evidence(self.documents.store, call.user_id)
                 done.runbooks = await self.documents.runbooks.forget(call.user_id)
@@ -83,6 +84,8 @@ def told(done: Forgotten, *, counted: bool) -> str:
     found = (
         (done.turns, "messages in captured conversations"),
         (done.posts, "answers that I remembered giving you"),
+        (done.topics, "topics of the team that your words stood in"),
+        (done.pending, "conversations that waited to be kept"),
         (done.votes, "votes"),
         (done.questions, "questions under others' votes"),
         (done.files, "files in threads"),

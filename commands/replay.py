@@ -7,7 +7,7 @@ import logging
 import sys
 import tempfile
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reactivex import operators as ops
@@ -15,11 +15,12 @@ from reactivex.subject import Subject
 from rich.console import Console
 
 from clock import VirtualLoop
-from commands.assembling import assemble, library_of, save, secrets_of
+from commands.assembling import Learning, assemble, library_of, save, secrets_of
+from commands.curating import Filed
 from commands.documents import documents_for
 from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
-from commands.thinking import asker_for, assistant_of, tool_limits
+from commands.thinking import askers_for, assistant_of, tool_limits
 from model.outcomes import End
 from operators.decode import decode
 from services.attachments import RecordedAttachments
@@ -76,14 +77,11 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     tally = Tally()
     record, answers_from = options.llm_record, options.llm_replay
     async with AsyncExitStack() as stack:
-        answering = settings.ai_response
-        asker = await stack.enter_async_context(
-            asker_for(answering.llm, adapter=answering.llm_image_adapter, record=record, replay=answers_from)
-        )
+        askers = await stack.enter_async_context(askers_for(settings, record=record, replay=answers_from))
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
-                asker,
+                askers.answering,
                 attachments,
                 redactors=document_redactors(secrets_of(settings)),
                 record=record,
@@ -95,15 +93,17 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             tally.add(end)
             in_order.add(end)
 
+        filed = Filed()
         parts = assemble(
             settings,
-            assistant=assistant_of(answering, library, asker, tool_limits(settings.documents)),
+            assistant=assistant_of(settings.ai_response, library, askers.answering, tool_limits(settings.documents)),
             library=library,
             poster=Rehearsal(),
             ends=ended,
             images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
             durable=False,
             documents=documents,
+            learning=Learning(askers.knowledge, to_the_end=True),
         )
         writer = (
             JsonLines(sys.stdout)
@@ -113,18 +113,20 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         in_order = InOrder(writer.write)
         source: Subject[Dispatch] = Subject()
         events = source.pipe(decode(), ops.do_action(tally.hear))
-        running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_hand)
+        sinks = replace(parts.sinks, decided=filed.add)
+        running = Running(graph(events, parts.services, sinks, parts.rules), parts.services.in_hand)
         async for dispatch in dispatches(options.file):
             source.on_next(dispatch)
         source.on_completed()
         finished = await running.drain(PATIENCE_SECONDS)
         in_order.flush()
         writer.finish(tally)
+        sorted_out = await filed.all_of(parts.services.curation)
         if options.data is not None:
             await save(parts)
     if not tally.adds_up:
         log.error("the accounting does not add up: %d messages heard, but %s", tally.messages, tally.summary())
-    return 0 if finished and tally.adds_up and not tally.failed else 1
+    return 0 if finished and tally.adds_up and not tally.failed and sorted_out else 1
 
 
 def backend(settings: Settings) -> str:

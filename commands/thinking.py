@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from services.assistant import Assistant
@@ -18,7 +19,7 @@ from services.llm.structured import StructuredLLM
 from services.model_assistant import ModelAssistant
 from services.prompts import Tasks
 from services.tools import ToolLimits
-from settings import AnswerSettings, DocumentSettings, LLMSettings
+from settings import AnswerSettings, DocumentSettings, LLMSettings, Settings
 
 Observe = Callable[[str, float], None]
 
@@ -73,6 +74,36 @@ async def asker_for(
         yield StructuredLLM(endpoint, method, image_adapter=image_adapter(adapter), observe=observe)
     finally:
         await endpoint.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Askers:
+    """Whom questions are put to; None where there is no model."""
+
+    answering: StructuredLLM | None
+    knowledge: StructuredLLM | None
+    """The same as for answering, unless `kb.llm` is set."""
+
+
+@asynccontextmanager
+async def askers_for(
+    settings: Settings, *, record: Path | None = None, replay: Path | None = None, observe: Observe = unobserved
+) -> AsyncGenerator[Askers]:
+    """One client for each setting, closed at the end of the block; with `replay` one for both, and no network.
+
+    Raises:
+        UnreadableExchanges, OSError: as `asker_for`.
+    """
+    adapter = settings.ai_response.llm_image_adapter
+
+    def asker(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
+        return asker_for(llm, adapter=adapter, record=record, replay=replay, observe=observe)
+
+    async with AsyncExitStack() as stack:
+        answering = knowledge = await stack.enter_async_context(asker(settings.ai_response.llm))
+        if settings.kb.llm is not None and replay is None:
+            knowledge = await stack.enter_async_context(asker(settings.kb.llm))
+        yield Askers(answering, knowledge)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from operators.inquiry import Inquiry, Lesson, skipped
 from services.assistant import Usage
 from services.history import History
 from services.people import People
-from services.posts import Posts
+from services.posts import Post, Posts
 from services.team_activity import TeamActivity
 
 THREAD_MESSAGES = 200
@@ -138,7 +138,27 @@ class Router:
             return any(
                 m.reply_to and m.reply_to.message_id == last.id and self._people.is_bot_itself(m.author) for m in later
             )
-        return any(self._people.is_bot_itself(m.author) for m in await self._history.newest(last.id, THREAD_MESSAGES))
+        # The thread on the question, or the one that the asker was answered in before.
+        for thread_id in (last.id, self._posts.opened_for(part.place.id, part.author.id)):
+            post = None if thread_id is None else await self._unnoted_post(part, thread_id)
+            if post is not None:
+                await self._posts.add(found_again(part, post))  # or the asker's next question would take it for its own
+                return True
+        return False
+
+    async def _unnoted_post(self, part: Part, thread_id: int) -> Message | None:
+        """The end of an answer that stands in a thread, replies to nothing there, and was never taken note of.
+
+        An asker's questions in a channel are answered one after another: the first that has no end is the one that the
+        bot was answering when it was killed.
+        """
+        after = max(part.last.id, self._posts.newest_in(thread_id))
+        own = [
+            message
+            for message in await self._history.newest(thread_id, THREAD_MESSAGES)
+            if message.id > after and message.reply_to is None and self._people.is_bot_itself(message.author)
+        ]
+        return own[-1] if own else None
 
     def _addresses_bot(self, part: Part, target: Message | None) -> bool:
         bot_id = self._people.bot_id
@@ -207,6 +227,21 @@ class Router:
         first = part.messages[0]
         fresh = first.at - captured.at < self._rules.grouping_seconds
         return fresh and not self._team.written_to(part.place.id, part.author.id, captured.at, first.at)
+
+
+def found_again(part: Part, post: Message) -> Post:
+    """The note of a post that was made, and not taken note of."""
+    return Post(
+        at=post.at,
+        message_id=post.id,
+        place_id=post.channel_id,
+        asked_in=part.place.id,
+        asker_id=part.author.id,
+        last_asked_id=part.last.id,
+        opened_thread=True,
+        question="",
+        sources=(),
+    )
 
 
 def not_addressed(part: Part) -> Ignored:

@@ -79,6 +79,7 @@ def screen(
             seen.popitem(last=False)
         if history.is_gone(message.id):  # the deletion overtook it
             return Removed(message.channel_id, message.id)
+        message = history.latest(message)  # likewise an edit
         author_type = people.type_of(message.author)
         unwanted = reason_to_ignore(message, author_type)
         if unwanted in {None, Reason.OPTED_OUT}:  # whoever wants no bot to read along has spoken all the same

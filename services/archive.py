@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -133,6 +133,15 @@ def parse_turns(lines: Iterable[str]) -> tuple[Turn, ...]:
         else:
             raise Malformed(f"{line[:40]!r} is neither a turn nor the rest of one")
     return tuple(Turn(speaker, "\n".join(texts)) for speaker, texts in said)
+
+
+def without(pair: Pair, author_id: int) -> Pair:
+    """The pair with `REMOVED` in the place of what one person wrote."""
+    turns = tuple(
+        replace(turn, text=REMOVED) if author == author_id else turn
+        for author, turn in zip(pair.author_ids, pair.turns, strict=True)
+    )
+    return replace(pair, turns=turns)
 
 
 def sound_length(data: bytes) -> int:

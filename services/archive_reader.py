@@ -30,6 +30,7 @@ class _Place:
 
     offset: int = 0
     line: int = 1
+    inode: int = 0
     seen: Signature | None = None
     """What the file looked like when there was nothing more in it."""
 
@@ -131,8 +132,8 @@ class ArchiveReader:
             return None
         with file:
             seen = confined.signature(os.fstat(file.fileno()))
-            if seen[1] < place.offset:
-                place.offset, place.line = 0, 1  # somebody has put another file there
+            if seen[1] < place.offset or seen[2] != place.inode:
+                place.offset, place.line, place.inode = 0, 1, seen[2]  # a new file, or another in its place
             length = CHUNK_BYTES
             while True:
                 file.seek(place.offset)

@@ -29,12 +29,8 @@ def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
     if standing.topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
     left = library.topics.get(standing.topic)
-    now = (
-        f"which now holds {len(left.pairs)} conversations"
-        if left is not None
-        else "which held nothing else and is gone"
-    )
-    return f"{pair.id} is removed from {standing.topic}, {now}."
+    rest = "held nothing else and is gone" if left is None else f"holds {len(left.pairs)} still"
+    return f"{pair.id} is removed from {standing.topic}, which {rest}."
 
 
 def restore(library: TeamLibrary, pair_id: str, at: str) -> str:

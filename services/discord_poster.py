@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -14,8 +13,6 @@ from services.discord import PostFailed
 from services.discord_calls import BACK_OFF, FAILURES, LACKING, NOT_AGAIN, Forbidden, patiently, reason
 
 T = TypeVar("T")
-
-log = logging.getLogger(__name__)
 
 ALREADY_A_THREAD = 160004
 ARCHIVE_AFTER_MINUTES = 1440
@@ -91,12 +88,6 @@ class DiscordPoster:
             lambda: self._http.remove_own_reaction(place_id, message_id, emoji),
             f"no reaction taken back from message {message_id} in {place_id}",
         )
-
-    async def typing(self, place_id: int) -> None:
-        try:
-            await self._http.send_typing(place_id)
-        except FAILURES as error:
-            log.debug("not shown as typing in %s: %s", place_id, reason(error))
 
     async def _post(self, request: Callable[[], Awaitable[T]], what: str) -> T:
         try:

@@ -6,15 +6,18 @@ the work; after that, it finds nothing.
 
     what the person wrote        archive, posts   → where else it stands: recordings of the LLM
     the bot's posts for them     posts            → votes on them
-    so: recordings, votes, usage; then archive and posts
+    descriptions of topics       topics           → which ones may tell the person's words
+    topics                       archive
+    so: recordings, votes, usage, descriptions; then archive, topics and posts
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from services import archive, files, state
 from services.archive import REMOVED
@@ -24,6 +27,7 @@ from services.data_folder import DataFolder
 from services.line_files import Record, edit
 from services.llm.finding import NotFound, first_that_fits
 from services.pseudonyms import pseudonym
+from services.team_library import TeamLibrary
 from services.text_traces import Traces
 
 
@@ -44,22 +48,29 @@ class Forgotten:
     files: int = 0
     """Posted in threads; taken out of their collections by whoever calls (services.documents.taking_back)."""
     runbooks: int = 0
+    topics: int = 0
+    """Topics of the team that were written anew, without their words."""
+    pending: int = 0
+    """Captures with their words, dropped while they waited for their images to be put into words."""
     left: list[str] = field(default_factory=list[str])
     """Lines for the operator, who has to look there in person."""
 
     @property
     def anything(self) -> bool:
-        counts = (self.turns, self.votes, self.questions, self.posts, self.exchanges, self.files, self.runbooks)
-        return self.usage or any(counts)
+        counts = (self.turns, self.votes, self.questions, self.posts, self.exchanges)
+        return self.usage or any((*counts, self.topics, self.pending, self.files, self.runbooks))
 
 
-def forget(folder: DataFolder, raw: Path, user_id: int) -> Forgotten:
-    """Take a person out of `folder` and of the raw archive in `raw`.
+def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
+    """Take a person out of `folder`, of the raw archive in `raw`, and of the `team`'s topics, which follow from that.
+
+    Without `team` topics are left, and reported; its next opening takes the person out of them.
 
     Raises:
         OSError: a file cannot be read or written; what was done until then stays done.
+        LibraryUnwritable: likewise, in the `team`'s files.
     """
-    for place in (folder.root, folder.posts.parent, folder.llm_recordings, raw):
+    for place in (folder.root, folder.posts.parent, folder.llm_recordings, folder.pending, raw):
         files.clear_leftovers(place)  # a crash may have left copies
     done = Forgotten()
     asked = [post for post in state.read_posts(folder.posts) if post.asker_id == user_id]
@@ -67,9 +78,15 @@ def forget(folder: DataFolder, raw: Path, user_id: int) -> Forgotten:
     _forget_exchanges(folder, texts, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, done)
     _forget_usage(folder, user_id, done)
+    _forget_waiting(folder.pending, user_id, done)
+    # Descriptions first: once the topics do not tell the person's words any more, nothing tells which ones may.
+    if team is not None:
+        team.undescribe(user_id)
     _forget_turns(raw, user_id, done)
+    if team is not None:
+        done.topics = len(team.forget(user_id))
     _forget_posts(folder, user_id, done)
-    _look_where_nothing_was_done(folder, raw, done)
+    _look_where_nothing_was_done(folder, raw, team, done)
     return done
 
 
@@ -170,7 +187,7 @@ def _forget_turns_in(path: Path, user_id: int, done: Forgotten) -> None:
     pieces: list[str] = []
     removed = unreadable = 0
     for piece, pair in _blocks(path):
-        without = None if pair is None else _without(pair, user_id)
+        without = None if pair is None else archive.without(pair, user_id)
         unreadable += pair is None
         if pair is None or without is None or without == pair:
             pieces.append(piece)
@@ -184,14 +201,6 @@ def _forget_turns_in(path: Path, user_id: int, done: Forgotten) -> None:
         done.left.append(f"{path}: {unreadable} blocks that are malformed or torn")
 
 
-def _without(pair: archive.Pair, user_id: int) -> archive.Pair:
-    turns = tuple(
-        replace(turn, text=REMOVED) if author_id == user_id else turn
-        for author_id, turn in zip(pair.author_ids, pair.turns, strict=True)
-    )
-    return replace(pair, turns=turns)
-
-
 def _forget_posts(folder: DataFolder, user_id: int, done: Forgotten) -> None:
     edited = edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post)
     done.posts = edited.dropped
@@ -199,7 +208,33 @@ def _forget_posts(folder: DataFolder, user_id: int, done: Forgotten) -> None:
         done.left.append(f"{folder.posts}: {edited.damaged} damaged lines")
 
 
-def _look_where_nothing_was_done(folder: DataFolder, raw: Path, done: Forgotten) -> None:
+def _forget_waiting(pending: Path, user_id: int, done: Forgotten) -> None:
+    """Captures that wait are dropped whole: without these messages and their images they are of little use."""
+    for path in sorted(pending.glob("*")) if pending.is_dir() else []:
+        with path.open("rb") as file:
+            said = _authors(file.readline())
+        if said is None:
+            done.left.append(f"{path}: cannot tell whose it is")
+        elif user_id in said:
+            files.remove(path)
+            done.pending += 1
+
+
+def _authors(line: bytes) -> set[int] | None:
+    """Who has said something in a capture that waits (its first line: `{…, "said": [{"author_id": "311", …}, …]}`)."""
+    try:
+        head: Any = json.loads(line)
+        return {int(said["author_id"]) for said in head["said"]}
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _look_where_nothing_was_done(folder: DataFolder, raw: Path, team: TeamLibrary | None, done: Forgotten) -> None:
     done.left += [f"{path}: the end of a block that a crash tore" for path in sorted(raw.glob("*.torn"))]
-    others = (folder.team_topics, folder.pending)
+    others: list[Path] = []
+    if team is None:
+        others.append(folder.team_topics)
+    else:
+        kept = sorted(team.places.topics.glob("*.rejected*"))
+        done.left += [f"{path}: a topic that somebody changed by hand" for path in kept]
     done.left += [f"{place}: not looked through" for place in others if place.is_dir() and any(place.iterdir())]

@@ -18,6 +18,8 @@ KEPT_MESSAGES = 1_000
 """Live, of each place. A replay keeps everything: it has nobody to ask."""
 KEPT_GONE = 10_000
 """Ids of messages that were deleted, and as many of such as were edited: what comes late must not undo that."""
+KEPT_EARLY = 1_000
+"""Messages of which an edit came, and they did not. Most are old ones that will not come again."""
 
 
 class History:
@@ -36,6 +38,8 @@ class History:
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
+        self._early: OrderedDict[int, Edited] = OrderedDict()
+        """By message id, what edits said that came before it."""
         self._live_from = 0
         self._spoken_in: dict[int, int] = {}
         """By place where the bot has posted in this run: its user id."""
@@ -44,6 +48,7 @@ class History:
         """Take in what the stream says, before anybody asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
+                message = self._with_early_edits(message)
                 if not self._is_outdated(message) and not self._speaks_anew(message):
                     self._add(message)
                 if (
@@ -117,6 +122,10 @@ class History:
     def known(self, channel_id: int, message_id: int) -> Message | None:
         """A message, as far as it is in memory."""
         return self._timeline(channel_id).get(message_id)
+
+    def latest(self, message: Message) -> Message:
+        """The message as it reads now: its edit may have come before it."""
+        return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
 
     def is_gone(self, message_id: int) -> bool:
         """Whether it is known that a message does not exist any more."""
@@ -233,6 +242,7 @@ class History:
     def _begin(self, at: float) -> None:
         """A new session: what was said between the last one and this one may be missing."""
         self._live_from = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
+        self._early.clear()  # what was missed is fetched as it reads now
         if self._fetcher is not None:
             for timeline in self._timelines.values():
                 timeline.pause()
@@ -244,6 +254,18 @@ class History:
         if message is not None:
             timeline.add(edited(message, edit))
             _keep(self._edited, edit.message_id)
+        elif edit.message_id not in self._gone:
+            earlier = self._early.get(edit.message_id)
+            self._early[edit.message_id] = edit if earlier is None else later_of(earlier, edit)
+            if len(self._early) > KEPT_EARLY:
+                self._early.popitem(last=False)
+
+    def _with_early_edits(self, message: Message) -> Message:
+        edit = self._early.pop(message.id, None)
+        if edit is None:
+            return message
+        _keep(self._edited, message.id)
+        return edited(message, edit)
 
     def _say_gone(self, message_id: int) -> None:
         _keep(self._gone, message_id)
@@ -258,6 +280,15 @@ def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
     ids[message_id] = None
     if len(ids) > KEPT_GONE:
         ids.popitem(last=False)
+
+
+def later_of(earlier: Edited, edit: Edited) -> Edited:
+    """What two edits of a message say together."""
+    return replace(
+        edit,
+        text=earlier.text if edit.text is None else edit.text,
+        attachments=earlier.attachments if edit.attachments is None else edit.attachments,
+    )
 
 
 def edited(message: Message, edit: Edited) -> Message:

@@ -29,6 +29,7 @@ class Post:
     opened_thread: bool
     """The bot opened the thread for this asker."""
     question: str
+    """Empty where the bot was killed before it took note of the post, and found it again later."""
     sources: tuple[str, ...]
 
 
@@ -68,9 +69,18 @@ class Posts:
         """Whether the part that ended with this message has its reply."""
         return message_id in self._answered
 
+    def newest_in(self, place_id: int) -> int:
+        """The id of the bot's newest post there, of which it took note; 0 where there is none."""
+        last = self._last_by_thread.get(place_id)
+        return 0 if last is None else last.message_id
+
+    def opened_for(self, channel_id: int, asker_id: int) -> int | None:
+        """The newest thread that the bot opened for this asker in this channel."""
+        return self._opened_for.get(Key(channel_id, asker_id))
+
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
         """The thread the bot opened for this asker in this channel, if it has posted there after `since`."""
-        thread_id = self._opened_for.get(Key(channel_id, asker_id))
+        thread_id = self.opened_for(channel_id, asker_id)
         last = None if thread_id is None else self._last_by_thread.get(thread_id)
         return None if last is None or last.at <= since else thread_id
 

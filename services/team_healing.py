@@ -12,12 +12,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from services import files, qa_ids
-from services.archive import Malformed
+from services.archive import Malformed, Pair
 from services.archive_reader import ArchiveReader
 from services.decisions import Decision
 from services.placement import Placement
 from services.topic_names import is_topic_name
-from services.topics import Topic, parse, place
+from services.topics import Block, Topic, block_of, parse, place, render, teaches
 
 log = logging.getLogger(__name__)
 
@@ -32,16 +32,25 @@ class Earlier:
         self._reader, self._filed, self._since = reader, filed, since
 
     def held(self, topic: str, text: str) -> bool:
-        """Whether this was the text of a topic at one of those times."""
+        """Whether this was the text of a topic at one of those times, as far as the archive can tell: before people
+        were forgotten, perhaps.
+        """
         try:
-            blocks = parse(text)
+            blocks = {qa_ids.instant(block.id): block for block in parse(text)}
         except Malformed:
             return False
-        keys = frozenset(qa_ids.instant(block.id) for block in blocks)
-        if not self._since or keys not in self._states(topic):
+        return any(self._is(blocks, text, state) for state in self._states(topic) if blocks.keys() <= state)
+
+    def _is(self, blocks: Mapping[Decimal, Block], text: str, state: frozenset[Decimal]) -> bool:
+        pairs = self._reader.find(state)
+        if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
             return False
-        pairs = self._reader.find(keys).values()
-        return Topic(topic, tuple(sorted(pairs, key=place))).text == text
+        order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
+        return (
+            "".join(map(render, blocks.values())) == text
+            and order == [key for key in blocks if key in pairs]
+            and all(_once_was(blocks[key], pairs[key]) for key in order)
+        )
 
     def _states(self, topic: str) -> Iterator[frozenset[Decimal]]:
         placement = Placement()
@@ -50,16 +59,28 @@ class Earlier:
             _take(placement, decision, topic, held)
         yield frozenset(held)
         for decision in self._since:
-            _take(placement, decision, topic, held)
-            yield frozenset(held)
+            if _take(placement, decision, topic, held):
+                yield frozenset(held)
 
 
-def _take(placement: Placement, decision: Decision, topic: str, held: set[Decimal]) -> None:
-    for move in placement.apply(decision):
+def _take(placement: Placement, decision: Decision, topic: str, held: set[Decimal]) -> bool:
+    """Whether it changed what the topic holds."""
+    moves = [move for move in placement.apply(decision) if topic in {move.source, move.target}]
+    for move in moves:
         if move.source == topic:
             held.discard(move.key)
         if move.target == topic:
             held.add(move.key)
+    return bool(moves)
+
+
+def _once_was(block: Block, pair: Pair) -> bool:
+    """Whether this was the block of a pair before what a person wrote was taken out of it."""
+    if (block.id, block.timestamp) != (pair.id, pair.timestamp):
+        return False
+    turns = iter(block.turns)
+    kept = block_of(pair).turns
+    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in kept)
 
 
 def mend(folder: Path, topics: Mapping[str, Topic], earlier: Earlier | None) -> None:

@@ -80,12 +80,14 @@ class TeamIndex:
             self._sort()
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop the descriptions of these topics, and what they were made of."""
+        """Drop the descriptions of these topics, and what is known of topics that are gone."""
         for name in names:
-            self._records.pop(f"{name}.txt", None)
             self._lines.pop(f"{name}.txt", None)
-        self._known.clear()
-        self._cache_written = False
+            if self._records.pop(f"{name}.txt", None) is not None:
+                self._cache_written = False
+        self._known = {
+            (record.content_hash, record.summary_key): record.summary_text for record in self._records.values()
+        }
 
     def undescribed(self, at: float) -> list[Topic]:
         """The topics without a description of what they hold now, by name. Content that was described before, under

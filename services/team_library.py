@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 
-from services import files, qa_ids, team_state
+from services import archive, files, qa_ids, team_state
 from services.archive import Pair
 from services.archive_reader import ArchiveReader
 from services.decisions import Action, Decision, DecisionLog
@@ -79,6 +79,8 @@ class TeamLibrary:
         for topic in topics.values():
             for pair in topic.pairs:
                 self._note(qa_ids.instant(pair.id), pair)
+        self._forgotten: set[int] = set()
+        """Who was forgotten since the start: what callers hold of them is no longer to be used."""
         self._unwritten: set[str] = set()
         """Topics whose files are not as they should be."""
         self._stated = False
@@ -151,6 +153,8 @@ class TeamLibrary:
         with self._lock:
             self.settle()
             key = qa_ids.instant(decision.qa_id)
+            if pair is not None and not self._forgotten.isdisjoint(pair.author_ids):
+                pair = None
             if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
                 pair = self._known(key)
             if decision.action is Action.ADDED:
@@ -179,9 +183,49 @@ class TeamLibrary:
             LibraryUnwritable: it is not on the disk yet.
         """
         with self._lock:
-            if topic.name in self._topics:
+            outdated = any(_tells(topic, author_id) for author_id in self._forgotten)
+            if topic.name in self._topics and not outdated:
                 self._index.describe(topic, summary, key, self._time())
                 self.settle()
+
+    def undescribe(self, author_id: int) -> None:
+        """Drop the descriptions of the topics that somebody has a part in: they may tell what that person wrote.
+
+        Raises:
+            LibraryUnwritable: they are on the disk still.
+        """
+        with self._lock:
+            self._index.forget(name for name, topic in self._topics.items() if _tells(topic, author_id))
+            self._index.follow(list(self._topics), self._topics)
+            self.settle()
+
+    def forget(self, author_id: int) -> frozenset[str]:
+        """Take what somebody wrote out of the topics, once the archive holds it no more. Gives the names of those
+        topics. Their names and first questions stand for them until they are described anew.
+
+        Raises:
+            LibraryUnwritable: it is out of what is in memory, and not of all files yet.
+        """
+        with self._lock:
+            self._forgotten.add(author_id)
+            self._reader.rewind()  # what waits to be decided about may be theirs
+            topics = dict(self._topics)
+            changed = [name for name, topic in topics.items() if _tells(topic, author_id)]
+            for name in changed:
+                pairs = tuple(archive.without(pair, author_id) for pair in topics.pop(name).pairs)
+                for pair in pairs:
+                    key = qa_ids.instant(pair.id)
+                    self._unnote(key, self._pairs[key])
+                    if teaches(pair):
+                        self._note(key, pair)
+                if left := tuple(filter(teaches, pairs)):
+                    topics[name] = Topic(name, left)
+            self._topics = topics
+            self._unwritten.update(changed)
+            self._index.forget(changed)
+            self._index.follow(changed, topics)
+            self.settle()
+            return frozenset(changed)
 
     # Decisions
 
@@ -304,6 +348,11 @@ class TeamLibrary:
         if state != self._state:
             files.replace(self.places.state, team_state.render(state))
             self._state = state
+
+
+def _tells(topic: Topic, author_id: int) -> bool:
+    """Whether anything that somebody wrote stands in it."""
+    return any(pair != archive.without(pair, author_id) for pair in topic.pairs if author_id in pair.author_ids)
 
 
 def _safe(name: str) -> str:

@@ -37,6 +37,8 @@ class RawArchive:
     folder: Path
     captures: Captures
     """Told of each capture when it is stored, so that a later one goes on with it."""
+    rehearsed: bool = False
+    """Whether nothing is written: all goes on as if it had been."""
     _end: _End | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     """A write whose waiter was cancelled goes on, and the next one has to wait for it."""
@@ -107,7 +109,7 @@ class RawArchive:
             end = self._end
             end.timestamp = timestamp = qa_ids.next_timestamp(at, end.timestamp)
             path = self.folder / qa_ids.week_file(timestamp)
-            if end.sound != path:
+            if end.sound != path and not self.rehearsed:
                 week_files.cut_off_torn(path)
             pair = Pair(
                 id=qa_ids.qa_id(timestamp),
@@ -119,7 +121,8 @@ class RawArchive:
                 turns=tuple(said.turn for said in capture.said),
             )
             end.sound = None  # until the write has succeeded
-            files.append(path, render(pair).encode())
+            if not self.rehearsed:
+                files.append(path, render(pair).encode())
             end.sound = path
             return pair
 

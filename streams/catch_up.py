@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from model.messages import DISCORD_EPOCH_MS, snowflake_time
+from model.messages import DISCORD_EPOCH_MS, Author, snowflake_time
 from services.dispatches import Dispatch
+from services.payloads import OddPayload, message
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -72,38 +75,64 @@ def starts(
     return result
 
 
+Introduce = Callable[[Author, int], Awaitable[object]]
+"""Told of an author and the guild, before the first message of theirs comes. Raises `LookupFailed`."""
+
+
+async def known_already(_author: Author, _guild_id: int) -> None:
+    """Nobody wants to know."""
+
+
 async def catch_up(
-    after: Mapping[int, int], *, guild_id: int, history: History, seconds: float = LONGEST_SECONDS
+    after: Mapping[int, int],
+    *,
+    guild_id: int,
+    history: History,
+    introduce: Introduce = known_already,
+    seconds: float = LONGEST_SECONDS,
 ) -> list[Dispatch]:
     """The messages behind `after` (per place, see `starts`), of all places together in order of id.
 
     Each is a `MESSAGE_CREATE` whose `at` is when it was written, so that windows are judged by the messages' own times.
-    REST sends no `guild_id` along, which is added, and no `member`: roles are unknown. Never raises: a place that
-    cannot be read, or not within `seconds`, is logged and left out.
+    REST sends no `guild_id` along, which is added, and no `member`: roles are unknown, so that the authors are
+    introduced first. Never raises: a place that cannot be read, and somebody whose roles cannot be asked for, or not
+    within `seconds` each, is logged and left out.
     """
-    reads = {asyncio.create_task(_read(place_id, start, history)): place_id for place_id, start in after.items()}
-    if not reads:
-        return []
-    try:
-        done, late = await asyncio.wait(reads, timeout=seconds)
-    finally:
-        for task in reads:
-            task.cancel()
-        await asyncio.gather(*reads, return_exceptions=True)
-    if late:
-        log.warning("catch-up: %d places could not be read within %.0f s", len(late), seconds)
-    found: list[Mapping[str, Any]] = []
-    for task in done:
-        error = task.exception()
-        if error is None:
-            found.extend(task.result())
-        else:
-            log.warning("catch-up: place %d is left out: %s", reads[task], error)
-    found.sort(key=_id)
+    reads = {place_id: _read(place_id, start, history) for place_id, start in after.items()}
+    pages = await _all(reads, "place", seconds)
+    found = sorted((payload for page in pages.values() for payload in page), key=_id)
+    written_by = {_id(payload): _author(payload) for payload in found}
+    authors = {author.id: author for author in written_by.values() if author is not None}
+    met = await _all({author.id: introduce(author, guild_id) for author in authors.values()}, "author", seconds)
+    strangers = authors.keys() - met.keys()
     return [
         Dispatch(at=snowflake_time(_id(payload)), t="MESSAGE_CREATE", d={**payload, "guild_id": str(guild_id)})
         for payload in found
+        if (author := written_by[_id(payload)]) is None or author.id not in strangers
     ]
+
+
+async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> dict[int, T]:
+    """The results by id, of those that came to one in time."""
+    tasks = {asyncio.ensure_future(each): id_ for id_, each in work.items()}
+    if not tasks:
+        return {}
+    try:
+        done, late = await asyncio.wait(tasks, timeout=seconds)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if late:
+        log.warning("catch-up: %d %ss could not be read within %.0f s", len(late), what, seconds)
+    results: dict[int, T] = {}
+    for task in done:
+        error = task.exception()
+        if error is None:
+            results[tasks[task]] = task.result()
+        else:
+            log.warning("catch-up: %s %d is left out: %s", what, tasks[task], error)
+    return results
 
 
 async def _read(place_id: int, after: int, history: History) -> list[Mapping[str, Any]]:
@@ -114,6 +143,14 @@ async def _read(place_id: int, after: int, history: History) -> list[Mapping[str
         if len(page) < PAGE:
             return found
         after = _id(page[-1])
+
+
+def _author(payload: Mapping[str, Any]) -> Author | None:
+    """Who wrote it; None for a message that the decoder will report."""
+    try:
+        return message(payload).author
+    except OddPayload:
+        return None
 
 
 def _id(payload: Mapping[str, Any]) -> int:

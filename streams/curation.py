@@ -14,18 +14,20 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar, cast
 
 import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
+from model.outcomes import Outcome, Result
 from operators import unfold
 from operators.at_work import at_work
 from operators.backoff import Backoff
 from operators.coalesce import coalesce
 from operators.step import Gauge, expected, ignore
 from operators.study import NOT_NOW, TRIES, study
+from services.archive import Pair
 from services.assistant import Usage
 from services.curator import Curator
 from services.decisions import Action, Decision
@@ -33,6 +35,7 @@ from services.describing import Describer, NotDescribed
 from services.files import in_thread
 from services.index_file import harmless
 from services.kb_cache import hash_text
+from services.logs import about
 from services.team_library import TeamLibrary
 from services.topics import Topic
 from sinks.topics import Topics
@@ -48,6 +51,13 @@ class Described:
     """A topic has a new description."""
 
     topic: str
+
+
+Decided = Decision | Described
+
+
+def untold(_decided: Decided) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +82,43 @@ class CurationRules:
     """
 
 
+def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
+    """Of what `streams.lessons` gives, that which is in the archive now."""
+    return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is Result.CAPTURED))
+
+
 def curation(
-    captures: Observable[object], parts: CurationParts, rules: CurationRules
-) -> Observable[Decision | Described]:
+    captures: Observable[object],
+    parts: CurationParts | None,
+    rules: CurationRules,
+    tell: Callable[[Decided], None] = untold,
+) -> Observable[Never]:
     """Decide about every pair that is in the archive and has no decision, and describe what changes by that.
 
     captures   ---------c--c------|
-    decisions  -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
+    told       -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
+    curation   -------------------|
 
     `captures` says that something was stored, and never waits for anything here. While the endpoint or the disk is
-    out of order the work rests, for longer and longer, and then goes on where it was.
+    out of order the work rests, for longer and longer, and then goes on where it was. Emits nothing: whoever wants to
+    hear of it is told.
     """
+    if parts is None:
+        return cast("Observable[Never]", rx.empty())
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
     work = Work(parts, rules)
     # The start counts at once, also where captures end before the loop has had its turn.
     timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
     triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
-    worked = triggers.pipe(coalesce(lambda _: rx.concat(unfold(work.decision), unfold(work.description))))
-    return worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
+
+    def worked_off(_trigger: object) -> Observable[Decided]:
+        decisions: Observable[Decided] = unfold(work.decision)
+        descriptions: Observable[Decided] = unfold(work.description)
+        return rx.concat(decisions, descriptions)
+
+    worked = triggers.pipe(coalesce(worked_off), ops.do_action(tell))
+    done = worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
+    return cast("Observable[Never]", done.pipe(ops.ignore_elements()))
 
 
 class Work:
@@ -164,6 +193,7 @@ class Work:
         return summary
 
     async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
+        about.set(None)  # not about the part whose capture has set this off
         while True:
             if self._rest:
                 await asyncio.sleep(self._rest)

@@ -20,14 +20,15 @@ from services.discord_frames import read_frame
 from services.discord_permissions import permission_warning, readable_channels
 from services.discord_session import keep_session, pause
 from services.dispatches import Dispatch
-from streams.catch_up import Spot, catch_up, starts
+from streams.catch_up import Introduce, Spot, catch_up, known_already, starts
 
 log = logging.getLogger(__name__)
 
 
 class Gateway:
     """One live connection. `marks` gives, per place, the id below which every message has its outcome; it is asked once
-    per READY, so that nothing live can move a mark past what was missed. `met` is told of each guild that arrives.
+    per READY, so that nothing live can move a mark past what was missed. `met` is told of each guild that arrives,
+    `introduce` of whoever wrote what was missed: see `streams.catch_up`.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Gateway:
         fetcher: RestFetcher,
         marks: Callable[[], Mapping[int, int]],
         met: Callable[[int, float], None] = lambda _guild_id, _at: None,
+        introduce: Introduce = known_already,
         catch_up_minutes: float,
         allowlist: Collection[int] = (),
         denylist: Collection[int] = (),
@@ -49,6 +51,7 @@ class Gateway:
         self._fetcher = fetcher
         self._marks = marks
         self._met = met
+        self._introduce = introduce
         self._catch_up_minutes = catch_up_minutes
         self._lists = (frozenset(allowlist), frozenset(denylist))
         self._pause = pause
@@ -145,7 +148,7 @@ class Gateway:
         after = starts(
             marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild.id)
         )
-        missed = await catch_up(after, guild_id=guild.id, history=self._fetcher)
+        missed = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._introduce)
         if missed:
             log.info("catch-up: %d messages in server %d", len(missed), guild.id)
         return missed

@@ -10,10 +10,10 @@
               ┌────────────────────────┼──────────────────────┐
           inquiries                 ignored                lessons
               │ one asker at a time                           │ in order
-    gather → gate → select → load →                 extract → archive sink
-       generate → verify → reply sink
-              │ the files of what is being answered, and those posted in threads (events)
-    chunk → embed → collections of the threads, until a thread is closed
+    gather → gate → select → load →          extract → summarise images → archive sink
+       generate → verify → reply sink                         │ one pair at a time, in the background
+              │ files of the answer's thread  │             classify → integrate → topics ── index
+    chunk → embed → collections               │
               └────────────────────────┼──────────────────────┘
                                      ends ── log, metrics, terminal, state
 
@@ -34,6 +34,7 @@ from operators.inquiry import Inquiry, Lesson
 from operators.screen import screen
 from streams.answers import answers
 from streams.conversations import batches, remembered, routed, settled
+from streams.curation import curation, stored
 from streams.evidence import evidence
 from streams.feedback import votes
 from streams.lessons import lessons
@@ -54,11 +55,14 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     gathered: Subject[Inquiry] = Subject()  # completes with the answers
     answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
     filed = evidence(heard, gathered, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
+    learned = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.images_of_lessons, s.gauge)
+    taught = learned.pipe(fork("lessons"))
 
     ends = rx.merge(
         answered,
         filed.pipe(only(Outcome)),
-        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.gauge).pipe(supervised("lessons")),
+        taught.pipe(only(Outcome)),
+        curation(stored(taught), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         votes(heard, sinks.feedback).pipe(supervised("votes")),

@@ -49,8 +49,8 @@ def lessons(
     parts: Observable[Lesson],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
-    gauge: Gauge = ignore,
     images: Images | None = None,
+    gauge: Gauge = ignore,
 ) -> Observable[Outcome | Pair]:
     """One outcome for each lesson, and the pairs that could be stored only long after theirs. None is ever dropped,
     however many wait.

@@ -29,6 +29,8 @@ from services.people import People
 from services.posts import Posts
 from services.seen import Seen
 from services.team_activity import TeamActivity
+from streams.curation import CurationParts, CurationRules, Decided, untold
+from streams.lessons import Images
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,10 @@ class Services:
     """None: files are not looked at."""
     lookup: Lookup | None = None
     """None: nothing is looked up in files or runbooks."""
+    images_of_lessons: Images | None = None
+    """None: placeholders stay as they are."""
+    curation: CurationParts | None = None
+    """None: what is captured is left to others to be sorted."""
     gauge: Gauge = ignore
     usage: Usage = field(default_factory=Usage)
     """What the whole run has used of the LLM."""
@@ -95,6 +101,8 @@ class Sinks:
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
     ends: Callable[[End], None]
     """Told of every end, at once; must not fail."""
+    decided: Callable[[Decided], None] = untold
+    """Told of what becomes of captured pairs and topics, as `ends`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +127,4 @@ class Rules:
     quiet_seconds: float = 60.0
     max_window_seconds: float = 600.0
     evidence: EvidenceRules = EvidenceRules()
+    curation: CurationRules = field(default_factory=CurationRules)

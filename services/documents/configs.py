@@ -12,7 +12,7 @@ from services.documents.indented_outline import read_indented
 from services.documents.ini_outline import read_ini
 from services.documents.json_outline import read_json
 from services.documents.outlines import Leaf, Outline, Unreadable, dotted, words
-from services.documents.redacting import redacted_value
+from services.documents.redacting import Values
 from services.documents.toml_outline import read_toml
 from services.documents.units import Chunk, ChunkType
 from services.documents.xml_outline import read_xml
@@ -50,24 +50,26 @@ def outline_of(filename: str, text: str) -> Outline:
     return Outline()
 
 
-def config_chunks(lines: Sequence[str], outline: Outline, redacted: Callable[[str], str]) -> Config:
-    """`lines` are redacted; the values in `outline` are not yet: `redacted` does it."""
+def config_chunks(lines: Sequence[str], outline: Outline, values: Values) -> Config:
+    """`lines` are redacted; the keys and values in `outline` are not yet: `values` does it."""
     cut = sections(lines, outline)
     starts = [section.first for section in cut]
-    chunks = [_section(index, section, lines) for index, section in enumerate(cut)]
+    chunks = [_section(index, section, lines, values.text) for index, section in enumerate(cut)]
     for count, leaf in enumerate(outline.leaves[:MOST_LEAVES]):
         shown_by = max(0, bisect_right(starts, leaf.line_start) - 1)
-        text = redacted(f"{words(leaf.path, outline.names)} = {redacted_value(leaf, outline)}".strip())
-        chunks.append(_leaf(len(chunks), leaf, shown_by, text, embedded=count < MOST_EMBEDDED))
+        text = values.text(f"{words(leaf.path, outline.names)} = {values.shown(leaf)}".strip())
+        chunks.append(
+            _leaf(len(chunks), leaf, values.text(dotted(leaf.path)), shown_by, text, embedded=count < MOST_EMBEDDED)
+        )
     flags: tuple[str, ...] = ()
-    if len(outline.leaves) > MOST_LEAVES:
-        flags = (f"of {len(outline.leaves)} values the first {MOST_LEAVES} can be asked for one by one",)
+    if outline.n_values > MOST_LEAVES:
+        flags = (f"of {outline.n_values} values the first {MOST_LEAVES} can be asked for one by one",)
     return Config(tuple(chunks), flags)
 
 
-def _section(index: int, section: Section, lines: Sequence[str]) -> Chunk:
-    parent = dotted(section.parent) or None
-    header = [" › ".join(section.parent)] if section.parent else []
+def _section(index: int, section: Section, lines: Sequence[str], redacted: Callable[[str], str]) -> Chunk:
+    parent = redacted(dotted(section.parent)) or None
+    header = [redacted(" › ".join(section.parent))] if section.parent else []
     return Chunk(
         index,
         ChunkType.SECTION,
@@ -79,7 +81,7 @@ def _section(index: int, section: Section, lines: Sequence[str]) -> Chunk:
     )
 
 
-def _leaf(index: int, leaf: Leaf, shown_by: int, text: str, *, embedded: bool) -> Chunk:
+def _leaf(index: int, leaf: Leaf, key_path: str, shown_by: int, text: str, *, embedded: bool) -> Chunk:
     return Chunk(
         index,
         ChunkType.LEAF,
@@ -87,6 +89,6 @@ def _leaf(index: int, leaf: Leaf, shown_by: int, text: str, *, embedded: bool) -
         leaf.line_start,
         leaf.line_end,
         embedded=embedded,
-        key_path=dotted(leaf.path) or None,
+        key_path=key_path or None,
         shown_by=shown_by,
     )

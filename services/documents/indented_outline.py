@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.documents.outlines import Key, Leaf, Outline, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, one_line_value
 
 _PAIR = re.compile(r"(?:-\s{1,9})?[\"']?([\w$@./-][\w$@./ -]{0,119}?)[\"']?\s{0,9}:(?:\s{1,60}(.*))?")
 _ITEM = re.compile(r"-\s{1,9}(.*)")
@@ -26,15 +26,16 @@ def read_indented(text: str) -> Outline:
         path = tuple(name for _, name in open_keys)
         if found := _PAIR.fullmatch(bare):
             value = (found[2] or "").rstrip(",").strip()
-            outline.keys.append(Key((*path, found[1]), number))
+            outline.add_key((*path, found[1]), number)
             if value and value not in ("{", "[", "|", ">", "|-", ">-"):
                 start = at + indent + found.start(2)
                 plain = one_line_value(value.strip("\"'"))
                 leaf = Leaf((*path, found[1]), plain, number, number, start, start + len(value))
-                outline.leaves.append(leaf)
+                outline.add(leaf)
             else:
+                del open_keys[DEEPEST - 1 :]
                 open_keys.append((indent, found[1]))
         elif path and (item := _ITEM.fullmatch(bare)):
             start, end = at + indent + item.start(1), at + indent + item.end(1)
-            outline.leaves.append(Leaf(path, one_line_value(item[1].strip("\"'")), number, number, start, end))
+            outline.add(Leaf(path, one_line_value(item[1].strip("\"'")), number, number, start, end))
     return outline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.documents.outlines import Key, Leaf, Outline, Path, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, one_line_value
 
 _COMMENTS = ("#", ";", "!", "//", "--")
 _SECTION = re.compile(r"\[{1,2}\s{0,9}([^\[\]\n]{1,200})\]{1,2}\s*(?:[#;].*)?")
@@ -47,27 +47,27 @@ class _Reader:
             return
         elif found := _SECTION.fullmatch(bare):
             self._section, self._blocks = (found[1].strip(),), []
-            self.outline.keys.append(Key(self._section, number))
+            self.outline.add_key(self._section, number)
         elif not self._nested(bare, number):
             self._pair(bare, number, at)
 
     def finish(self) -> None:
         if self._unfinished:
-            self.outline.leaves.append(self._unfinished)
+            self.outline.add(self._unfinished)
 
     def _pair(self, bare: str, number: int, at: int) -> None:
         found = _ASSIGNMENT.fullmatch(bare) or _DIRECTIVE.fullmatch(bare)
         if found is None:
             return
         path = (*self._section, *self._blocks, found[1].strip().strip("\"'"))
-        self.outline.keys.append(Key(path, number))
+        self.outline.add_key(path, number)
         start, end = _value(found[2])
         value, start, end = found[2][start:end], at + found.start(2) + start, at + found.start(2) + end
         leaf = Leaf(path, one_line_value(value), number, number, start, end)
         if value.endswith("\\") and not value.endswith("\\\\"):
             self._unfinished = leaf._replace(value=leaf.value.rstrip("\\").strip())
         else:
-            self.outline.leaves.append(leaf)
+            self.outline.add(leaf)
 
     def _go_on(self, leaf: Leaf, bare: str, number: int, at: int) -> None:
         more = bare.rstrip("\\").strip()
@@ -75,7 +75,7 @@ class _Reader:
         leaf = leaf._replace(value=value, line_end=number, end=at + len(more))
         self._unfinished = leaf if bare.endswith("\\") else None
         if self._unfinished is None:
-            self.outline.leaves.append(leaf)
+            self.outline.add(leaf)
 
     def _nested(self, bare: str, number: int) -> bool:
         """Blocks in braces or in tags, as web servers have them: whether this line opened or closed one."""
@@ -91,8 +91,10 @@ class _Reader:
             name = tag[2].strip()
         else:
             return False
+        if len(self._blocks) == DEEPEST:
+            del self._blocks[-1]
         self._blocks.append(name)
-        self.outline.keys.append(Key((*self._section, *self._blocks), number))
+        self.outline.add_key((*self._section, *self._blocks), number)
         return True
 
 

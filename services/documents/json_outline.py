@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
 
 _TOKEN = re.compile(
     r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
@@ -72,18 +72,22 @@ class _Reader:
             if kind == "mark":
                 raise Unreadable(f"line {self._line}: {found!r} where a key should be")
             level.key = _plain(kind, found)
-            self.outline.keys.append(Key((*level.path, level.key), self._line))
+            self.outline.add_key((*level.path, level.key), self._line)
             return
+        if level is None and self.documents and kind != "mark":
+            raise Unreadable(f"line {self._line}: something follows the end")
         path = self._place(level)
         if kind != "mark":
             quoted = kind == "string"
             leaf = Leaf(path, one_line_value(_plain(kind, found)), self._line, self._line, start + quoted, end - quoted)
-            self.outline.leaves.append(leaf)
+            self.outline.add(leaf)
             return
         if level:
             level.plain = False
+        if len(self.open) >= DEEPEST:
+            raise Unreadable("nested too deep")
         if path and (not level or level.is_list):
-            self.outline.keys.append(Key(path, self._line))
+            self.outline.add_key(path, self._line)
         self.open.append(_Level(path, self._line, start, len(self.outline.leaves), is_list=found == "["))
 
     def _place(self, level: _Level | None) -> Path:
@@ -104,7 +108,7 @@ class _Reader:
         if level.is_list and level.plain and level.count > 1 and in_one_line:
             del self.outline.leaves[level.first_leaf :]
             row = Leaf(level.path, self._text[level.start : end], level.line, level.line, level.start, end)
-            self.outline.leaves.append(row)
+            self.outline.add(row)
 
 
 def _plain(kind: str, found: str) -> str:

@@ -67,6 +67,8 @@ def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> Cl
 def by_content(sample: str) -> Classified:
     """What the beginning of a file looks like, and how sure that is."""
     lines = [line for line in lines_of(sample) if line.strip()]
+    if not lines:
+        return Classified(DocumentKind.TEXT, SURE_ENOUGH)
     reader = TimeReader()
     timed = any(reader.read(line) for line in lines)
     signs = _log_signs(lines)

@@ -23,6 +23,9 @@ _TRACE = re.compile(
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
 _TRACEBACK = "Traceback (most recent"
 
+MOST_FOLLOWING = 60
+"""So many lines stay with the line that they belong to."""
+
 
 class Line(NamedTuple):
     stamp: Stamp | None = None
@@ -31,31 +34,47 @@ class Line(NamedTuple):
     severity: str | None = None
     component: str | None = None
     continues: bool = False
+    """Whether it belongs to the line before: then it is no entry of its own, and has no severity."""
+    in_trace: bool = False
+    """Whether it is part of a stack trace."""
 
 
 def read(lines: Iterable[str]) -> list[Line]:
     """One record for each line."""
-    reader = TimeReader()
-    read: list[Line] = []
-    in_traceback = False
-    timed = False  # whether the last line that began something had a time: then whoever has none goes on with it
-    for text in lines:
-        line = _json_line(text) if text.startswith("{") else None
-        if line is None:
-            stamp = _stamp(reader, text)
-            continues = (
-                bool(read)
-                and stamp is None
-                and (
-                    _goes_on(text, in_traceback=in_traceback) or (timed and bool(text.strip()) and not _has_field(text))
-                )
-            )
-            line = Line(continues=True) if continues else _plain_line(text, stamp)
-        if not line.continues:
-            timed = line.stamp is not None or (timed and not text.strip())
-        in_traceback = text.lstrip().startswith(_TRACEBACK) or (in_traceback and line.continues and text[:1].isspace())
-        read.append(line)
-    return read
+    reader = _Reader()
+    return [reader.read(text) for text in lines]
+
+
+class _Reader:
+    """Reads one line after another, knowing what came before."""
+
+    def __init__(self) -> None:
+        self._times = TimeReader()
+        self._begun = False
+        self._in_traceback = False
+        self._following = 0
+        """How many more lines without a time may belong to the last one that had one; 0 when it had none."""
+
+    def read(self, text: str) -> Line:
+        line = (_json_line(text) if text.startswith("{") else None) or self._line(text)
+        if line.continues:
+            self._following = max(0, self._following - 1)
+        elif text.strip():
+            self._following = MOST_FOLLOWING if line.stamp else 0
+        self._in_traceback = text.lstrip().startswith(_TRACEBACK) or (
+            self._in_traceback and line.continues and text[:1].isspace()
+        )
+        self._begun = True
+        return line
+
+    def _line(self, text: str) -> Line:
+        stamp = _stamp(self._times, text)
+        if self._begun and stamp is None and text.strip():
+            if _goes_on(text, in_traceback=self._in_traceback):
+                return Line(continues=True, in_trace=True)
+            if self._following and not _has_field(text):
+                return Line(continues=True)
+        return _plain_line(text, stamp)
 
 
 def _stamp(reader: TimeReader, text: str) -> Stamp | None:

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.documents import log_lines
-from services.documents.log_lines import Line
+from services.documents.log_lines import MOST_FOLLOWING, Line
 from services.documents.patterns import patterns
 from services.documents.spans import log_chunk
 from services.documents.times import Gaps, digits_needed, written
 from services.documents.units import Chunk, ChunkType, LineRecord
 
 WINDOW_LINES = 20
-MOST_TRACE_LINES = 60
-"""So many lines of a stack trace stay with the line that they belong to."""
 GAP_SECONDS = 5 * 60
 FEW_WINDOWS = 200
 """From so many on, windows are searched by words alone: embedding them would take too long."""
@@ -36,7 +34,7 @@ def read_log(lines: Sequence[str]) -> Log:
         log_chunk(index, ChunkType.WINDOW, "\n".join(lines[a - 1 : b]), a, b, records[a - 1 : b], embedded=embedded)
         for index, (a, b) in enumerate(spans)
     ]
-    chunks += patterns(lines, records, [line.continues for line in read], first_index=len(chunks))
+    chunks += patterns(lines, records, [line.in_trace for line in read], first_index=len(chunks))
     return Log(tuple(records), tuple(chunks))
 
 
@@ -58,7 +56,7 @@ def _entries(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     """Each line that begins something, with the lines that go on with it: from, and up to."""
     first = 0
     for at in range(1, len(lines) + 1):
-        if at == len(lines) or not lines[at].continues or at - first >= MOST_TRACE_LINES:
+        if at == len(lines) or not lines[at].continues or at - first >= MOST_FOLLOWING:
             yield first, at
             first = at
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-LONGEST_VALUE = 500
-_NAMES = frozenset({"name", "key", "id", "job_name"})
+from services.documents.secret_names import Path, names_secret
 
-Path = tuple[str, ...]
-"""`("services", "db", "ports", "[0]")`: an index in brackets is that of a list."""
+LONGEST_VALUE = 500
+MOST_KEPT = 100_000
+DEEPEST = 64
+"""What is nested deeper was not written by hand; paths that grow with each level would fill the memory."""
+_NAMES = frozenset({"name", "key", "id", "job_name"})
 
 
 class Key(NamedTuple):
@@ -37,6 +39,19 @@ class Outline:
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     comments: tuple[str, ...] = ("#",)
     """What begins a line that belongs to the key below it."""
+
+    n_values: int = 0
+    """How many there are in the file: of very many, not all are kept."""
+
+    def add_key(self, path: Path, line: int) -> None:
+        """Of several keys in one line, the first is the one that sections can begin at."""
+        if not self.keys or line > self.keys[-1].line:
+            self.keys.append(Key(path, line))
+
+    def add(self, leaf: Leaf) -> None:
+        self.n_values += 1
+        if self.n_values <= MOST_KEPT or names_secret(leaf.path, leaf.value):
+            self.leaves.append(leaf)
 
     @cached_property
     def secret_objects(self) -> frozenset[Path]:

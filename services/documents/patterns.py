@@ -30,12 +30,12 @@ def mask(line: str) -> str:
 
 
 def patterns(
-    lines: Sequence[str], records: Sequence[LineRecord], continues: Sequence[bool], *, first_index: int
+    lines: Sequence[str], records: Sequence[LineRecord], in_trace: Sequence[bool], *, first_index: int
 ) -> list[Chunk]:
     """One chunk for each shape, at most 2,000: alarming ones first, of equals the rare ones."""
     shapes: dict[str, list[int]] = {}
     for number, text in enumerate(lines, start=1):
-        if not text.strip() or (continues[number - 1] and not says_what_broke(text)):
+        if not text.strip() or (in_trace[number - 1] and not says_what_broke(text)):
             continue
         shapes.setdefault(mask(text), []).append(number)
     ranked = sorted(shapes.values(), key=lambda of: (records[of[0] - 1].severity not in ALARMING, len(of), of[0]))

@@ -14,7 +14,7 @@ from services.documents.logs import read_log
 from services.documents.markdown import markdown_chunks
 from services.documents.outlines import Outline
 from services.documents.prose import prose_chunks
-from services.documents.redacting import SECRET, DocumentRedactors, document_redactors, redact_values
+from services.documents.redacting import SECRET, DocumentRedactors, Values, document_redactors, redact_values
 from services.documents.source_code import code_chunks
 from services.documents.tables import table_chunks
 from services.documents.team_topics import topic_chunks
@@ -53,6 +53,7 @@ def prepare(
     text, redactions = redactor.counted(text)
     if secrets:
         redactions[SECRET] = redactions.get(SECRET, 0) + secrets
+    values = Values(raw, text, outline, redactor)
     text, cut = cut_lines(text, limits.max_line_chars)
     flags = list(decoded.flags)
     if cut:
@@ -65,7 +66,7 @@ def prepare(
             log = read_log(lines)
             chunks, records = log.chunks, log.records
         case DocumentKind.CONFIG:
-            config = config_chunks(lines, outline, redactor.text)
+            config = config_chunks(lines, outline, values)
             chunks = config.chunks
             flags += config.flags
         case DocumentKind.MARKDOWN:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from services.documents.outlines import Leaf, Outline, Path
+from services.documents.outlines import Leaf, Outline
+from services.documents.secret_names import Path, names_secret
 from services.documents.units import DocumentKind
 from services.redaction import Redactor
 from services.secret_shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES, is_placeholder, label
 
 SECRET = label("secret")
 
-_SECRET = re.compile(
-    r"(?:pass(?:word|wd|phrase)|pwd|credential|secret|token|connection[._ -]?string"
-    r"|(?:api|access|private|secret|account|signing|encryption|shared|license|client|master|session)[._ -]?key)"
-    r"(?:[._ -]?(?:value|base64|b64|hash))?$",
-    re.IGNORECASE,
-)
-_SECRETS = re.compile(
-    r"passwords|passwds|credentials|(?:api|access|secret)[._-]?keys|(?:auth|access)[._-]?tokens", re.IGNORECASE
-)
-_PERHAPS_SECRETS = re.compile(r"(?:secrets|tokens)$", re.IGNORECASE)
-_COUNTED = re.compile(r"max|min|num|total|limit|count", re.IGNORECASE)
-_RANDOM = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+")
-_RANDOM_CHARS = 16
+_LONG_LINES = 20_000
+"""In longer lines no single value is looked for: that would take time with each of them."""
 _SWITCHES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~"})
 
 
@@ -66,8 +55,27 @@ def redact_values(text: str, outline: Outline) -> tuple[str, int]:
     return "".join([*parts, text[at:]]), count
 
 
-def redacted_value(leaf: Leaf, outline: Outline) -> str:
-    return SECRET if _is_secret(leaf, outline) else leaf.value
+class Values:
+    """What may be shown of the values of a configuration file, each for itself."""
+
+    def __init__(self, raw: str, redacted: str, outline: Outline, redactor: Redactor) -> None:
+        """`redacted`: what became of `raw`, line for line."""
+        self._raw = raw.split("\n")
+        self._redacted = redacted.split("\n")
+        self._outline = outline
+        self.text = redactor.text
+
+    def shown(self, leaf: Leaf) -> str:
+        """The value of `leaf`, or what is left of it."""
+        if _is_secret(leaf, self._outline):
+            return SECRET
+        lines = slice(leaf.line_start - 1, leaf.line_end)
+        before, after = self._raw[lines], "\n".join(self._redacted[lines])
+        value = self.text(leaf.value)
+        if len(after) > _LONG_LINES or after == "\n".join(before) or value in " ".join(after.split()) or value in after:
+            return value
+        # Together with other lines it was a secret, as a line of a private key is.
+        return SECRET
 
 
 def _spans(outline: Outline) -> Iterator[tuple[int, int]]:
@@ -80,18 +88,7 @@ def _is_secret(leaf: Leaf, outline: Outline) -> bool:
     path = leaf.path
     if path[-1:] == ("value",) and (name := outline.names.get(path[:-1])):
         path = (name,)
-    return _names_secret(path, leaf.value) or _in_kubernetes_secret(leaf.path, outline)
-
-
-def _names_secret(path: Path, value: str) -> bool:
-    name = next((part for part in reversed(path) if not part.startswith("[")), "")
-    if _COUNTED.match(name):
-        return False
-    if _SECRETS.fullmatch(name):
-        return True
-    if _PERHAPS_SECRETS.search(name):  # of a list of secrets or tokens, it may be their names
-        return len(value) >= _RANDOM_CHARS and _RANDOM.fullmatch(value) is not None
-    return bool(path) and not path[-1].startswith("[") and _SECRET.search(name) is not None
+    return names_secret(path, leaf.value) or _in_kubernetes_secret(leaf.path, outline)
 
 
 def _in_kubernetes_secret(path: Path, outline: Outline) -> bool:

@@ -31,7 +31,7 @@ _MOST_FIELDS = 4
 _CASES = sorted(
     {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)
 )
-_FIELD = re.compile(rf"(?<![\w.$%-])({'|'.join(_CASES)})(?![\w-]|[./]\w)")
+_FIELD = re.compile(rf"(?<![\w.$%-])({'|'.join(_CASES)})(?![\w-]|\.\w)")
 _NAMED_FIELD = re.compile(
     r"(?:^|[\s{,\"'])(?:log_?level|level|lvl|severity)[\"']?\s{0,3}[=:]\s{0,3}[\"']?(\w{1,14})", re.IGNORECASE
 )
@@ -41,9 +41,9 @@ _LOGCAT = re.compile(
 )
 _BRACKETED = re.compile(r"\[[^\[\]]{0,100}\]|\([^()]{0,100}\)")
 
-_KEYWORDS = "panic fatal critical error exception warning failure"
 _KEYWORD = re.compile(
-    r"(?<![\w./=-])(?:(panic|fatal|critical)|(error|exception|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
+    r"(?<![\w./=-])(?<!\bno )(?<!without )(?<!\b0 )"
+    r"(?:(panic|panicked|fatal|critical)|(error|exception|traceback(?= \(most)|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
     r"(?![\w/-]|\s{0,3}=|\.\w)",
     re.IGNORECASE,
 )
@@ -60,7 +60,7 @@ def field(line: str, start: int, end: int) -> Field | None:
     """The severity field of a line whose time stands between `start` and `end` (both 0 when there is none)."""
     for found in _FIELD.finditer(line, 0, end + _REACH):
         word = found[1]
-        if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word):
+        if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word, end):
             continue
         before = line[end : found.start()] + line[:start] if found.start() >= end else line[: found.start()]
         if _fields(before) > _MOST_FIELDS:
@@ -79,18 +79,23 @@ def of_value(value: object) -> str | None:
 def keyword(message: str) -> str | None:
     """The severity that words of a message suggest."""
     lowered = message.lower()
-    if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical")):
+    if not any(word in lowered for word in ("error", "warn", "exception", "fatal", "panic", "critical", "traceback")):
         return None
     found = [match.lastindex or 0 for match in _KEYWORD.finditer(message)]
     return (None, "FATAL", "ERROR", "WARN")[min(found, default=0)]
 
 
-def _is_field(line: str, start: int, end: int, word: str) -> bool:
-    """In capitals a level word needs nothing more; else what stands around it must say that it is a field."""
+def _is_field(line: str, start: int, end: int, word: str, timed: int) -> bool:
+    """In capitals a level word needs nothing more; else what stands around it must say that it is a field.
+
+    `timed`: where the time ends, 0 without one.
+    """
     before, after = line[start - 1 : start], line[end : end + 1]
-    if before in ("[", "<", "(", "|", "/") or (before == ":" and line[start - 2 : start - 1] != ":"):
-        return after in ("]", ">", ")", "|", ":", " ")
-    if word.isupper():
+    if before == "/":
+        return after in ("]", ")")
+    if word.isupper() or (before in ("[", "<", "(", "|", ":") and after in ("]", ">", ")", "|", ":", " ")):
+        return True
+    if timed and line[timed:start].isspace() and after == " ":
         return True
     return after in (":", "|", "]") or line.startswith((" - ", " | "), end)
 

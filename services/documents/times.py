@@ -46,6 +46,7 @@ _MONTH = r"(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAYS = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"(?P<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60))(?:[.,](?P<fraction>[0-9]{1,9}))?"
 _ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![\w:]))?"
+_HALF = r"(?P<clock>(?:0?[1-9]|1[0-2]):[0-5][0-9]:[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,9}))?\s(?P<half>[AaPp][Mm])"
 _LEAD = r"(?:[\w.-]{1,60} {0,40}\| {0,4})?[\[(<\"']?"
 """What may stand in front: the name that docker compose writes, a bracket."""
 
@@ -77,6 +78,15 @@ def _klog(found: re.Match[str]) -> str:
 
 def _dayless(found: re.Match[str]) -> str:
     return f"0000-01-01T{found['clock']}"
+
+
+def _half_day(found: re.Match[str]) -> str:
+    """Hours up to twelve, twice a day; with the name of the month, or with a date that may be read in two ways."""
+    hour, rest = found["clock"].split(":", 1)
+    clock = f"{int(hour) % 12 + (12 if found['half'].upper() == 'PM' else 0):02d}:{rest}"
+    if "month" not in found.re.groupindex:
+        return f"0000-01-01T{clock}"
+    return f"{found['year']}-{_MONTHS[found['month'].lower()]}-{int(found['day']):02d}T{clock}"
 
 
 def _epoch(found: re.Match[str]) -> str:
@@ -129,12 +139,20 @@ _FORMATS = (
     _format(rf"{_LEAD}(?P<stamp>(?P<day>[0-9]{{1,2}})[- ]{_MONTH}[- ](?P<year>[0-9]{{4}}) {_CLOCK}{_ZONE})", _named),
     # E0611 15:23:01.123456
     _format(rf"[IWEF](?P<stamp>{_DATE.format(s='')} {{1,2}}{_CLOCK})", _klog),
+    # 05-01 18:01:47.978
+    _format(rf"(?P<stamp>{_DATE.format(s='-')} {_CLOCK})", _klog),
+    # Oct 18, 2015 6:01:47 PM
+    _format(rf"{_LEAD}(?P<stamp>{_MONTH} (?P<day>[0-9]{{1,2}}), (?P<year>[0-9]{{4}}),? {_HALF})", _half_day),
+    # 10/18/2015 6:01:47 PM: day and month may stand the other way round
+    _format(rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./][0-9]{{1,2}}[./][0-9]{{4}},? {_HALF})", _half_day),
+    _format(rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./][0-9]{{1,2}}[./][0-9]{{4}},? {_CLOCK})", _dayless),
     # 1445144423.722, 1445144423722
     _format(rf"{_LEAD}(?P<stamp>(?P<seconds>1[0-9]{{9}})(?:[.,]?(?P<fraction>[0-9]{{3,9}}))?)(?![\w.])", _epoch),
     # 18:01:47.978
     _format(rf"{_LEAD}(?P<stamp>{_CLOCK})(?![\w:])", _dayless),
 )
 _ABSOLUTE = frozenset({_epoch})
+_DAYLESS = frozenset({_dayless, _half_day})
 
 
 class TimeReader:
@@ -164,7 +182,7 @@ class TimeReader:
         if given := found["zone"]:
             moment, zone = self._in_utc(moment, given)
         elif moment.startswith("0000"):
-            moment = self._dated(moment, form.moment is _dayless)
+            moment = self._dated(moment, form.moment in _DAYLESS)
         return Stamp(found.start("stamp"), found.end("stamp"), moment, found["fraction"] or "", zone)
 
     def _in_utc(self, moment: str, zone: str) -> tuple[str, str]:

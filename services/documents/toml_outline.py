@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
 
 _TOKEN = re.compile(
     r'(?P<string>"""(?:[^\\"]|\\[\s\S]|"(?!""))*+"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*+\'{3,5}'
@@ -15,6 +15,8 @@ _TOKEN = re.compile(
     r"|(?P<line>\n)|(?P<mark>[\[\]{},=])|#[^\n]*+|(?P<word>[^\s\[\]{},=\"'#]++)|(?P<wrong>\S)"
 )
 _PART = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*+)\"|'([^']*+)'|([^\s.\"']++))\s*(?:\.|$)")
+
+_DEEP_KEY = re.compile(rf"(?<![\w.-])(?:(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*\.[ \t]*){{{DEEPEST}}}")
 
 
 class _Token(NamedTuple):
@@ -38,6 +40,8 @@ def read_toml(text: str) -> Outline:
         Unreadable: it is no TOML.
     """
     try:
+        if _DEEP_KEY.search(text):  # such a key takes the library time in proportion to the square of its length
+            raise Unreadable("nested too deep")
         tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from None
@@ -79,11 +83,11 @@ def _statement(outline: Outline, tokens: list[_Token], table: Path, tables: dict
             if name[:length] in tables and name[length : length + 1] != (f"[{tables[name[:length]]}]",):
                 name = (*name[:length], f"[{tables[name[:length]]}]", *name[length:])
                 break
-        outline.keys.append(Key(name, tokens[0].line))
+        outline.add_key(name, tokens[0].line)
         return name
     equals = next(at for at, token in enumerate(tokens) if token.text == "=")
     path = (*table, *_path("".join(token.text for token in tokens[:equals])))
-    outline.keys.append(Key(path, tokens[0].line))
+    outline.add_key(path, tokens[0].line)
     _values(outline, tokens[equals + 1 :], path)
     return table
 
@@ -110,6 +114,8 @@ class _Walk:
         if token.kind != "mark":
             self._words.append(token)
         elif token.text in "[{":
+            if len(self._open) >= DEEPEST:
+                raise Unreadable("nested too deep")
             self._open.append((self._place, token.text == "["))
             self._counts.append(0)
             self._step()
@@ -131,7 +137,7 @@ class _Walk:
             value = one_line_value(" ".join(map(_plain, words)))
             start = words[0].start + words[0].quotes
             end = words[-1].start + len(words[-1].text) - words[-1].quotes
-            self._outline.leaves.append(Leaf(self._place, value, words[0].line, words[-1].last, start, end))
+            self._outline.add(Leaf(self._place, value, words[0].line, words[-1].last, start, end))
             self._words = []
 
     def _step(self) -> None:
@@ -142,7 +148,7 @@ class _Walk:
     def _name(self) -> None:
         """What was read is a key of an inline table."""
         self._place = (*self._open[-1][0], *_path("".join(word.text for word in self._words)))
-        self._outline.keys.append(Key(self._place, self._words[0].line))
+        self._outline.add_key(self._place, self._words[0].line)
         self._words = []
 
 

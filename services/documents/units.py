@@ -41,12 +41,14 @@ class Chunk:
     """Within its document, from 0."""
     type: ChunkType
     text: str
+    """The lines as they are. Above them stands the path of keys of a section (`heading`), and the header of a table."""
     line_start: int
     line_end: int
     embedded: bool = True
     """Whether it is searched by meaning; by words it always is."""
     lines: tuple[int, ...] = ()
-    """Of a pattern: the lines that have it, the first ones of very many."""
+    """Of a pattern: the lines that have it, the first ones of very many. Of what was computed over a table: the lines
+    that stand out."""
     ts_min: str | None = None
     ts_max: str | None = None
     severities: tuple[str, ...] = ()
@@ -59,7 +61,9 @@ class Chunk:
     shown_by: int | None = None
     """Of a leaf: the index of the section that is shown for it."""
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
-    """More metadata: `title`, `category`, `tags`, `date`, `conversation_id`, `columns`."""
+    """More metadata: `title`, `category`, `tags` and whatever else stands in front matter; `topic`, `date`, `id`,
+    `conversation_id`; `columns`; of a pattern `count`, how many lines have it; of a text that stands in no line,
+    because it says what the columns of a table hold, `computed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ class LineRecord:
     """As written."""
     ts_utc: str | None = None
     """RFC 3339: with `Z` where the zone is known, without where it is the writer's local time. Sorts as text among
-    its like."""
+    its like: in one file all have equally many digits of fraction. Year 0000 where the log leaves the year out (0001
+    after the turn of the year), 0000-01-01 where it leaves the day out as well (the next day after midnight)."""
     severity: str | None = None
     """FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE."""
     component: str | None = None
@@ -94,7 +99,8 @@ class Prepared:
     n_lines: int
     chunks: tuple[Chunk, ...]
     lines: tuple[LineRecord, ...] = ()
-    """Of logs only, one for each line."""
+    """Of logs and error reports only, one for each line. What only continues a line, as a stack trace does, has neither
+    time nor severity of its own, so that entries are counted, not lines."""
     redactions: Mapping[str, int] = field(default_factory=dict[str, int])
     """How often each label was put in."""
     flags: tuple[str, ...] = ()

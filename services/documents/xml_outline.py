@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from xml.parsers import expat
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
-
-_DEEPEST = 200
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
 
 
 def read_xml(text: str) -> Outline:
@@ -37,23 +35,23 @@ class _Reader:
         self._lines: list[int] = []
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._path) >= _DEEPEST:
+        if len(self._path) >= DEEPEST:
             raise Unreadable("nested too deep")
         line = self.parser.CurrentLineNumber
         called = next((attributes[key] for key in ("name", "id", "key") if attributes.get(key)), "")
         self._path = (*self._path, f"{name}({one_line_value(called)[:60]})" if called else name)
-        self.outline.keys.append(Key(self._path, line))
+        self.outline.add_key(self._path, line)
         self._texts.append([])
         self._lines.append(line)
         # Where in the tag an attribute stands is not told; expat reports the line of the tag.
         for key, value in attributes.items():
-            self.outline.leaves.append(Leaf((*self._path, key), one_line_value(value), line, line))
+            self.outline.add(Leaf((*self._path, key), one_line_value(value), line, line))
 
     def _end(self, _: str) -> None:
         text = "".join(self._texts.pop())
         line = self._lines.pop()
         if text.strip():
-            self.outline.leaves.append(Leaf(self._path, one_line_value(text), line, self.parser.CurrentLineNumber))
+            self.outline.add(Leaf(self._path, one_line_value(text), line, self.parser.CurrentLineNumber))
         self._path = self._path[:-1]
 
     def _text(self, text: str) -> None:

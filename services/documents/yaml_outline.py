@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import yaml
 
-from services.documents.outlines import Key, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
 
 # The C parser is ten times faster; wheels bring it.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -83,6 +83,8 @@ class _Reader:
             self._scalar(event, f"*{event.anchor}")
 
     def _open(self, event: Any) -> None:
+        if len(self._levels) >= DEEPEST:
+            raise Unreadable("nested too deep")
         path = self._place(event)
         is_list = isinstance(event, yaml.SequenceStartEvent)
         if is_list and event.flow_style and self._flow is None:
@@ -100,14 +102,15 @@ class _Reader:
         plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
         if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
             leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1, *self._span(start, event))]
-        self.outline.leaves += leaves
+        for leaf in leaves:
+            self.outline.add(leaf)
 
     def _scalar(self, event: Any, value: str) -> None:
         level = self._levels[-1] if self._levels else None
         line: int = event.start_mark.line + 1
         if level and not level.is_list and level.key is None:
             level.key = value
-            self.outline.keys.append(Key((*level.path, value), line))
+            self.outline.add_key((*level.path, value), line)
             return
         path = self._place(event)
         last: int = event.end_mark.line + (1 if event.end_mark.column else 0)
@@ -118,7 +121,14 @@ class _Reader:
             path, value = (*level.path, found[1]), found[2]
             start = self._text.find("=", start, end) + 1 or start
         leaf = Leaf(path, one_line_value(value), line, max(line, last), start, end)
-        (self._flow[1] if self._flow else self.outline.leaves).append(leaf)
+        if self._flow is None:
+            self.outline.add(leaf)
+        elif len(self._flow[1]) < _LONGEST_FLOW:
+            self._flow[1].append(leaf)
+        else:  # too long to be shown as one value
+            for waiting in (*self._flow[1], leaf):
+                self.outline.add(waiting)
+            self._flow = None
 
     def _span(self, first: Any, last: Any) -> tuple[int, int]:
         begin, stop = _Mark(first.start_mark), _Mark(last.end_mark)
@@ -138,7 +148,7 @@ class _Reader:
             path = (*level.path, f"[{level.count - 1}]")
             line: int = event.start_mark.line + 1
             if isinstance(event, yaml.CollectionStartEvent) and not self._flow:
-                self.outline.keys.append(Key(path, line))
+                self.outline.add_key(path, line)
             return path
         # A mapping as the key of a mapping: named by its place.
         path = (*level.path, level.key if level.key is not None else "?")

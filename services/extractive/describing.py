@@ -22,9 +22,10 @@ _HEADING_CHARS: Final = 80
 _SHORTEST_TERM: Final = 4
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._-][A-Za-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
-_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`#>|]+")
+_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
+"""An underscore within a word is no markup: `require_mount` keeps its."""
 _ADDRESS = re.compile(r"\b\w+://\S+")
-_KEY: Final = "extractive 1"
+_KEY: Final = "extractive 2"
 """Raise the number when descriptions of the same text would change."""
 
 

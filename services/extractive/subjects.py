@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from services.archive import Pair, Speaker
+from services.extractive.questions import asking_sentences
 from services.extractive.words import STOP_WORDS, stem, terms
 
 _TEAM_WEIGHT = 0.7
@@ -37,7 +38,9 @@ class Subject:
     asked: frozenset[str]
     answered: frozenset[str]
     words: tuple[str, ...]
-    """The users' words as they were written, lower case, in order of their first use."""
+    """The users' telling words as they were written, lower case, in order of their first use: those of the sentences
+    that ask, if there are any.
+    """
 
 
 @lru_cache(maxsize=4_096)
@@ -45,11 +48,12 @@ def subject_of(pair: Pair) -> Subject:
     said = {speaker: "\n".join(_texts(pair, speaker)) for speaker in Speaker}
     asked, answered = (Counter(_terms(said[speaker])) for speaker in (Speaker.USER, Speaker.TEAM))
     weights = {term: asked[term] + _TEAM_WEIGHT * answered[term] for term in (asked | answered)}
+    asking, told = asking_sentences(_NOISE.sub(" ", said[Speaker.USER]))
     return Subject(
         {term: 1 + math.log(max(1.0, weight)) for term, weight in weights.items()},
         frozenset(asked),
         frozenset(answered),
-        tuple(dict.fromkeys(word.lower() for word in _WORD.findall(said[Speaker.USER]))),
+        _words(asking) or _words(told),
     )
 
 
@@ -85,7 +89,7 @@ class Landscape:
         worth = {
             word: self._rarity(term) * subject.weights[term] * (2 if term in subject.answered else 1)
             for term, word in stems.items()
-            if term in subject.weights and word not in STOP_WORDS
+            if term in subject.weights
         }
         best = sorted(worth, key=lambda word: -worth[word])[:_NAME_WORDS]
         return "-".join(word for word in worth if word in best)
@@ -105,6 +109,11 @@ class Landscape:
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
     """How much of `part` is in `whole`, 0 to 1."""
     return len(part & whole) / (len(part) or 1)
+
+
+def _words(sentences: Iterable[str]) -> tuple[str, ...]:
+    words = (word.lower() for word in _WORD.findall("\n".join(sentences)))
+    return tuple(dict.fromkeys(word for word in words if word not in STOP_WORDS))
 
 
 def _texts(pair: Pair, speaker: Speaker) -> Iterable[str]:

@@ -48,6 +48,11 @@ class CrynuxEndpoint:
             return self._chat
 
 
+def import_client() -> None:
+    """What the first call would otherwise have to wait for. Blocks for seconds: call it in a thread."""
+    import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport]
+
+
 def _open(settings: EndpointSettings) -> Chat:
     from services.llm.chat import Chat  # noqa: PLC0415 (1.1 s and 91 MB, wanted only when a call is made)
 

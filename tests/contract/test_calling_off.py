@@ -261,6 +261,21 @@ async def test_an_edit_changes_what_waits(tmp_path: Path) -> None:
     assert world.replies == ["About: How do I remove it?"]
 
 
+async def test_an_edit_that_comes_before_its_message_is_not_lost(tmp_path: Path) -> None:
+    """Pitfall 25: events may come out of order."""
+    world = await World.begin(tmp_path)
+    message, hidden = world.writes(ANNA, "How do I remoev it?"), world.writes(BEN, "My secret?")
+    world.edits(message, "How do I remove it?")
+    world.happens(Edited(message.at, message.channel_id, message.id, None))
+    world.edits(hidden, "!nobot")
+    world.delivers(message)
+    world.delivers(hidden)
+    world.delivers(message)
+    await world.wait(61)
+    assert world.replies == ["About: How do I remove it?"]
+    assert world.story == ["ignored: opted out", "ignored: duplicate", "replied"]
+
+
 async def test_later_edits_have_no_effect(tmp_path: Path) -> None:
     world = await slowly(tmp_path)
     message = world.says(ANNA, "How?")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from commands.live import LiveOptions
 from settings import Settings
 from tests.end_to_end.bots import QUIET_SECONDS, RunningBot
 from tests.end_to_end.knowledge import write_knowledge
+from tests.end_to_end.processes import Process
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord
 from tests.loopback.llm_server import LLMServer
@@ -96,3 +97,21 @@ def llm(server: LLMServer, **changes: Any) -> dict[str, Any]:
         "max_retries": 0,
     }
     return plain | changes
+
+
+Launch = Callable[..., Awaitable[Process]]
+
+
+@pytest.fixture
+async def launch(discord_server: DiscordServer) -> AsyncIterator[Launch]:
+    started: list[Process] = []
+
+    async def begin(config: Path, *arguments: str, **options: Any) -> Process:
+        process = await Process.start(discord_server, config, *arguments, **options)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if not process.over:
+            await process.kill()

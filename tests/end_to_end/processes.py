@@ -15,6 +15,8 @@ from tests.loopback.discord_server import DiscordServer
 from tests.loopback.listener import API
 
 ROOT = Path(__file__).parents[2]
+STARTING = 30.0
+"""Seconds that the imports of a process may take on a busy machine."""
 
 
 class Process:

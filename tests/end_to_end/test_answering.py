@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from model.outcomes import Reason, Result
@@ -125,3 +127,15 @@ async def test_a_message_that_only_mentions_everyone_is_not_for_the_bot_in_a_men
     await bot.until_posts(1)
     assert bot.results == [(Result.SKIPPED, Reason.REPLY_MODE), (Result.REPLIED, None)]
     assert len(answers_to(discord_server, mentioned)) == 1
+
+
+async def test_the_models_client_is_imported_before_the_first_question(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discord_server.add_channel("help")
+    imported = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr("commands.live.import_client", lambda: loop.call_soon_threadsafe(imported.set))
+    await start(ai_response={"llm": llm(llm_server)})
+    async with asyncio.timeout(5):
+        await imported.wait()

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from services.data_folder import DataFolder
 from tests.end_to_end.bots import answers_to
-from tests.end_to_end.processes import Process, write_config
+from tests.end_to_end.conftest import Launch
+from tests.end_to_end.processes import STARTING, write_config
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.model import Channel, Message
 
 pytestmark = pytest.mark.real_time
-
-STARTING = 30.0
-"""Seconds that the imports of a process may take on a busy machine."""
-
-Launch = Callable[..., Awaitable[Process]]
-
-
-@pytest.fixture
-async def launch(discord_server: DiscordServer) -> AsyncIterator[Launch]:
-    started: list[Process] = []
-
-    async def begin(config: Path, *arguments: str, **options: Any) -> Process:
-        process = await Process.start(discord_server, config, *arguments, **options)
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        if not process.over:
-            await process.kill()
 
 
 async def ask(server: DiscordServer, channel: Channel, name: str) -> Message:
@@ -84,35 +61,6 @@ async def test_a_stop_drains_or_cuts_off_and_the_next_life_takes_up_exactly_what
     code, said = await third.end(STARTING)
     assert code == 0, said
     assert each_answered_once(discord_server, answered, *cut_off, draining)
-
-
-async def test_killed_between_posting_and_saving_it_answers_the_rest_and_nothing_twice(
-    launch: Launch, discord_server: DiscordServer, data: Path
-) -> None:
-    """Pitfalls 8 and 25."""
-    help_, folder = discord_server.add_channel("help"), DataFolder(data)
-    config = write_config(data)
-    first = await launch(config)
-    # From when it has been here once, nothing may be missed.
-    await discord_server.until(folder.seen.exists, STARTING)
-    marks = folder.seen.read_bytes()
-    answered = await ask(discord_server, help_, "ada")
-    await discord_server.until(lambda: discord_server.posts, STARTING)
-    discord_server.fail_next("POST", "/threads$", delay=math.inf)
-    lost = await ask(discord_server, help_, "bob")
-    await discord_server.until(lambda: discord_server.count("POST", "/threads$") == 2, STARTING)
-    await first.kill()
-    # Whatever it had time for: neither the mark nor the note of the post was written.
-    folder.seen.write_bytes(marks)
-    folder.posts.unlink(missing_ok=True)
-
-    second = await launch(config)
-    await discord_server.until(lambda: answers_to(discord_server, lost), STARTING)
-    second.terminate()
-    code, said = await second.end(STARTING)
-    assert code == 0, said
-    assert each_answered_once(discord_server, answered, lost)
-    assert str(help_.id) in json.loads(folder.seen.read_bytes())
 
 
 async def test_a_wrong_token_is_one_line_and_exit_code_2(

@@ -103,3 +103,22 @@ async def test_an_answer_posted_just_before_a_crash_is_not_posted_again(
     assert len(discord_server.posts) == 3
     assert len(answers_to(discord_server, question)) == 1
     assert len([post for post in discord_server.posts if post.reference == follow_up.id]) == 1
+
+
+async def test_staff_known_by_their_role_only_are_staff_in_what_was_missed_as_well(
+    start: Start, discord_server: DiscordServer
+) -> None:
+    """Pitfall 34: history carries no roles, so that one look-up of each author decides."""
+    help_, role = discord_server.add_channel("help"), discord_server.add_role("support")
+    tess, ada = discord_server.add_member("tess", role), discord_server.add_member("ada")
+    sections: Sections = {"discord": {"team_role_ids": [role.id]}}
+    assert await (await start(PLAIN, ready=True, **sections)).stop() == 0
+    question = "how can I restore a backup?"
+    theirs = [await discord_server.say(help_, tess, question), await discord_server.say(help_, tess, question)]
+    asked = await discord_server.say(help_, ada, question)
+    bot = await start(PLAIN, ready=True, **sections)
+    await bot.until_ended(*theirs, asked)
+    assert len(discord_server.posts) == len(answers_to(discord_server, asked)) == 1
+    assert bot.ignored(Reason.NOT_ADDRESSED)
+    members = [request.path for request in discord_server.requests if "/members/" in request.path]
+    assert sorted(members) == sorted(f"/guilds/{discord_server.guild.id}/members/{user.id}" for user in (tess, ada))

@@ -16,9 +16,6 @@ from tests.examples.test_demo_files import EXAMPLES, RECORDING, Row, messages, r
 ROOT = EXAMPLES.parent
 Line = dict[str, Any]
 
-NOT_YET = {"`replied` from a `team:`": "captures are not sorted into topics yet"}
-"""Scenes that wait for a part of the program, by how what is expected of them begins."""
-
 
 @cache
 def printed() -> str:
@@ -48,18 +45,7 @@ def of(row: Row) -> Line | None:
     return next((line for line in lines()[:-1] if message_id in line["message_ids"]), None)
 
 
-def scenes() -> list[Any]:
-    """The rows of the table, those that cannot be true yet marked."""
-    params: list[Any] = []
-    for row in rows():
-        waits = [why for words, why in NOT_YET.items() if row.expected.startswith(words)]
-        # Not strict: whoever brings the missing part should not find the tests broken by it.
-        marks = [pytest.mark.xfail(reason=why, strict=False) for why in waits]
-        params.append(pytest.param(row, id=f"{row.time} {row.what}", marks=marks))
-    return params
-
-
-@pytest.mark.parametrize("row", scenes())
+@pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.time} {row.what}")
 def test_a_scene_ends_as_the_table_says(row: Row) -> None:
     line = of(row)
     words = re.findall(r"`(.*?)`", row.expected.partition(";")[0])

@@ -331,7 +331,7 @@ class DiscordServer:
             status: what to answer. None without `drop`: only the delay, then all is well.
             body: the JSON of the answer.
             after_effect: do it first. The caller cannot know.
-            delay: seconds before anything happens; `math.inf` never answers.
+            delay: seconds before anything happens, or `after_effect` before the answer; `math.inf` never answers.
             drop: cut the connection instead of answering. aiohttp repeats a GET once by itself after that.
         """
         pattern = re.compile(path)

@@ -21,9 +21,9 @@ class Failure:
     body: Mapping[str, Any] | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     after_effect: bool = False
-    """Do what was asked, then fail: the caller cannot know that it was done."""
+    """Do what was asked, then wait or fail: the caller cannot know that it was done."""
     delay: float = 0.0
-    """Seconds before anything happens; infinite for a server that never answers."""
+    """Seconds before anything happens, `after_effect` before the answer; infinite for a server that never answers."""
     drop: bool = False
     """Cut the connection instead of answering."""
 

@@ -86,11 +86,13 @@ class Listener:
         elif path != "/":
             self.requests.append(record)
         failure = self.script.take(request.method, path)
-        if failure is not None:
+        if failure is not None and not failure.after_effect:
             await self._wait(failure.delay)
         response: web.StreamResponse | None = None
         if failure is None or failure.only_delays or failure.after_effect:
             response = await self._respond(request, Call(request.method, path, request.query, body, uploads), record)
+        if failure is not None and failure.after_effect:
+            await self._wait(failure.delay)
         if failure is not None and not failure.only_delays:
             response = _fail(request, failure)
         assert response is not None

@@ -8,6 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
+ALWAYS: Mapping[str, Mapping[str, Any]] = {
+    "VerificationResult": {"is_good_enough": True, "issues": [], "suggested_fix": None},
+    "ClassificationResult": {"skip": False, "topic_name": "What the team says"},
+    "IntegrationResult": {"skip": False, "remove_ids": []},
+}
+PICTURED = re.compile(r"\(message_id (\d+); ([^)]*)\)")
 SOURCE_ID = re.compile(r"(?:kb|team):[^\s\"'<>\]),]+")
 
 
@@ -67,9 +73,18 @@ def plausible(body: Mapping[str, Any]) -> dict[str, Any]:
         return {"selected_source_ids": first}
     if name == "AnswerResult":
         return {"answer": f"As {first[0]} says." if first else None, "citations": first}
-    if name == "VerificationResult":
-        return {"is_good_enough": True, "issues": [], "suggested_fix": None}
+    if name == "ImageSummaryResult":
+        return {"summaries": [summary for label in PICTURED.findall(text) for summary in _summaries(*label)]}
+    if name in ALWAYS:
+        return dict(ALWAYS[name])
     return _instance(schema, schema.get("$defs", {}))
+
+
+def _summaries(message_id: str, images: str) -> list[dict[str, Any]]:
+    return [
+        {"message_id": message_id, "image_index": index, "summary": "An error message."}
+        for index in range(images.count("image_index"))
+    ]
 
 
 def _instance(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:

@@ -28,6 +28,7 @@ from tests.talk import (
     PRIVATE_THREAD,
     STAFF,
     STAFF_TOO,
+    START,
     THREAD,
     SmallFetcher,
     Talk,
@@ -576,6 +577,39 @@ async def test_what_was_answered_before_the_note_was_lost_is_not_answered_again(
     result = await router_of(talk, posts=Posts([post])).route(talk.begun(asked))
     assert isinstance(result, Ignored)
     assert result.reason is Reason.DUPLICATE
+
+
+def in_thread(thread_id: int, author: Author, second: float, *, to: Message | None = None) -> Message:
+    """A message that only Discord knows of."""
+    reference = None if to is None else Reference(to.id, to.channel_id)
+    return Message(snowflake(second), thread_id, author, "…", START + second, GUILD, reply_to=reference)
+
+
+async def test_an_answer_that_was_never_noted_down_is_recognised_in_a_thread_that_is_used_again() -> None:
+    """Pitfall 25: a crash between posting and noting it down; the asker's next question is not taken for answered."""
+    noted = snowflake(-50)
+    opened = Post(0.0, noted, THREAD.id, CHANNEL.id, ANN.id, 4, opened_thread=True, question="?", sources=())
+    answer = [in_thread(THREAD.id, BOT, -20), in_thread(THREAD.id, BOT, -19)]
+    fetcher = SmallFetcher(
+        in_thread(THREAD.id, BOT, -50),
+        *answer,
+        in_thread(THREAD.id, BOT, -10, to=in_thread(THREAD.id, BEN, -11)),
+        in_thread(THREAD.id, BEN, -9),
+    )
+    talk, posts = Talk(fetcher=fetcher), Posts([opened])
+    router = router_of(talk, posts=posts)
+    asked = talk.begun(talk.says(ANN, second=-30))
+    result = await router.route(asked)
+    assert isinstance(result, Ignored)
+    assert result.reason is Reason.DUPLICATE
+    assert posts.newest_in(THREAD.id) == answer[-1].id
+    assert posts.answered(asked.part.last.id)
+    assert told(await router.route(talk.begun(talk.says(ANN, second=-25)))) == "answer"
+
+
+async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
+    talk = Talk(fetcher=SmallFetcher())
+    assert await where(talk, talk.says(ANN, second=-30)) == "answer"
 
 
 async def test_the_memory_of_captures_to_go_on_with_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,6 +180,20 @@ async def test_edits_change_text_and_attachments_as_far_as_they_say() -> None:
     assert history.known(1, 1) == replace(message(1), text="new", attachments=(file,))
 
 
+async def test_of_edits_that_come_early_so_many_are_kept_until_the_next_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.history.KEPT_EARLY", 2)
+    history = History(None)
+    for number in (1, 2, 3):
+        history.observe(Edited(0.0, 1, number, "new"))
+    for number in (1, 2):
+        history.observe(Posted(0.0, message(number)))
+    history.observe(Ready(EPOCH, 9, "bot"))
+    history.observe(Posted(0.0, message(3)))
+    assert [each.text for each in history.recent(1)] == ["text 1", "new", "text 3"]
+
+
 async def test_the_starter_of_a_thread_stands_in_its_channel() -> None:
     server = FullList.of([message(7, place_id=1)])
     history = live(server)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from model.messages import DISCORD_EPOCH_MS
+from model.messages import DISCORD_EPOCH_MS, Author
 from services.discord import LookupFailed
 from streams.catch_up import PAGE, Spot, catch_up, starts
 
@@ -80,6 +80,39 @@ async def test_without_marks_nothing_is_asked() -> None:
     history = FakeHistory({})
     assert await catch_up({}, guild_id=7, history=history) == []
     assert history.asked == []
+
+
+class Spoken(FakeHistory):
+    """Everybody's message has the id of its author, times ten, plus a number."""
+
+    async def payloads(
+        self, channel_id: int, *, limit: int = PAGE, after: int | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        page = await super().payloads(channel_id, limit=limit, after=after)
+        return [{**each, "author": {"id": str(int(each["id"]) // 10), "username": "somebody"}} for each in page]
+
+
+async def test_everybody_is_introduced_once_before_their_messages_come() -> None:
+    met: list[tuple[int, int]] = []
+
+    async def introduce(author: Author, guild_id: int) -> None:
+        met.append((author.id, guild_id))
+
+    missed = await catch_up({1: 5, 2: 5}, guild_id=7, history=Spoken({1: [10, 11, 20], 2: [12]}), introduce=introduce)
+    assert [dispatch.d["id"] for dispatch in missed] == ["10", "11", "12", "20"]
+    assert met == [(1, 7), (2, 7)]
+
+
+async def test_whoever_cannot_be_told_from_the_team_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """Pitfall 28: a look-up that failed is never taken for somebody of the community."""
+
+    async def introduce(author: Author, guild_id: int) -> None:
+        if author.id == 1:
+            raise LookupFailed(f"{guild_id}: Discord answered 500")
+
+    missed = await catch_up({1: 5}, guild_id=7, history=Spoken({1: [10, 20]}), introduce=introduce)
+    assert [dispatch.d["id"] for dispatch in missed] == ["20"]
+    assert "author 1 is left out: 7: Discord answered 500" in caplog.text
 
 
 def test_a_first_start_begins_now() -> None:

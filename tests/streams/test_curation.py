@@ -66,8 +66,8 @@ class Team:
         self.in_flight: dict[str, int] = {}
         parts = CurationParts(self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__)
         rules = CurationRules(TICK, 60, to_the_end)
-        self.subscription = curation(self.captures, parts, rules).subscribe(
-            self.heard.append, on_completed=self.done.set
+        self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
+            on_completed=self.done.set
         )
 
     async def hears(self, *pairs: Pair) -> None:

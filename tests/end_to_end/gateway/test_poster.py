@@ -1,5 +1,3 @@
-import logging
-
 import pytest
 
 from services.discord import PostFailed
@@ -123,18 +121,11 @@ async def test_a_nonce_that_discord_would_refuse_is_a_fault_of_the_caller(
         await poster.send(thread.id, "x", nonce="n" * 26)
 
 
-async def test_reactions_and_typing(
-    discord_server: DiscordServer, poster: DiscordPoster, question: Message, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_reactions(discord_server: DiscordServer, poster: DiscordPoster, question: Message) -> None:
     await poster.react(question.place.id, question.id, "👍")
     assert question.reactions == {"👍": [discord_server.bot.id]}
     with pytest.raises(PostFailed, match="no reaction to message 5"):
         await poster.react(question.place.id, 5, "👍")
-    await poster.typing(question.place.id)
-    with caplog.at_level(logging.INFO):
-        await poster.typing(5)
-    assert not caplog.records
-    assert discord_server.count("POST", "/typing") == 2
 
 
 async def test_after_the_end_every_post_is_a_failed_one(poster: DiscordPoster, logged_in: Client) -> None:

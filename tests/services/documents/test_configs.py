@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from services.documents.configs import config_chunks, outline_of
 from services.documents.decoding import lines_of
+from services.documents.redacting import Values
 from services.documents.units import Chunk, ChunkType
+from services.redaction import Redactor
 
 COMPOSE = """\
 # The whole shop.
@@ -35,7 +37,8 @@ volumes:
 
 
 def chunks(filename: str, text: str) -> list[Chunk]:
-    return list(config_chunks(lines_of(text), outline_of(filename, text), str).chunks)
+    outline = outline_of(filename, text)
+    return list(config_chunks(lines_of(text), outline, Values(text, text, outline, Redactor())).chunks)
 
 
 def leaves(filename: str, text: str) -> dict[str, int]:

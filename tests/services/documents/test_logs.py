@@ -59,7 +59,7 @@ def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
             "0201 18:01:47.123456",
             "0000-02-01T18:01:47.123456",
             "ERROR",
-            None,
+            "file.go",
         ),
         ("web_1  | 2026-02-01T18:01:47Z INFO up", "2026-02-01T18:01:47Z", "2026-02-01T18:01:47Z", "INFO", None),
         ("time=2026-02-01T18:01:47Z level=warning msg=x", "2026-02-01T18:01:47Z", "2026-02-01T18:01:47Z", "WARN", None),
@@ -92,6 +92,47 @@ def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
             "WARN",
             "my.logger",
         ),
+        (
+            "01-31 18:01:47.9  1234  5678 E Manager: late",
+            "01-31 18:01:47.9",
+            "0000-01-31T18:01:47.9",
+            "ERROR",
+            "Manager",
+        ),
+        ("Oct 18, 2025 6:01:47 PM org.acme.Main run", "Oct 18, 2025 6:01:47 PM", "2025-10-18T18:01:47", None, None),
+        ("10/18/2025 12:01:47 AM ERROR x", "10/18/2025 12:01:47 AM", "0000-01-01T00:01:47", "ERROR", None),
+        ("18.10.2025 18:01:47 info x", "18.10.2025 18:01:47", "0000-01-01T18:01:47", "INFO", None),
+        (
+            "[2026-02-01 18:01:47,978: ERROR/Main] x",
+            "2026-02-01 18:01:47,978",
+            "2026-02-01T18:01:47.978",
+            "ERROR",
+            None,
+        ),
+        (
+            "2026-02-01 18:01:47 INFO 7 --- [main] com.A : x",
+            "2026-02-01 18:01:47",
+            "2026-02-01T18:01:47",
+            "INFO",
+            "com.A",
+        ),
+        ("2026-02-01 18:01:47 ended without error", "2026-02-01 18:01:47", "2026-02-01T18:01:47", None, None),
+        ("2026-02-01T18:01:47+99:00 x", "2026-02-01T18:01:47+99:00", "2026-02-01T18:01:47", None, None),
+        (
+            'time=2026-02-01T18:01:47Z lvl=crit component="db"',
+            "2026-02-01T18:01:47Z",
+            "2026-02-01T18:01:47Z",
+            "CRITICAL",
+            "db",
+        ),
+        ("    2026-02-01 18:01:47 INFO x", "2026-02-01 18:01:47", "2026-02-01T18:01:47", "INFO", None),
+        ("    it ended 2026-02-01 18:01:47", None, None, None, None),
+        ("main thread 'x' panicked at y", None, None, "FATAL", None),
+        ('{"msg": "ERROR boom"}', None, None, "ERROR", None),
+        ('{"ts": true, "level": [1]}', None, None, None, None),
+        ("Traceback (most recent call last):", None, None, "ERROR", None),
+        ("[1, 2]", None, None, None, None),
+        ("{broken", None, None, None, None),
         ("ERROR:root:broken", None, None, "ERROR", "root"),
         ("kernel panic - not syncing", None, None, "FATAL", None),
         ("just words", None, None, None, None),
@@ -182,3 +223,37 @@ def test_any_lines_are_read(lines: list[str]) -> None:
     for chunk in found.chunks:
         assert chunk.text == "\n".join(lines[chunk.line_start - 1 : chunk.line_end])
     assert len(read(lines)) == len(lines)
+
+
+def test_after_midnight_times_of_day_still_sort() -> None:
+    records = read_log(["23:59:59 a", "00:00:01 b", "00:00:02 c"]).records
+    assert [record.ts_utc for record in records] == [
+        "0000-01-01T23:59:59",
+        "0000-01-02T00:00:01",
+        "0000-01-02T00:00:02",
+    ]
+
+
+def test_a_day_that_no_month_has_is_borne() -> None:
+    lines = ["2026-02-31 10:00:00 INFO a", "2026-02-31 10:00:00+01:00 INFO b", "2026-03-01 10:00:00 INFO c"]
+    found = read_log(lines)
+    assert found.records[0].ts_utc == "2026-02-31T10:00:00"
+    assert found.chunks[0].line_end < 3
+
+
+def test_lines_without_a_time_belong_to_the_one_before_but_not_without_end() -> None:
+    lines = ["2026-02-01 10:00:00 INFO payload", *["an error in it"] * 60, "an error of its own"]
+    found = read_log(lines)
+    assert [record.severity for record in found.records[1:]] == [None] * 60 + ["ERROR"]
+    assert "an error in it" in [chunk.text for chunk in found.chunks if chunk.type is ChunkType.PATTERN]
+
+
+def test_a_python_traceback_ends_with_its_error() -> None:
+    lines = [
+        "ERROR failed",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in f',
+        "ValueError: no",
+        "ok",
+    ]
+    assert [line.in_trace for line in read(lines)] == [False, True, True, True, False]

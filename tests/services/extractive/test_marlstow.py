@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from commands.assembling import library_of
+from commands.makeshift import with_an_index
 from model.conversations import Conversation, Role, Turn
 from services.assistant import Usage
-from services.disk_library import DiskLibrary
 from services.extractive import ExtractiveAssistant
 from services.library import Library
+from settings import load
 from tests.services.extractive.marlstow import SCENES, Scene
 
-KNOWLEDGE = Path(__file__).parents[3] / "examples" / "knowledge-base"
+DEMO = Path(__file__).parents[3] / "examples" / "demo.yaml"
 MOST_SOURCES: Final = 3
 
 DEV_RIGHT, DEV_FALSE = 35, 0  # of 47 questions, and 83 messages
 HELD_OUT_RIGHT, HELD_OUT_FALSE = 31, 4  # of 48 questions, and 79 messages
 
 
-def library(nowhere: Path) -> Library:
-    return DiskLibrary(
-        index_path=KNOWLEDGE / "index.txt",
-        sources_dir=KNOWLEDGE / "sources",
-        web_cache_dir=KNOWLEDGE / "web-cache",
-        team_index_path=nowhere / "index-team.txt",
-        team_topics_dir=nowhere / "topics",
-    )
+@pytest.fixture
+def books(tmp_path: Path) -> Generator[Library]:
+    """The demo's sources, and an index of them as the program makes it."""
+    with with_an_index(load(DEMO).rehearsed_in(tmp_path)) as settings:
+        yield library_of(settings)
 
 
 def conversation(scene: Scene) -> Conversation:
@@ -58,24 +59,23 @@ def verdict(scene: Scene, given: str | None) -> str:
     return "right" if scene.words in given else "wrong"
 
 
-async def verdicts(scenes: Iterable[Scene], nowhere: Path) -> Counter[str]:
-    books = library(nowhere)
+async def verdicts(scenes: Iterable[Scene], books: Library) -> Counter[str]:
     assistant = ExtractiveAssistant(books)
     return Counter([verdict(scene, await answer(assistant, books, scene)) for scene in scenes])
 
 
 async def test_of_the_half_that_the_rules_are_tuned_on_no_answer_is_wrong_and_three_quarters_are_found(
-    tmp_path: Path,
+    books: Library,
 ) -> None:
-    found = await verdicts((scene for scene in SCENES if not scene.held_out), tmp_path)
+    found = await verdicts((scene for scene in SCENES if not scene.held_out), books)
     assert found["right"] >= DEV_RIGHT
     assert found["wrong"] + found["spoke"] <= DEV_FALSE
 
 
 async def test_of_the_half_that_nobody_tuned_on_few_answers_are_wrong_and_three_fifths_are_found(
-    tmp_path: Path,
+    books: Library,
 ) -> None:
-    found = await verdicts((scene for scene in SCENES if scene.held_out), tmp_path)
+    found = await verdicts((scene for scene in SCENES if scene.held_out), books)
     assert found["right"] >= HELD_OUT_RIGHT
     assert found["wrong"] + found["spoke"] <= HELD_OUT_FALSE
 

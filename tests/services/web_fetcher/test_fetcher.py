@@ -371,3 +371,16 @@ async def test_time_may_be_real(server: WebServer) -> None:
             await page_of(fetcher, f"{server.origin}/hangs")
     async with fetching() as fetcher:
         assert (await page_of(fetcher, f"{server.origin}/")).text == WORDS
+
+
+async def test_one_host_is_asked_at_its_pace_redirects_included_and_others_do_not_wait(server: WebServer) -> None:
+    """Nobody else sees to it: whoever fetches pages knows nothing of where they lead."""
+    server.paths |= {"/away": redirect("/mill"), "/mill": page(html())}
+    begun = clock.now()
+    async with fetching(client(requests_per_second=2, private_hosts=("127.0.0.1", "mill.example"))) as fetcher:
+        await page_of(fetcher, f"{server.origin}/away")
+        assert clock.now() - begun == pytest.approx(0.5, abs=0.01)
+        await page_of(fetcher, f"{server.origin}/mill")
+        assert clock.now() - begun == pytest.approx(1.0, abs=0.01)
+        await page_of(fetcher, f"http://mill.example:{server.port}/mill")
+        assert clock.now() - begun == pytest.approx(1.0, abs=0.01)

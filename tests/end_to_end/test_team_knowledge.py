@@ -1,0 +1,132 @@
+"""What the team teaches a running bot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.live import LiveOptions
+from model.outcomes import Result
+from tests.end_to_end.bots import RunningBot
+from tests.end_to_end.conftest import Start, llm
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.llm_scenes import content, status
+from tests.loopback.llm_server import LLMServer
+
+pytestmark = pytest.mark.real_time
+
+ASKED = "How do I make the importer skip the raw files of my camera?"
+ANSWERED = "Put skip_raw = true into the importer section: raw files of the camera are left out then."
+AGAIN = "is there a way to have the importer skip raw camera files?"
+TOPIC = "what-the-team-says.txt"
+
+
+def names_below(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+def knowledge(data: Path) -> Path:
+    return data / "team-knowledge"
+
+
+async def until_described(bot: RunningBot, server: DiscordServer, text: str = "") -> str:
+    """Wait until the team index has an entry that says `text`; gives the index."""
+    index = knowledge(bot.settings.app.data_dir) / "index-team.txt"
+    await server.until(lambda: bot.over or (index.exists() and text in index.read_text()), 8)
+    return index.read_text()
+
+
+@pytest.mark.parametrize("by_model", [True, False])
+async def test_what_the_team_answered_once_answers_the_next_who_asks(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path, *, by_model: bool
+) -> None:
+    help_, ada, kim = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("kim"),
+    )
+    bob = discord_server.add_member("bob")
+    sections: dict[str, Any] = {"ai_response": {"llm": llm(llm_server)}} if by_model else {}
+    bot = await start(discord={"team_member_ids": [kim.id], "team_active_seconds": 1}, **sections)
+    asked = await discord_server.say(help_, ada, ASKED)
+    answer = await discord_server.say(help_, kim, ANSWERED, reply_to=asked)
+    await bot.until_ended(answer)
+    index = await until_described(bot, discord_server, "text" if by_model else "Mentions")
+    assert index.startswith("team:")
+    posted = len(discord_server.posts)
+    await discord_server.say(help_, bob, AGAIN)
+    *_, post = await bot.until_posts(posted + 1)
+    replied = bot.outcomes[-1]
+    assert replied.result is Result.REPLIED
+    assert [source.partition(":")[0] for source in replied.sources] == ["team"]
+    assert ("skip_raw = true" in post.content) != by_model
+    assert await bot.stop() == 0
+    [topic] = (knowledge(data) / "topics").iterdir()
+    assert ANSWERED in topic.read_text()
+
+
+async def test_what_waits_for_a_model_does_not_hold_up_the_end_and_is_sorted_at_the_next_start(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """Pitfalls 7 and 8."""
+    llm_server.otherwise = status(503)
+    help_, ada, kim = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("kim"),
+    )
+    sections: dict[str, Any] = {
+        "ai_response": {"llm": llm(llm_server)},
+        "discord": {"team_member_ids": [kim.id], "team_active_seconds": 1},
+    }
+    bot = await start(**sections)
+    asked = await discord_server.say(help_, ada, "Thanks for the release!")
+    answers = [await discord_server.say(help_, kim, f"{number}: {ANSWERED}", reply_to=asked) for number in range(3)]
+    await bot.until_ended(*answers)
+    assert await bot.stop() == 0
+    assert not (knowledge(data) / "topics").exists()
+    llm_server.otherwise = LLMServer().otherwise
+    again = await start(**sections)
+    assert TOPIC in await until_described(again, discord_server, "text")
+    assert await again.stop() == 0
+
+
+async def test_nonsense_about_one_answer_costs_that_answer_alone(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """Pitfall 9."""
+    help_, ada, kim = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("kim"),
+    )
+    bot = await start(kb={"llm": llm(llm_server)}, discord={"team_member_ids": [kim.id], "team_active_seconds": 1})
+    llm_server.then(*(content("The millstream runs backwards.") for _ in range(6)))
+    for number in range(2):
+        asked = await discord_server.say(help_, ada, f"{number} cheers")
+        answer = await discord_server.say(help_, kim, f"{number}: {ANSWERED}", reply_to=asked)
+        await bot.until_ended(answer)
+    await until_described(bot, discord_server, "text")
+    assert await bot.stop() == 0
+    decisions = (knowledge(data) / "decisions.jsonl").read_text().splitlines()
+    assert [line.count('"failed"') for line in decisions] == [1, 0]
+    assert "1: Put skip_raw" in (knowledge(data) / "topics" / TOPIC).read_text()
+
+
+async def test_a_dry_run_captures_nothing(start: Start, discord_server: DiscordServer, data: Path) -> None:
+    """Pitfall 50."""
+    help_, ada, kim = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("kim"),
+    )
+    before = names_below(data)
+    bot = await start(LiveOptions(dry_run=True), discord={"team_member_ids": [kim.id]})
+    asked = await discord_server.say(help_, ada, ASKED)
+    answer = await discord_server.say(help_, kim, ANSWERED, reply_to=asked)
+    await bot.until_ended(answer)
+    assert Result.CAPTURED in {outcome.result for outcome in bot.outcomes}
+    assert await bot.stop() == 0
+    assert names_below(data) == before
