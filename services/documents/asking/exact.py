@@ -14,7 +14,7 @@ from services.documents.units import DocumentKind
 
 CONTEXT_LINES = 10
 EXAMPLES = 5
-RARE_SHARE = 0.02
+RARE_COUNT, RARE_SHARE = 2, 0.02
 """A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
 _JOINED = 3
@@ -124,10 +124,9 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
     soft = [mention.text for mention in plan.mentions if not mention.hard]
-    shares = await scope.store.rarity(scope.name, soft) if soft else {}
-    return tuple(
-        mention.text for mention in plan.mentions if mention.hard or shares.get(mention.text, 0.0) <= RARE_SHARE
-    )
+    counts, whole = await scope.store.holders(scope.name, soft)
+    few = max(RARE_COUNT, RARE_SHARE * whole)
+    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
 
 
 async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> str | None:
@@ -147,42 +146,48 @@ def _conditions(plan: Plan, named: _Named) -> bool:
 
 
 async def _records(scope: Scope, plan: Plan, documents: Sequence[Document], named: _Named, k: int) -> Found | None:
-    ids = tuple(doc.doc_id for doc in documents)
+    where, lines, relaxed = await _relaxed(scope, plan, _where(plan, documents, named))
+    notes = (*named.notes, *relaxed)
+    if not lines.total:
+        if plan.aggregate is Aggregate.COUNT and not plan.period:
+            return Found(facts=f"{_described(plan)}: 0", count=0, notes=notes, exact=True)
+        return Found(missing=_nothing(plan), notes=notes)
+    if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
+        return await _computed(scope, plan, where, notes)
+    if plan.words and (lines.total > k or not (named.found or plan.period)):
+        narrowed = await _narrowed(scope, where, plan.words)
+        if narrowed is None and not (named.found or plan.period):
+            return None  # its words say more than its conditions: rank
+        where = narrowed or where
+    return await _in_order(scope, plan, where, k, notes)
+
+
+async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: tuple[str, ...]) -> Found:
+    """The first, the last, the one beside, or all of the lines that fit."""
+    if plan.position is Position.FIRST or plan.position is Position.LAST:
+        last = plan.position is Position.LAST
+        by_time = len(where.doc_ids) > 1
+        some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
+        return await _shown(scope, some, k, notes)
+    if plan.position is not None and (where.holding or plan.period):
+        return await beside(scope, where, plan.position, notes)
+    some = await scope.store.lines(scope.name, where, limit=MANY)
+    found = await _shown(scope, some, k, notes)
+    if plan.aggregate is not Aggregate.LIST and some.total <= k:
+        return found
+    return replace(found, facts=f"{_described(plan)}: {some.total}", count=some.total)
+
+
+def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWhere:
     period, level = plan.period, plan.severity
-    where = LineWhere(
-        ids,
+    return LineWhere(
+        tuple(doc.doc_id for doc in documents),
         clocks=period.clocks if period else None,
         days=period.days if period else None,
         instants=period.instants if period else None,
         severities=level.levels if level and _level_counts(plan) else (),
         holding=named.found,
     )
-    where, lines, notes = await _relaxed(scope, plan, where)
-    notes = (*named.notes, *notes)
-    if not lines.total and plan.aggregate is Aggregate.COUNT and not plan.period:
-        return Found(facts=f"{_described(plan)}: 0", count=0, notes=notes, exact=True)
-    if not lines.total:
-        return Found(missing=_nothing(plan), notes=notes)
-    if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await _computed(scope, plan, where, notes)
-    if plan.words and not named.found and not period:
-        narrowed = await _narrowed(scope, where, plan.words)
-        if narrowed is None:
-            return None  # its words say more than its conditions: rank
-        where = narrowed
-    elif plan.words and lines.total > k:
-        where = await _narrowed(scope, where, plan.words) or where
-    if plan.position in {Position.FIRST, Position.LAST}:
-        last = plan.position is Position.LAST
-        some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=len(ids) > 1)
-        return await _shown(scope, some, k, notes)
-    if (plan.position is Position.NEXT or plan.position is Position.PREVIOUS) and (named.found or period):
-        return await beside(scope, where, plan.position, notes)
-    some = await scope.store.lines(scope.name, where, limit=MANY)
-    if plan.aggregate is Aggregate.LIST or some.total > k:
-        some_facts = f"{_described(plan)}: {some.total} {'line' if some.total == 1 else 'lines'}"
-        return replace(await _shown(scope, some, k, notes), facts=some_facts, count=some.total)
-    return await _shown(scope, some, k, notes)
 
 
 async def beside(scope: Scope, where: LineWhere, position: Position, notes: tuple[str, ...] = ()) -> Found:

@@ -24,6 +24,7 @@ _MEANINGS = tuple(
     (re.compile(pattern), frozenset(names.split()))
     for pattern, names in (
         (r"how long (?:may|can|must|does|do|is|are|will|should|before)|time ?limit|gives? up|maximum (?:time|duration)|wait(?:s|ed|ing)? (?:at most|for)|max(?:imum)? wait", "timeout ttl max_wait wait duration lifetime deadline expiry expires max_age"),
+        (r"^when\b|at what time|which days?|what time", "schedule cron at time run_at start date hour day"),
         (r"how (?:often|frequent(?:ly)?)|frequency|every how|how many (?:seconds|minutes) between|period(?:ic)?|cadence", "interval period frequency schedule cron every refresh poll scrape_interval"),
         (r"how many times|how many (?:attempts|tries|retries)|retr(?:y|ies|ied)|attempts|tries", "retries retry attempts max_retries max_attempts tries backoff_limit"),
         (r"how many (?:copies|instances|replicas|workers|processes|threads|connections)|scaled|number of (?:copies|instances|replicas|workers|threads)", "replicas scale workers threads instances processes max_connections pool_size concurrency count"),

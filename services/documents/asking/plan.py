@@ -11,7 +11,7 @@ from services.documents.asking.mentions import Mention
 from services.documents.asking.times import Period
 from services.documents.asking.wording import Aggregate, Position, Severity
 from services.documents.store.protocol import Document
-from services.documents.store.tokens import QUERY_STOP_WORDS
+from services.extractive.words import STOP_WORDS
 
 EXTENSIONS = [
     "log",
@@ -58,8 +58,11 @@ _FILE_LIKE = re.compile(
     rf"(?<![\w./:@-])[\w~-][\w.~/-]*\.(?:{'|'.join(sorted(EXTENSIONS, key=len, reverse=True))})(?![\w/-]|\.\w)",
     re.IGNORECASE,
 )
+_WORDS_FOR_ALL = frozenset(
+    "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905
+)
 _WORD = re.compile(r"[\w.:/@-]*\w")
-_STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output))"
+_STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
 
 def _content(rest: str) -> tuple[str, ...]:
     words = _WORD.findall(wording.content(rest))
-    kept = [word for word in words if word.casefold() not in QUERY_STOP_WORDS and len(word) > 1]
+    kept = [word for word in words if word.casefold() not in STOP_WORDS and len(word) > 1]
     return tuple(dict.fromkeys(kept))
 
 
@@ -177,7 +180,9 @@ def _names(doc: Document) -> list[str]:
     last = whole.rsplit("/", 1)[-1]
     stem = last.rsplit(".", 1)[0]
     titles = [doc.origin.extra[key].casefold() for key in ("title", "topic") if doc.origin.extra.get(key)]
-    return [name for name in dict.fromkeys((whole, last, stem, *titles)) if len(name) > 2]  # noqa: PLR2004
+    # "The ERROR log" speaks of a level, and "the log" of any file.
+    stems = () if stem in _WORDS_FOR_ALL else (stem,)
+    return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004
 
 
 def _is_host(text: str) -> bool:

@@ -160,7 +160,7 @@ def _named_file(question: str) -> bool:
 
 
 def _about_levels(question: str) -> bool:
-    """ "How many errors?" is short, and whole."""
+    """As in: how many errors? It is short, and whole."""
     return wording.severity(question) is not None
 
 

@@ -21,21 +21,21 @@ _NAMED_DAY = (
     rf"|(?P<{{p}}date2>\d{{{{1,2}}}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<{{p}}name2>{_MONTH}))(?:,?\s+(?P<{{p}}year2>\d{{{{4}}}}))?"
 )
 _SHORT_DAY = r"(?P<{p}yy>\d{{2}})/(?P<{p}mm>\d{{2}})/(?P<{p}dd>\d{{2}})"
-_BEFORE, _AFTER = r"(?<![\w.:\[/-])", r"(?![\w:\]]|[.,-]\d)"
+_BEFORE, _AFTER = r"(?<![\w.:\[/-])", r"(?![\w:\]]|[.,]\d)"
 _ZONE = r"(?:\s?(?:Z|UTC|[+-]\d{{2}}:?\d{{2}})\b)?"
 
 
-def _moment(prefix: str) -> str:
+def _moment(prefix: str, before: str = _BEFORE) -> str:
     day = f"(?:{_ISO_DAY}|{_NAMED_DAY}|{_SHORT_DAY})"
     text = f"(?:{day}(?:(?:[T ]|,? at |,\\s)\\s*{_CLOCK}{_ZONE})?|{_CLOCK.replace('{p}', '{p}c_')}{_ZONE})"
-    return f"{_BEFORE}{text.format(p=prefix)}{_AFTER}"
+    return f"{before}{text.format(p=prefix)}{_AFTER}"
 
 
 _COMPACT = re.compile(r"(?<![\w.:-])(\d{2})(\d{2})(\d{2}) ([01]\d|2[0-3])([0-5]\d)([0-5]\d)(?![\w.:-])")
 _RANGE = re.compile(
     rf"(?:\bbetween\s+{_moment('a_')}\s+(?:and|to|-|–)\s+{_moment('b_')}"
     rf"|\bfrom\s+{_moment('c_')}\s+(?:to|until|till|through|-|–)\s+{_moment('d_')}"
-    rf"|{_moment('e_')}\s*(?:-|–|\bto\b|\buntil\b)\s*{_moment('f_')})",
+    rf"|{_moment('e_')}\s*(?:-|–|\bto\b|\buntil\b)\s*{_moment('f_', '')})",
     re.IGNORECASE,
 )
 _SIDE = re.compile(

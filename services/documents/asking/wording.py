@@ -36,21 +36,28 @@ _LAST = re.compile(r"\b(?:last|latest|most recent(?:ly)?|newest|final(?:ly)?|end
 _NOT_LAST = re.compile(
     r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE
 )
+_ONE = r"(?:entry|line|message|one|record|log|row|event|thing)"
+_IT = rf"(?:it|that|this|there|them|those|line|{_ONE})"
+_CLOSELY = r"(?:right|just|immediately|directly|straight|shortly|moments?|seconds)"
+_HAPPENED = (
+    r"(?:came|comes?|happen(?:s|ed)?|logged|written|recorded|printed|stands?|is|was|were|goes|went|occur(?:s|red)?)"
+)
 _NEXT = re.compile(
-    r"\b(?:(?:right|just|immediately|directly|straight|shortly)\s+(?:after|behind|below|following)"
-    r"|(?:came|comes?|happen(?:s|ed)|follow(?:s|ed)?|next|logged|written|entry|line|is|was|stands?)\s+"
-    r"(?:(?:entry|line|logged|written)\s+)?(?:after|afterwards|next|below)|what(?:'s| is| was| came)? next|next\s+"
-    r"(?:entry|line|message|one|record|log)|(?:the )?(?:entry|line|message|one|record) (?:after|following|below)"
-    r"|follow(?:s|ed|ing)\s+(?:it|that|this|line|entry)|after\s+(?:that|this|it|line)|(?:and )?then\s*\?$|afterwards)\b",
+    rf"\b(?:{_CLOSELY}\s+(?:after|behind|below|following|afterwards|next)|{_HAPPENED}\s+(?:{_ONE}\s+)?(?:after|afterwards|next|below)\b"
+    rf"|{_HAPPENED}\s+{_CLOSELY}\s+(?:after|next)|next\s+{_ONE}|(?:what|anything|something)(?:'s| is| was| came| comes)? next"
+    rf"|(?:the )?{_ONE}\s+(?:right |just |directly |immediately )?(?:after|following|below|behind)"
+    rf"|follow(?:s|ed|ing)?\s+(?:directly\s+|right\s+|immediately\s+)?(?:(?:on |after |the |to )*{_IT}\b|\?|$|directly|immediately|next)"
+    rf"|(?:what|which {_ONE})\s+follow(?:s|ed)|after\s+(?:that|this|it|line|wards?)\b|(?:and )?then\s*\?|afterwards|subsequent(?:ly)?"
+    r"|what (?:came|happened|was logged) after|succeed(?:s|ed|ing)\s+(?:it|that|this|line|entry))",
     re.IGNORECASE,
 )
 _PREVIOUS = re.compile(
-    r"\b(?:(?:right|just|immediately|directly|straight|shortly)\s+(?:before|above|prior|ahead|preceding)"
-    r"|(?:came|comes?|happen(?:s|ed)|logged|written|entry|line|is|was|stands?)\s+(?:(?:entry|line|logged|written)\s+)?"
-    r"(?:before(?:hand)?|earlier|previously|above)|(?:previous|preceding|prior)\s+(?:entry|line|message|one|record|log)"
-    r"|(?:the )?(?:entry|line|message|one|record) (?:before|preceding|above|prior)|preced(?:es|ed|ing)\s+"
-    r"(?:it|that|this|line|entry)|led (?:up )?to (?:it|that|this)|before\s+(?:that|this|it|line)|beforehand"
-    r"|(?:what|anything) preceded)\b",
+    rf"\b(?:{_CLOSELY}\s+(?:before|above|prior|ahead|preceding|beforehand)|{_HAPPENED}\s+(?:{_ONE}\s+)?(?:before(?:hand)?|earlier|previously|above)\b"
+    rf"|{_HAPPENED}\s+{_CLOSELY}\s+before|(?:previous|preceding|prior)\s+{_ONE}"
+    rf"|(?:the )?{_ONE}\s+(?:right |just |directly |immediately )?(?:before|preceding|above|prior|ahead)"
+    r"|preced(?:es?|ed|ing)\s+(?:it|that|this|line|the entry|entry)|(?:what|which \w+|anything) preced(?:es|ed)"
+    r"|led (?:up )?to (?:it|that|this)|before\s+(?:that|this|it|line)\b|beforehand|what (?:came|happened|was logged) before"
+    r"|prior to (?:it|that|this|line))",
     re.IGNORECASE,
 )
 _COUNT = re.compile(
@@ -175,7 +182,7 @@ _STRUCTURE = re.compile(
     r"|distribution|breakdown|common|frequent|most|which|what|when|where|who|why|how|did|does|do|was|were|is|are|the|that|this"
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
     r"|components?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
-    r"|anything|something|everything|still|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
+    r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
     r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice)\b",
     re.IGNORECASE,
 )

@@ -106,8 +106,8 @@ class EmbeddedStore:
     async def fail(self, name: str, doc_id: str, reason: str) -> bool:
         return bool(await self._change(name, lambda connection: writing.fail(connection, doc_id, reason)))
 
-    async def unembedded(self, name: str, doc_id: str) -> list[Unembedded]:
-        return await self._read(name, lambda shelf: writing.unembedded(shelf.connection, doc_id), [])
+    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
+        return await self._read(name, lambda shelf: writing.unembedded(shelf.connection, doc_id, embedder_id), [])
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
         def work(connection: sqlite3.Connection) -> bool:
@@ -135,8 +135,8 @@ class EmbeddedStore:
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
         return await self._read(name, lambda shelf: writing.chunks(shelf.connection, doc_id, indices), [])
 
-    async def rarity(self, name: str, words: Sequence[str]) -> Mapping[str, float]:
-        return await self._read(name, lambda shelf: writing.rarity(shelf.connection, words), {})
+    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        return await self._read(name, lambda shelf: writing.holders(shelf.connection, words), ({}, 0))
 
     async def describe(self, name: str) -> Described | None:
         def work(shelf: _Shelf) -> Described | None:
@@ -153,12 +153,12 @@ class EmbeddedStore:
     async def list_collections(self, prefix: str = "") -> list[str]:
         return await _guarded(self._list, prefix)
 
-    async def unfinished(self) -> list[tuple[str, Document]]:
+    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
         found: list[tuple[str, Document]] = []
         for name in await self.list_collections():
             described = await self.describe(name)
             documents = () if described is None else described.documents
-            found += [(name, doc) for doc in documents if doc.state.value in {"pending", "lexical"}]
+            found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
         return found
 
     async def close(self) -> None:

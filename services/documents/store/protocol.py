@@ -78,6 +78,8 @@ class Document:
     """Whether it is the newest searchable one of its name: older ones are kept, and not searched."""
     error: str = ""
     """Why it failed, in words for people."""
+    embedder_id: str = ""
+    """Whose vectors it has."""
     n_lines: int = 0
     n_chunks: int = 0
     redactions: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -86,6 +88,12 @@ class Document:
     @property
     def filename(self) -> str:
         return self.origin.filename
+
+    def is_unfinished(self, embedder_id: str) -> bool:
+        """Whether work on it is left: it has no vectors, or another embedder's."""
+        if self.state in {State.PENDING, State.LEXICAL}:
+            return True
+        return self.state is State.READY and bool(embedder_id) and self.embedder_id not in {"", embedder_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +271,9 @@ class DocumentStore(Protocol):
         """Note why a document cannot be read. False: it is gone."""
         ...
 
-    async def unembedded(self, name: str, doc_id: str) -> list[Unembedded]: ...
+    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
+        """What has no vector of this embedder yet."""
+        ...
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
         """Keep vectors by chunk index. With the last one the document is `ready`. False: it is gone."""
@@ -283,8 +293,8 @@ class DocumentStore(Protocol):
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]: ...
 
-    async def rarity(self, name: str, words: Sequence[str]) -> Mapping[str, float]:
-        """For each word the share of chunks that hold it; 0 for what is nowhere."""
+    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """For each word how many chunks hold it, and how many chunks there are."""
         ...
 
     async def describe(self, name: str) -> Described | None:
@@ -299,8 +309,11 @@ class DocumentStore(Protocol):
 
     async def list_collections(self, prefix: str = "") -> list[str]: ...
 
-    async def unfinished(self) -> list[tuple[str, Document]]:
-        """What a crash left `pending` or `lexical`, with the collection's name: to be queued again at the start."""
+    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
+        """What a crash left `pending` or `lexical`, with the collection's name: to be queued again at the start.
+
+        With `embedder_id` also what has vectors of another embedder.
+        """
         ...
 
     async def close(self) -> None: ...

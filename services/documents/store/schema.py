@@ -52,7 +52,7 @@ CREATE VIRTUAL TABLE line_words USING fts5(
 
 DOCUMENT_COLUMNS = (
     "doc_id, filename, sha256, size, file_type, uploader_id, message_id, attachment_id, uploaded_at, state, error, "
-    "n_lines, n_chunks, redactions, flags, extra, revision"
+    "n_lines, n_chunks, redactions, flags, extra, revision, embedder"
 )
 CHUNK_COLUMNS = (
     "d.doc_id, c.chunk_index, c.text, c.line_start, c.line_end, c.ts_min, c.ts_max, c.severities, c.chunk_type, "
@@ -161,7 +161,7 @@ def when(ts: str | None, ts_utc: str | None) -> tuple[str | None, str | None]:
 
 def document_of(row: Row, *, current: bool = True) -> Document:
     (doc_id, filename, sha256, size, kind, uploader, message, attachment, at, state, error, *rest) = row
-    n_lines, n_chunks, redactions, flags, extra, revision = rest
+    n_lines, n_chunks, redactions, flags, extra, revision, embedder = rest
     origin = Origin(
         cast("str", filename),
         cast("int | None", uploader),
@@ -180,6 +180,7 @@ def document_of(row: Row, *, current: bool = True) -> Document:
         revision=cast("int", revision),
         current=current,
         error=cast("str", error),
+        embedder_id=cast("str", embedder),
         n_lines=cast("int", n_lines),
         n_chunks=cast("int", n_chunks),
         redactions=cast("dict[str, int]", json.loads(cast("str", redactions))),

@@ -129,7 +129,7 @@ def _chunks(connection: sqlite3.Connection, frame: Frame, union: Places) -> dict
     wanted = [int(row) for row in frame.rows[union]]
     marks = ",".join("?" * len(wanted))
     rows = connection.execute(
-        f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "  # noqa: S608 (our own words)
+        f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
         f"WHERE c.chunk_no IN ({marks})",
         wanted,
     ).fetchall()

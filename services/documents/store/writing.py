@@ -88,11 +88,11 @@ def fail(connection: sqlite3.Connection, doc_id: str, reason: str) -> bool:
     return changed.rowcount > 0
 
 
-def unembedded(connection: sqlite3.Connection, doc_id: str) -> list[Unembedded]:
+def unembedded(connection: sqlite3.Connection, doc_id: str, embedder_id: str) -> list[Unembedded]:
     rows = connection.execute(
         f"SELECT {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
-        "WHERE d.doc_id = ? AND c.embedded AND c.embedding IS NULL ORDER BY c.chunk_index",
-        (doc_id,),
+        "WHERE d.doc_id = ? AND c.embedded AND (c.embedding IS NULL OR d.embedder != ?) ORDER BY c.chunk_index",
+        (doc_id, embedder_id),
     ).fetchall()
     chunks_left = [schema.chunk_of(row) for row in rows]
     origin = _origin(connection, doc_id)
@@ -130,17 +130,17 @@ def chunks(connection: sqlite3.Connection, doc_id: str, indices: Sequence[int]) 
     return [schema.chunk_of(row) for row in rows]
 
 
-def rarity(connection: sqlite3.Connection, words: Sequence[str]) -> dict[str, float]:
+def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[str, int], int]:
     count = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
-    shares: dict[str, float] = {}
+    counts: dict[str, int] = {}
     for word in words:
         held = [
             connection.execute("SELECT doc FROM words_held WHERE term = ?", (part,)).fetchone()
             for part in tokens.parts(word)
         ]
-        rarest = min((row[0] if row else 0 for row in held), default=0)
-        shares[word] = rarest / count if count else 0.0
-    return shares
+        # Of a name of several parts, whatever holds it holds its rarest part.
+        counts[word] = min((row[0] if row else 0 for row in held), default=0)
+    return counts, count
 
 
 def describe(connection: sqlite3.Connection, n_bytes: int) -> Described:
@@ -167,7 +167,7 @@ def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
     connection.execute("DELETE FROM words WHERE rowid IN (SELECT chunk_no FROM chunks WHERE doc_no = ?)", row)
     connection.execute("DELETE FROM line_words WHERE rowid IN (SELECT line_row FROM lines WHERE doc_no = ?)", row)
     for table in ("chunks", "lines", "documents"):
-        connection.execute(f"DELETE FROM {table} WHERE doc_no = ?", row)  # noqa: S608 (our own words)
+        connection.execute(f"DELETE FROM {table} WHERE doc_no = ?", row)
     return True
 
 
@@ -177,10 +177,9 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
     ).fetchone()[0]
     prepared = None if new is None else new.prepared
     connection.execute(
-        f"INSERT INTO documents (collection, embedder, {schema.DOCUMENT_COLUMNS}) VALUES ({','.join('?' * 19)})",
+        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({','.join('?' * 19)})",
         (
             name,
-            "",
             doc_id,
             origin.filename,
             prepared.sha256 if prepared else None,
@@ -198,6 +197,7 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
             schema.list_text(prepared.flags if prepared else ()),
             schema.mapping_text(origin.extra),
             revision,
+            "",
         ),
     )
 
@@ -228,7 +228,7 @@ def _chunk_values(chunk_no: int, number: int, row: schema.Row) -> schema.Row:
 
 
 def _next(connection: sqlite3.Connection, table: str, column: str) -> int:
-    return cast("int", connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchone()[0])  # noqa: S608 (our own words)
+    return cast("int", connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchone()[0])
 
 
 def _by_attachment(connection: sqlite3.Connection, origin: Origin) -> Document | None:

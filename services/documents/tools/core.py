@@ -188,20 +188,20 @@ class DocumentQATool:
             notes = (*notes, f"{len(pending)} of {len(described.documents)} files are still being indexed")
         failed = [doc for doc in described.documents if doc.state is State.FAILED]
         notes = (*notes, *(f"{doc.filename} could not be read: {doc.error}" for doc in failed))
-        return await self._condensed(replace(found, notes=notes), understood, resolved)
+        return await self._condensed(replace(found, notes=notes), resolved)
 
-    async def _condensed(self, found: Found, understood: Plan, resolved: Resolved) -> QAResult:
-        material = self._material(found, understood, resolved)
+    async def _condensed(self, found: Found, resolved: Resolved) -> QAResult:
+        material = self._material(found, resolved)
         status, extra = Status.OK, ""
         try:
             answer = await self._shared.synthesiser.answer(material)
-            if not answer.strip():
-                raise LLMError("an empty answer")
         except LLMError as error:
             log.warning("%s: the passages could not be condensed: %s", self.name, type(error).__name__)
+            answer = ""
+        if not answer.strip():
             status, extra = Status.SYNTHESIS_ERROR, self.config.no_result_message(Status.SYNTHESIS_ERROR)
             answer = await _verbatim(material)
-        allowed = [understood.question, resolved.question, *material.headers, *material.citations, found.facts]
+        allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
         checked = checking.check(answer, found.passages, allowed)
         if checked.unverified:
             log.info("%s: %d citations or quotes are in no passage", self.name, checked.unverified)
@@ -221,7 +221,7 @@ class DocumentQATool:
             unverified=checked.unverified,
         )
 
-    def _material(self, found: Found, understood: Plan, resolved: Resolved) -> Material:
+    def _material(self, found: Found, resolved: Resolved) -> Material:
         config = self.config
         described = [_metadata(passage) for passage in found.passages]
         headers = [
