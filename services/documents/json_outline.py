@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
     r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
@@ -71,7 +71,7 @@ class _Reader:
         if level and not level.is_list and level.key is None:
             if kind == "mark":
                 raise Unreadable(f"line {self._line}: {found!r} where a key should be")
-            level.key = _plain(kind, found)
+            level.key = one_name(_plain(kind, found))
             self.outline.add_key((*level.path, level.key), self._line)
             return
         if level is None and self.documents and kind != "mark":

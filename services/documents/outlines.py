@@ -10,6 +10,7 @@ from typing import NamedTuple
 from services.documents.secret_names import Path, names_secret
 
 LONGEST_VALUE = 500
+LONGEST_NAME = 100
 MOST_KEPT = 100_000
 DEEPEST = 64
 """What is nested deeper was not written by hand; paths that grow with each level would fill the memory."""
@@ -77,6 +78,11 @@ class Unreadable(Exception):
 def one_line_value(value: str) -> str:
     """A value of several lines in one, and not endlessly long."""
     return " ".join(value.split())[:LONGEST_VALUE] if "\n" in value else value.strip()[:LONGEST_VALUE]
+
+
+def one_name(key: str) -> str:
+    """A key in one line, and not endlessly long: it stands before each value below it."""
+    return " ".join(key.split())[:LONGEST_NAME] if len(key) > LONGEST_NAME or "\n" in key else key
 
 
 def words(path: Path, names: Mapping[Path, str]) -> str:

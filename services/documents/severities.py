@@ -43,7 +43,8 @@ _BRACKETED = re.compile(r"\[[^\[\]]{0,100}\]|\([^()]{0,100}\)")
 
 _KEYWORD = re.compile(
     r"(?<![\w./=-])(?<!\bno )(?<!without )(?<!\b0 )"
-    r"(?:(panic|panicked|fatal|critical)|(error|exception|traceback(?= \(most)|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
+    r"(?:(panic|panicked|fatal|critical)"
+    r"|(error|exception|traceback(?= \(most)|[\w.]{0,100}(?:error|exception)(?=:|$))|(warning|warn))"
     r"(?![\w/-]|\s{0,3}=|\.\w)",
     re.IGNORECASE,
 )

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
     r'(?P<string>"""(?:[^\\"]|\\[\s\S]|"(?!""))*+"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*+\'{3,5}'
@@ -155,7 +155,8 @@ class _Walk:
 def _path(name: str) -> Path:
     """From `a."b.c".d`: a, b.c and d."""
     return tuple(
-        next(part for part in parts if part is not None) for parts in (found.groups() for found in _PART.finditer(name))
+        one_name(next(part for part in parts if part is not None))
+        for parts in (found.groups() for found in _PART.finditer(name))
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.parsers import expat
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 
 def read_xml(text: str) -> Outline:
@@ -38,6 +38,7 @@ class _Reader:
         if len(self._path) >= DEEPEST:
             raise Unreadable("nested too deep")
         line = self.parser.CurrentLineNumber
+        name = one_name(name)
         called = next((attributes[key] for key in ("name", "id", "key") if attributes.get(key)), "")
         self._path = (*self._path, f"{name}({one_line_value(called)[:60]})" if called else name)
         self.outline.add_key(self._path, line)
@@ -45,7 +46,7 @@ class _Reader:
         self._lines.append(line)
         # Where in the tag an attribute stands is not told; expat reports the line of the tag.
         for key, value in attributes.items():
-            self.outline.add(Leaf((*self._path, key), one_line_value(value), line, line))
+            self.outline.add(Leaf((*self._path, one_name(key)), one_line_value(value), line, line))
 
     def _end(self, _: str) -> None:
         text = "".join(self._texts.pop())

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import yaml
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value
+from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 # The C parser is ten times faster; wheels bring it.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -109,8 +109,8 @@ class _Reader:
         level = self._levels[-1] if self._levels else None
         line: int = event.start_mark.line + 1
         if level and not level.is_list and level.key is None:
-            level.key = value
-            self.outline.add_key((*level.path, value), line)
+            level.key = one_name(value)
+            self.outline.add_key((*level.path, level.key), line)
             return
         path = self._place(event)
         last: int = event.end_mark.line + (1 if event.end_mark.column else 0)

@@ -78,6 +78,21 @@ def test_a_secret_at_the_cut_leaves_nothing_of_itself() -> None:
     assert "ghp_" not in found.text
 
 
+def test_endless_keys_are_cut() -> None:
+    key = "k" * 100_000
+    for filename, text in (
+        ("x.json", f'{{"{key}": {{"a\\nb": [1, {{"c": 2}}]}}}}'),
+        ("x.yaml", f'"{key[:900]}":\n  "a\\nb":\n  - c: 2\n'),
+        ("x.toml", f"[{key}]\nc = 2\n"),
+        ("x.xml", f"<{key}><c>2</c></{key}>"),
+    ):
+        found = prepare(filename, text.encode(), limits=LIMITS)
+        leaf = found.chunks[-1]
+        assert leaf.text.endswith("c = 2")
+        assert "\n" not in leaf.text
+        assert len(leaf.text) < 200
+
+
 def test_many_values_are_limited_and_said_to_be() -> None:
     data = ("[" + ",".join(["1"] * 110_000) + "]").encode()
     found = prepare("x.json", data, limits=LIMITS)

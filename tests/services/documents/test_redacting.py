@@ -28,6 +28,9 @@ def everything(found: Prepared) -> str:
     [
         "ann.smith+x@mail.example.org",
         "+49 170 1234567",
+        "+491701234567",
+        "+1 (555) 234-5678",
+        "+44 20 7946 0958",
         "(555) 234-5678",
         "555-234-5678",
         "sk-proj-abcDEF1234567890abcdef",
@@ -57,6 +60,7 @@ def test_no_secret_of_a_known_shape_comes_through(filename: str, secret: str) ->
         "job 123e4567-e89b-12d3-a456-426614174000 at 10.251.73.220:50010, blk_-6952295868487656571",
         "2026-02-01 10:00:00,123 +0100 took 1234567890 ms, id 1445144423722, order 2023-456-78901",
         "left-pad@1.3.0 image@sha256:abc getty@tty1.service git@github.com:acme/shop.git Worker@774",
+        "sizes 512 640 1024, 200 300 4000, grown by +104857600 bytes, +12 345 and -555-234",
         "rhost=220-135-1511.example.org 555.234.56789 v1.234.567.8901",
     ],
 )
