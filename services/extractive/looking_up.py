@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -14,6 +15,9 @@ NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
 
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
 """What a question may name that is looked up and not ranked (services.documents.asking.plan)."""
+
+_ASKING: Final = re.compile(r"[^\s.!?](?:[^.!?\n]|[.!?](?=\S))*\?")
+_ENOUGH_WORDS: Final = 4
 
 _OWN: Final = ("answer_from_case_evidence", "answer_from_user_kb")
 """The tools that know what no documentation does, in the order in which they are asked."""
@@ -35,7 +39,7 @@ async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool
     for name in _OWN:
         if name not in offered:
             continue
-        result = await toolset.ask(name, query, PASSAGES)
+        result = await toolset.ask(name, _question(query), PASSAGES)
         if result.status is Status.OK and (instead or _is_exact(result)):
             return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
         if result.status in _TOLD and (instead or _is_exact(result)) and told is None:
@@ -43,6 +47,12 @@ async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool
     if told is None:
         return None
     return AnswerResult(answer=f"{_cut(told, max_chars - len(NOTICE) - 2)}\n\n{NOTICE}", citations=[])
+
+
+def _question(query: str) -> str:
+    """The sentences that ask, where they say enough by themselves: what is told around them names other things."""
+    asking = " ".join(_ASKING.findall(query))
+    return asking if len(asking.split()) >= _ENOUGH_WORDS else query
 
 
 def _is_exact(result: QAResult) -> bool:
