@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,12 +24,14 @@ from reactivex.subject import Subject
 
 from clock import VirtualLoop, now
 from commands.assembling import Parts, assemble
+from commands.documents import Documents, documents_for
 from commands.running import Running
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import End, Ignored, Outcome, Removed, Result
 from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
+from services.attachments import AttachmentFailed, Attachments
 from services.captures import Capture
 from services.discord import Fetcher, PostFailed
 from services.library import IndexEntry, Library, Source, SourceUnavailable
@@ -253,11 +256,36 @@ class Noticeboard(Rehearsal):
             raise self.refusal
 
 
+@dataclass
+class Uploads(Attachments):
+    """What lies on Discord's CDN, by the id of the attachment."""
+
+    contents: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    seconds: float = 0.0
+    downloaded: list[int] = field(default_factory=list[int])
+
+    async def content(self, attachment: Attachment, max_bytes: int) -> bytes:
+        self.downloaded.append(attachment.id)
+        await asyncio.sleep(self.seconds)
+        if attachment.id not in self.contents:
+            raise AttachmentFailed(f"attachment {attachment.id} is gone")
+        return self.contents[attachment.id]
+
+    def file(self, name: str, content: bytes | str, size: int | None = None) -> Attachment:
+        """A file to be posted."""
+        data = content if isinstance(content, bytes) else content.encode()
+        number = 1000 + len(self.contents)
+        self.contents[number] = data
+        return Attachment(number, name, len(data) if size is None else size, f"https://cdn.discordapp.com/{number}")
+
+
 class World:
     """One server: what happens in it goes through the graph; what becomes of it can be read off."""
 
     def __init__(self, parts: Parts, script: Script, shelf: Shelf, board: Noticeboard) -> None:
         self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
+        self.documents: Documents | None = None
+        self._stack = AsyncExitStack()
         self.ends: list[End] = []
         self.captures: list[Capture] = []
         self.delivered: Counter[int] = Counter()
@@ -282,15 +310,22 @@ class World:
         board: Noticeboard | None = None,
         fetcher: Fetcher | None = None,
         images: ImageSource | None = None,
+        uploads: Uploads | None = None,
         **settings: Mapping[str, Any],
     ) -> World:
-        """A server on the running virtual loop, with three channels, from `START` on."""
+        """A server on the running virtual loop, with three channels, from `START` on. With `uploads`, files that are
+        posted are read.
+        """
         if now() < START:
             await asyncio.sleep(START - now())
         configured = {**settings, "discord": {"team_member_ids": [TESS.id], **settings.get("discord", {})}}
         script, shelf, board = script or Script(), shelf or Shelf(), board or Noticeboard()
+        placed, stack = Settings.model_validate(configured).placed(folder), AsyncExitStack()
+        documents = None
+        if uploads is not None:
+            documents = await stack.enter_async_context(documents_for(placed, None, uploads))
         parts = assemble(
-            Settings.model_validate(configured).placed(folder),
+            placed,
             assistant=assistant or script,
             library=library or shelf,
             poster=board,
@@ -298,8 +333,10 @@ class World:
             fetcher=fetcher,
             images=images,
             durable=False,
+            documents=documents,
         )
         world = cls(parts, script, shelf, board)
+        world.documents, world._stack = documents, stack
         world.happens(Ready(now(), BOT.id, BOT.name))
         for channel_id, name in ((HELP, "help"), (OTHER, "other")):
             world.happens(PlaceSeen(now(), Place(channel_id, PlaceKind.CHANNEL, name, GUILD)))
@@ -354,6 +391,7 @@ class World:
         self._events.on_completed()
         drained = await self.running.drain(grace_seconds)
         self._in_order.flush()
+        await self._stack.aclose()
         return drained
 
     # What became of it.
