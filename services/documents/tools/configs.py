@@ -104,7 +104,7 @@ class UserKB(KBConfig):
     def system_prompt(self) -> str:
         return """\
 You read a person's own runbooks. Give the procedure as numbered steps, in the document's order and in the words that
-its author uses; leave no step out, and keep every branch ("if it still fails, …") where it stands. Name the document."""
+its author uses; leave no step out, keep every branch ("if it still fails, …") where it stands. Name the document."""
 
     def get_collection_name(self, scope_id: str | None) -> str:
         return naming.user(_needed(scope_id, "a user"))
