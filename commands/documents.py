@@ -13,13 +13,14 @@ from typing import Any
 from commands.thinking import Observe, asker_for, unobserved
 from operators.cases import Cases
 from operators.chunk import Intake
-from operators.embed import embed_document
 from operators.retrieve import Lookup
 from services.assistant import Usage
 from services.attachments import Attachments
 from services.data_folder import DataFolder
+from services.documents.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder
+from services.documents.embedding.filling import fill
 from services.documents.embedding.packaged import PackagedEmbedder, installed
-from services.documents.embedding.protocol import Embedder, EmbeddingFailed
+from services.documents.embedding.protocol import Embedder
 from services.documents.limits import Limits
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.runbooks import Runbooks
@@ -92,9 +93,8 @@ class Documents:
 
     def embed_soon(self, name: str, doc_id: str) -> None:
         """Give a document its vectors, beside everything else."""
-        if self.embedder is None:
-            return
-        self.beside(self._embed(self.embedder, name, doc_id))
+        if self.embedder is not None:
+            self.beside(self._embed(self.embedder, name, doc_id))
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside everything else; given up at the end."""
@@ -104,8 +104,8 @@ class Documents:
 
     async def _embed(self, embedder: Embedder, name: str, doc_id: str) -> None:
         try:
-            await embed_document(self.store, embedder, name, doc_id)
-        except (EmbeddingFailed, StoreUnavailable) as error:
+            await fill(self.store, embedder, name, doc_id)
+        except StoreUnavailable as error:
             log.warning("%s: a document can be searched by words only: %s", name, error)
 
     async def close(self) -> None:
@@ -166,7 +166,7 @@ async def documents_for(
             return
         documents = Documents(
             store,
-            embedder_of(),
+            embedder_of(chosen),
             asker,
             "" if llm is None else llm.model,
             Cases(int(name.removeprefix(naming.CASE_PREFIX)) for name in names),
@@ -183,8 +183,13 @@ def store_of(folder: DataFolder) -> EmbeddedStore:
     return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
 
 
-def embedder_of() -> Embedder | None:
-    """The packaged model, where it is installed; None: documents are searched by words only."""
+def embedder_of(chosen: DocumentSettings) -> Embedder | None:
+    """The endpoint that is configured, else the packaged model where it is installed; None: documents are searched by
+    words only.
+    """
+    asked = chosen.embeddings
+    if asked is not None:
+        return EndpointEmbedder(EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value()))
     return PackagedEmbedder() if installed() else None
 
 
