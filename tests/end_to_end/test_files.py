@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commands import documents as documents_module
 from tests.end_to_end.bots import RunningBot, posts_in
-from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.conftest import PLAIN, Start, llm
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.interactions import Upload
 from tests.loopback.llm_server import LLMServer
@@ -47,8 +48,8 @@ def collections(bot: RunningBot, kind: str) -> list[Path]:
     return sorted(bot.settings.app.data_dir.rglob(f"{kind}_*.sqlite"))
 
 
-async def offered(start: Start, server: DiscordServer, **sections: dict[str, object]) -> RunningBot:
-    bot = await start(**sections)
+async def offered(start: Start, server: DiscordServer, **sections: dict[str, Any]) -> RunningBot:
+    bot = await start(PLAIN, ready=True, **sections)
     await server.until(lambda: server.state.commands)
     return bot
 
