@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, cast
 
 from services.documents import severities
 from services.documents.components import component
-from services.documents.times import Stamp, TimeReader, of_value
+from services.documents.time_formats import Stamp
+from services.documents.times import TimeReader, of_value
 
 _TIMES = ("timestamp", "ts", "time", "@timestamp", "datetime", "date", "eventTime")
 _LEVELS = ("level", "severity", "lvl", "levelname", "log.level", "loglevel", "log_level")

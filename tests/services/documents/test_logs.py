@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from services.documents.log_lines import Line, read
 from services.documents.logs import read_log, windows
 from services.documents.patterns import mask
-from services.documents.times import Stamp
+from services.documents.time_formats import Stamp
 from services.documents.units import Chunk, ChunkType, LineRecord
 
 

@@ -1,0 +1,81 @@
+"""What it costs to take documents in, beside merely searching each of their lines with one pattern.
+
+    python -m benchmarks.taking_in
+
+CPU seconds of the best of three runs, and how many times those of the yardstick they are: a loop over the same lines
+that looks for one word.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.verdicts import verdict
+from services.documents.limits import Limits
+from services.documents.preparing import prepare
+
+MOST_PER_MEBIBYTE, MOST_LARGEST = 0.5, 5.0
+MOST_TIMES_AS_MUCH = 12.0
+RUNS = 3
+_WORD = re.compile(r"\bneedle\b")
+
+
+def log(lines: int) -> bytes:
+    chance = random.Random(1)  # noqa: S311 (no secret)
+    levels = ("INFO", "INFO", "INFO", "WARN", "ERROR")
+    return "\n".join(
+        f"2026-02-01 {at // 180_000 % 24:02d}:{at // 3000 % 60:02d}:{at // 50 % 60:02d},{at % 1000:03d} "
+        f"{chance.choice(levels)} [worker-{at % 16}] acme.{chance.choice('abc')}.Store: request "
+        f"{chance.getrandbits(64):016x} from 10.0.{at % 200}.7:{at % 60_000} took {at % 977} ms"
+        for at in range(lines)
+    ).encode()
+
+
+def configuration(values: int) -> bytes:
+    tree = {f"part{part}": {f"key{key}": f"value {part} {key}" for key in range(50)} for part in range(values // 50)}
+    return json.dumps(tree, indent=1).encode()
+
+
+def yardstick(data: bytes) -> None:
+    for line in data.decode().split("\n"):
+        _WORD.search(line)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    def once() -> float:
+        begun = time.process_time()
+        work()
+        return time.process_time() - begun
+
+    return min(once() for _ in range(RUNS))
+
+
+def measured(name: str, filename: str, data: bytes) -> float:
+    spent = seconds(lambda: prepare(filename, data, limits=Limits()))
+    times = spent / max(1e-6, seconds(lambda: yardstick(data)))
+    print(f"{name:<34} {len(data) / 2**20:>6.2f} MiB {spent:>7.2f} s {times:>7.1f} times the yardstick")
+    return spent
+
+
+def main() -> int:
+    small, large = log(8_500), log(85_000)
+    one = measured("log of 1 MiB", "a.log", small)
+    ten = measured("log of 10 MiB", "a.log", large)
+    short = measured("log of 200,000 lines", "a.log", b"2026-02-01 10:00:00 INFO tick\n" * 200_000)
+    config = measured("configuration of 1,000 values", "a.json", configuration(1_000))
+    more = measured("configuration of 10,000 values", "a.json", configuration(10_000))
+    growth = max(ten / one, more / config)
+    return verdict(
+        (one <= MOST_PER_MEBIBYTE, f"1 MiB of log: {one:.2f} s, at most {MOST_PER_MEBIBYTE} s wanted"),
+        (max(ten, short) <= MOST_LARGEST, f"largest logs: {max(ten, short):.2f} s, at most {MOST_LARGEST} s wanted"),
+        (growth <= MOST_TIMES_AS_MUCH, f"ten times as much: {growth:.1f} times, at most {MOST_TIMES_AS_MUCH} wanted"),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
