@@ -107,7 +107,7 @@ async def test_equal_questions_at_one_time_share_one_answer(store: EmbeddedStore
 
 async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(store: EmbeddedStore) -> None:
     """The model is a dictionary: what each thread holds now. An answer that is not from it would be stale."""
-    random_ = random.Random(20_311)
+    random_ = random.Random(20_311)  # noqa: S311 (repeatable, not secret)
     tools = cases.toolbox(store)
     held: dict[int, dict[str, int]] = {1: {}, 2: {}, 3: {}}
     hits = 0
