@@ -21,6 +21,7 @@ from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
+from commands.searchable import kept_searchable
 from commands.slash import slash_commands
 from commands.thinking import askers_for, assistant_of, endpoint_settings, tool_limits
 from commands.tidying import kept_tidy
@@ -168,7 +169,10 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        async with kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters):
+        async with (
+            kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters),
+            kept_searchable(settings, documents, library, client),
+        ):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)

@@ -58,13 +58,13 @@ class Cases:
         """Take an offer on; None: it is known already."""
         case = self._cases.setdefault(offer.case_id, _Case())
         self._cases.move_to_end(offer.case_id)
-        self._trim()
         if offer.key in case.seen:
             return None
         filing = Filing(offer, CancelToken())
         case.seen[offer.key] = offer.message_id
         case.open[offer.key] = filing
         self._with_files.add(offer.case_id)
+        self._trim()
         return filing
 
     def settle(self, filing: Filing) -> None:

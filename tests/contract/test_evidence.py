@@ -414,3 +414,24 @@ async def test_a_thread_that_the_bot_only_watches_is_left_alone(tmp_path: Path) 
     assert not world.ends
     assert world.parts.services.people.is_bot_itself(BOT)
     await world.close()
+
+
+async def test_files_that_all_turn_out_unreadable_leave_the_answer_without_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away, so that there is not even a file to speak of."""
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads)
+
+    async def none(*_: object) -> dict[str, object]:
+        return {}
+
+    monkeypatch.setattr("services.documents.tools.factory.Toolbox.offered", none)
+    await answered_with(world, uploads)
+    assert world.story == ["skipped: no sources"]
+    world.script.picks = [GUIDE]
+    world.says(BEN, "which ERROR is it, see the log?", attachments=(uploads.file("b.log", LOG),))
+    await world.wait(120)
+    assert world.story[1] == "replied"
+    assert not world.script.offered
+    await world.close()

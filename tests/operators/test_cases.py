@@ -91,3 +91,12 @@ async def test_threads_of_long_ago_are_forgotten_unless_something_is_under_way(m
     cases.settle(more)
     cases.know(5)
     assert cases.has_files(5)
+
+
+async def test_where_all_is_under_way_nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases_module, "REMEMBERED", 1)
+    cases = Cases()
+    first, second = begun(cases, 1, case_id=1), begun(cases, 2, case_id=2)
+    assert cases.begin(offer(1, case_id=1)) is None
+    assert cases.unread(1) == [first.offer]
+    assert cases.unread(2) == [second.offer]
