@@ -25,6 +25,7 @@ from services.documents.limits import Limits
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
+from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import DocumentStore, StoreUnavailable, Weights
 from services.documents.tools.cache import AnswerCache
@@ -32,6 +33,9 @@ from services.documents.tools.factory import Lifetimes, Toolbox, build
 from services.llm.structured import StructuredLLM
 from settings import DocumentSettings, Settings
 from streams.wiring import EvidenceRules
+
+EMBEDDED = "embedded"
+"""The value of `documents.store` that needs no server."""
 
 log = logging.getLogger(__name__)
 
@@ -127,9 +131,11 @@ async def documents_for(
     record: Path | None = None,
     replay: Path | None = None,
     observe: Observe = unobserved,
+    rehearsed: bool = False,
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and whoever works on it; None where `documents.enabled` is false, or the store cannot be read.
 
+    `rehearsed`: only the data folder is touched, wherever documents are kept otherwise.
     `asker` is the one of `ai_response.llm`; where `documents.synthesis_llm` is set, a client for that is opened.
     """
     chosen = settings.documents
@@ -144,7 +150,7 @@ async def documents_for(
                 asker_for(llm, adapter=adapter, record=record, replay=replay, observe=observe)
             )
         folder = DataFolder(settings.app.data_dir)
-        store = store_of(folder)
+        store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
         redactors = redactors or document_redactors()
         runbooks = Runbooks(
             store,
@@ -179,8 +185,11 @@ async def documents_for(
         yield documents
 
 
-def store_of(folder: DataFolder) -> EmbeddedStore:
-    return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+def store_of(folder: DataFolder, address: str = EMBEDDED) -> DocumentStore:
+    """The files in `folder`, or the Chroma server at `address`, of which copies are kept there."""
+    if address == EMBEDDED:
+        return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
+    return ChromaStore(address, folder.documents / "copies")
 
 
 def embedder_of(chosen: DocumentSettings) -> Embedder | None:

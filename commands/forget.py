@@ -45,16 +45,16 @@ def forget(settings: Settings, user_id: int) -> int:
         folder, team = DataFolder(root), open_team(settings)
         done = take_out(folder, settings.kb.team_raw_dir, user_id, team)
         try:
-            done.files, done.runbooks = asyncio.run(_take_out_documents(folder, user_id))
+            done.files, done.runbooks = asyncio.run(_take_out_documents(folder, settings.documents.store, user_id))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)
     return 0
 
 
-async def _take_out_documents(folder: DataFolder, user_id: int) -> tuple[int, int]:
+async def _take_out_documents(folder: DataFolder, address: str, user_id: int) -> tuple[int, int]:
     """How many files of threads, and how many runbooks."""
-    store = store_of(folder)
+    store = store_of(folder, address)
     try:
         runbooks = Runbooks(store, folder.shown_runbooks)
         await runbooks.open()

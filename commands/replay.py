@@ -86,6 +86,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 redactors=document_redactors(secrets_of(settings)),
                 record=record,
                 replay=answers_from,
+                rehearsed=True,
             )
         )
 

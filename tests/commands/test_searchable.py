@@ -11,10 +11,13 @@ import discord
 import pytest
 
 from commands import documents as documents_module
-from commands.documents import Documents, documents_for
+from commands.documents import Documents, documents_for, store_of
 from commands.searchable import failed, kept_searchable
 from operators import Overflow
+from services.data_folder import DataFolder
 from services.documents.store import naming
+from services.documents.store.chroma import ChromaStore
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import StoreUnavailable
 from settings import Settings
 from tests.world import Shelf, Uploads
@@ -107,6 +110,20 @@ async def test_a_store_that_cannot_be_read_at_the_start_leaves_files_alone(
     async with documents_for(configured(tmp_path), None, Uploads()) as documents:
         assert documents is None
     assert "left alone until the next start" in caplog.text
+
+
+def test_documents_lie_in_files_or_on_a_server_as_it_is_set(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    assert isinstance(store_of(folder), EmbeddedStore)
+    assert isinstance(store_of(folder, "http://127.0.0.1:8000"), ChromaStore)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_a_rehearsal_never_writes_to_a_server(tmp_path: Path) -> None:
+    settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
+    async with documents_for(settings, None, Uploads(), rehearsed=True) as documents:
+        assert documents is not None
+        assert isinstance(documents.store, EmbeddedStore)
 
 
 def test_an_update_that_comes_too_soon_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
