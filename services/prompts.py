@@ -72,6 +72,14 @@ answer: Markdown for Discord, in the language of the question, at most {max_char
 the answer: no greeting, no closing words, no talk about sources or about these rules.
 citations: the ids of the given sources from which the answer is taken, copied exactly; empty when answer is null."""
 
+GATE_FILES = """\
+The evidence lists files of this conversation, and runbooks of the person who asks, which can be searched. A question
+that they may settle is answerable."""
+
+SELECT_FILES = """\
+The evidence lists files that are searched by other means afterwards. When nothing else is asked about, name no
+source."""
+
 TOOL_RULES = """\
 You have tools that look things up. Call one when the sources do not settle the question and it can: several may be
 called at once, and again with another question when the first result does not do. Ask each in one sentence that can be
@@ -145,18 +153,22 @@ TURN_CHARS = 6_000
 _TEAM_TURN = re.compile(r"(?:User|Team): ")
 
 
-def gate(tasks: Tasks, conversation: Conversation) -> Prompt:
+def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
+    """`files`: what can be searched besides the sources, each in a few words; without any, nothing is said of it."""
     return Prompt(
-        _system(tasks.gate, tasks, GATE_RULES),
-        f"{_conversation(conversation)}\n\nDecide about the newest messages.",
+        _system(tasks.gate, tasks, _with_files(GATE_RULES, GATE_FILES, files)),
+        "\n\n".join([*_files(files), _conversation(conversation), "Decide about the newest messages."]),
         conversation.images,
     )
 
 
-def select(tasks: Tasks, query: str, index: Sequence[IndexEntry], max_sources: int) -> Prompt:
+def select(
+    tasks: Tasks, query: str, index: Sequence[IndexEntry], max_sources: int, files: Sequence[str] = ()
+) -> Prompt:
+    rules = _with_files(SELECT_RULES.format(max_sources=max_sources), SELECT_FILES, files)
     return Prompt(
-        _system(tasks.select, tasks, SELECT_RULES.format(max_sources=max_sources)),
-        f"{_index(index)}\n\n{_question(query)}\n\nName at most {max_sources} sources.",
+        _system(tasks.select, tasks, rules),
+        "\n\n".join([_index(index), *_files(files), _question(query), f"Name at most {max_sources} sources."]),
     )
 
 
@@ -168,12 +180,23 @@ def generate(
     *,
     max_chars: int,
     shorten: bool = False,
+    files: Sequence[str] | None = None,
 ) -> Prompt:
+    """`files`: those that the tools, which the model has then, look things up in."""
     limit = SHORTEN if shorten else "Answer in at most {max_chars} characters."
+    rules = GENERATE_RULES.format(max_chars=max_chars)
+    if files is not None:
+        rules = f"{rules}\n\n{TOOL_RULES}"
     return Prompt(
-        _system(tasks.generate, tasks, GENERATE_RULES.format(max_chars=max_chars)),
+        _system(tasks.generate, tasks, rules),
         "\n\n".join(
-            [*_sources(sources), _conversation(conversation), _question(query), limit.format(max_chars=max_chars)]
+            [
+                *_sources(sources),
+                *_files(files or ()),
+                _conversation(conversation),
+                _question(query),
+                limit.format(max_chars=max_chars),
+            ]
         ),
         conversation.images,
     )
@@ -338,6 +361,14 @@ def _sources(sources: Sequence[Source]) -> list[str]:
 def _entry(source_id: str, label: str, text: str) -> tuple[Field, Field]:
     kept = _TEAM_TURN if source_id.startswith("team:") else None
     return Field("Id", one_line(source_id)), Field(label, text, kept)
+
+
+def _with_files(rules: str, about_files: str, files: Sequence[str]) -> str:
+    return f"{rules}\n\n{about_files}" if files else rules
+
+
+def _files(files: Sequence[str]) -> list[str]:
+    return [section("evidence", [Field("File", one_line(file)) for file in files])] if files else []
 
 
 def _question(query: str) -> str:
