@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("start_up", "quiet_window", "knowledge_base", "taking_in", "replay_day", "live_load")
+ALL = ("start_up", "quiet_window", "team_library", "knowledge_base", "taking_in", "replay_day", "live_load")
 
 
 def main() -> int:

@@ -144,7 +144,7 @@ class Router:
             if post is not None:
                 await self._posts.add(found_again(part, post))  # or the asker's next question would take it for its own
                 return True
-        return False
+        return any(map(self._is_post, await self._history.newest(last.id, THREAD_MESSAGES)))
 
     async def _unnoted_post(self, part: Part, thread_id: int) -> Message | None:
         """The end of an answer that stands in a thread, replies to nothing there, and was never taken note of.
@@ -156,9 +156,13 @@ class Router:
         own = [
             message
             for message in await self._history.newest(thread_id, THREAD_MESSAGES)
-            if message.id > after and message.reply_to is None and self._people.is_bot_itself(message.author)
+            if message.id > after and message.reply_to is None and self._is_post(message)
         ]
         return own[-1] if own else None
+
+    def _is_post(self, message: Message) -> bool:
+        """Whether the bot said it. Discord's word that the bot has opened a thread is no answer yet."""
+        return self._people.is_bot_itself(message.author) and not message.is_system
 
     def _addresses_bot(self, part: Part, target: Message | None) -> bool:
         bot_id = self._people.bot_id

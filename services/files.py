@@ -1,7 +1,7 @@
 """Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
 
-`replace` swaps a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it, `move_aside`
-gives it another name; `in_thread` keeps them all off the event loop.
+`replace` and `renew` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it,
+`move_aside` gives it another name; `in_thread` keeps them all off the event loop.
 
 Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
 """
@@ -40,23 +40,16 @@ def replace(path: Path, data: bytes) -> None:
     Folders that are missing are made. A file behind a symlink is replaced behind it, and keeps its permissions.
     """
     with _named(path):
-        target = Path(os.path.realpath(path))
-        _make_folder(target.parent)
-        descriptor, temporary = _open_temporary(target.parent)
-        try:
-            try:
-                with contextlib.suppress(FileNotFoundError):
-                    os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
-                _write_all(descriptor, data)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.rename(temporary, target)  # noqa: PTH104 (the crash tests cut at the system calls)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)  # noqa: PTH108 (as above)
-            raise
-        _sync_folder(target.parent)
+        _sync_folder(_swap(path, data))
+
+
+def renew(path: Path, data: bytes) -> None:
+    """`replace`, atomically, but durably only in a while: a power cut soon after may bring back the old content, whole.
+
+    For files that follow from others, and are compared with them at every start.
+    """
+    with _named(path):
+        _swap(path, data)
 
 
 def append(path: Path, data: bytes) -> None:
@@ -132,6 +125,27 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     Cancelling ends the wait, not the work: a write that has begun is finished.
     """
     return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def _swap(path: Path, data: bytes) -> Path:
+    """The folder in which a name stands for other content now."""
+    target = Path(os.path.realpath(path))
+    _make_folder(target.parent)
+    descriptor, temporary = _open_temporary(target.parent)
+    try:
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, target)  # noqa: PTH104 (the crash tests cut at the system calls)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108 (as above)
+        raise
+    return target.parent
 
 
 def _locked(path: Path, flags: int) -> int:

@@ -112,12 +112,12 @@ class TeamIndex:
         """Bring both files up to date, the cache first. What is so already is not written. Raises OSError."""
         if not self._cache_written:
             lines = (self._lines.get(name) or self._line(name) for name in sorted(self._records))
-            files.replace(self._cache, kb_cache.render(lines, rfc3339(at)))
+            files.renew(self._cache, kb_cache.render(lines, rfc3339(at)))
             self._cache_written = True
         if not self._index_written:
             data = index_file.render(self.entries).encode()
             if _content(self._index) != data:
-                files.replace(self._index, data)
+                files.renew(self._index, data)
             self._index_written = True
 
     def _put(self, topic: Topic, record: Record) -> None:

@@ -333,7 +333,7 @@ class TeamLibrary:
                 if topic is None:
                     files.remove(path)
                 else:
-                    files.replace(path, topic.text.encode())
+                    files.renew(path, topic.text.encode())
                 self._unwritten.discard(name)
             self._index.write(self._time())
             if not self._stated:
@@ -346,7 +346,7 @@ class TeamLibrary:
             return
         state = TeamState(newest, self._state.start_qa_id or "", self._log.length)
         if state != self._state:
-            files.replace(self.places.state, team_state.render(state))
+            files.renew(self.places.state, team_state.render(state))
             self._state = state
 
 

@@ -146,6 +146,6 @@ def _read(decisions: DecisionLog, filed_bytes: int) -> tuple[list[Decision], lis
 
 
 def _clear_leftovers(places: TeamPlaces) -> None:
-    for folder in {path.parent for path in (places.decisions, places.index, places.cache, places.state)}:
+    for folder in {places.raw, *(path.parent for path in (places.decisions, places.index, places.cache, places.state))}:
         if folder.is_dir():
             files.clear_leftovers(folder)

@@ -1,7 +1,7 @@
 """`python -m benchmarks.documents [evaluate|gate|speed] [--data DIR] [--keep DIR]`.
 
-`evaluate` (the default) asks every question of the suites in DIR (else `EVAL_DATA`, else those that lie beside this
-file) and prints a table; with `EVAL_OUT` set, one JSON line a suite is written there. `gate` shows what cosines right
+`evaluate` (the default) asks every question of the suites in DIR (else in the folder that `EVAL_DATA` names, else those
+that lie beside this file) and prints a table; with `EVAL_OUT` set, one JSON line a suite is written there. `gate` shows what cosines right
 and wrong passages of prose reach. `speed` measures search over 20,000 passages. `--keep` keeps what was embedded.
 """
 
@@ -17,19 +17,19 @@ from pathlib import Path
 from benchmarks.documents.evaluating import evaluate
 from benchmarks.documents.gate import show_gate
 from benchmarks.documents.speed import show_speed
-from benchmarks.documents.suites import OWN, load
+from benchmarks.documents.suites import find, load
+from benchmarks.evaluation import data
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.documents", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("evaluate", "gate", "speed"), default="evaluate")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("EVAL_DATA") or OWN))
+    parser.add_argument(
+        "--data", type=Path, default=data.folder(), help="see benchmarks/documents/suites.py for its layout"
+    )
     parser.add_argument("--keep", type=Path, help="where to keep what was embedded, for the next run")
     options = parser.parse_args()
-    suites = load(options.data)
-    if not suites.questions:
-        print(f"{options.data}: no questions there (log_questions.jsonl, config_questions.jsonl, docs_questions.jsonl)")
-        return 2
+    suites = load(find(options.data))
     with tempfile.TemporaryDirectory() as folder:
         kept: Path = options.keep or Path(folder)
         if options.what == "speed":

@@ -53,17 +53,23 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
     await store.add(Collection("global_kb", "global"), [NewDocument(Origin("words.txt"), made, vectors, embedder.id)])
     print(f"{PASSAGES} passages stored in {time.perf_counter() - begun:.1f} s")
     seconds: list[float] = []
+    spent: list[float] = []
     for number in range(QUESTIONS + 1):
         words: list[int] = random.choice(VOCABULARY, size=8, p=chance).tolist()
         question = " ".join(names[word] for word in words)
-        begun = time.perf_counter()
+        begun, busy = time.perf_counter(), time.process_time()
         vector = (await embedder.embed([question]))[0]
         await store.search("global_kb", Search(f"{question} {number}", vector, embedder.id))
         seconds.append(time.perf_counter() - begun)
+        spent.append(time.process_time() - busy)
     first, *rest = seconds
     p50, p95 = quantile(rest, 0.5) * 1000, quantile(rest, 0.95) * 1000
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"first question {first * 1000:.0f} ms; then p50 {p50:.1f} ms, p95 {p95:.1f} ms; {memory:.0f} MB at most")
+    # On a busy machine the first figure says how busy it is; what is spent is ours.
+    print(
+        f"CPU, all threads together: p50 {quantile(spent, 0.5) * 1000:.1f} ms, p95 {quantile(spent, 0.95) * 1000:.1f} ms"
+    )
     fine = p50 < 25 and p95 < 80  # noqa: PLR2004 (what is wanted)
     print(f"{'pass' if fine else 'FAIL'}  p50 < 25 ms and p95 < 80 ms")
     return fine

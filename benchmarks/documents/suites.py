@@ -46,9 +46,13 @@ class Suites:
     questions: tuple[Question, ...] = ()
 
 
+def find(folder: Path) -> Path:
+    """Where the questions lie in `folder`, or below it; our own where there are none."""
+    places = (folder, folder / "document_qa", folder / "eval" / "document_qa")
+    return next((place for place in places if any(place.glob("*_questions.jsonl"))), OWN)
+
+
 def load(folder: Path) -> Suites:
-    if not (folder / "log_questions.jsonl").exists() and (folder / "document_qa").is_dir():
-        folder = folder / "document_qa"
     records = [record for name in ("log", "config", "docs") for record in _lines(folder / f"{name}_questions.jsonl")]
     return Suites(
         folder,

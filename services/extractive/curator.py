@@ -16,8 +16,8 @@ from services.files import in_thread
 from services.library import IndexEntry
 
 ALIKE = 0.07
-"""The likeness from which a conversation belongs to a topic. Seen on two days of real support chat: 0.04 puts most
-into a few topics, at 0.1 most stay alone.
+"""The likeness from which a conversation belongs to a topic. Seen on two days of real support chat, with 88 and 13
+conversations worth keeping: 0.04 makes 12 and 5 topics of them, this value 22 and 8, and 0.1 a third more.
 """
 _FEWEST_ANSWERED = 4
 """Telling words without which an answer says nothing to anybody else."""

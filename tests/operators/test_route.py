@@ -607,6 +607,26 @@ async def test_an_answer_that_was_never_noted_down_is_recognised_in_a_thread_tha
     assert told(await router.route(talk.begun(talk.says(ANN, second=-25)))) == "answer"
 
 
+async def test_a_post_in_the_thread_on_a_question_answers_it_whatever_else_was_noted_there() -> None:
+    """Pitfall 25: the note of the answer could not be written, that of the one to a follow-up could."""
+    talk = Talk(fetcher=SmallFetcher())
+    asked = talk.says(ANN, second=-30)
+    follow_up = in_thread(asked.id, ANN, -20)
+    later = in_thread(asked.id, BOT, -10, to=follow_up)
+    noted = Post(0.0, later.id, asked.id, asked.id, ANN.id, follow_up.id, opened_thread=False, question="?", sources=())
+    talk = Talk(fetcher=SmallFetcher(in_thread(asked.id, BOT, -25), follow_up, later))
+    result = await router_of(talk, posts=Posts([noted])).route(talk.begun(asked))
+    assert isinstance(result, Ignored)
+    assert result.reason is Reason.DUPLICATE
+
+
+async def test_a_thread_that_was_opened_and_nothing_said_in_it_is_no_answer() -> None:
+    """Pitfalls 24 and 25: killed between the two."""
+    asked = Talk().says(ANN, second=-30)
+    opened = replace(in_thread(asked.id, BOT, -29), is_system=True)
+    assert await where(Talk(fetcher=SmallFetcher(opened)), asked) == "answer"
+
+
 async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
     talk = Talk(fetcher=SmallFetcher())
     assert await where(talk, talk.says(ANN, second=-30)) == "answer"

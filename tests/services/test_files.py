@@ -183,6 +183,10 @@ def test_data_name_and_new_folders_are_synced(tmp_path: Path, monkeypatch: pytes
     files.replace(tmp_path / "state.json", b"1")
     assert synced[0].startswith("/" + files.LEFTOVER_PREFIX)
     assert synced[1:] == [""]
+    synced.clear()
+    files.renew(tmp_path / "state.json", b"2")
+    assert [name.startswith("/" + files.LEFTOVER_PREFIX) for name in synced] == [True]
+    assert (tmp_path / "state.json").read_bytes() == b"2"
 
 
 def test_a_file_system_that_cannot_sync_folders_is_good_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,6 +217,26 @@ def test_permissions_and_symlinks_outlive_a_replacement(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+def test_a_deleted_file_is_gone_for_good_and_one_moved_aside_overwrites_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    path = tmp_path / "topic.txt"
+    path.write_bytes(b"1")
+    files.remove(path)
+    files.remove(path)
+    assert (path.exists(), len(synced)) == (False, 1)
+    for content, name in ((b"2", "topic.txt.rejected"), (b"3", "topic.txt.rejected-2")):
+        path.write_bytes(content)
+        assert files.move_aside(path, ".rejected") == tmp_path / name
+    assert [(each.name, each.read_bytes()) for each in sorted(tmp_path.iterdir())] == [
+        ("topic.txt.rejected", b"2"),
+        ("topic.txt.rejected-2", b"3"),
+    ]
+    assert len(synced) == 3
 
 
 def test_a_leftover_of_the_same_name_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,19 @@ async def test_an_index_that_is_too_long_is_narrowed_to_what_resembles_the_pair(
     assert [field.text for field in sections(prompt)["index"]] == ["team:ports.txt", "Firewalls."]
 
 
+async def test_of_a_topic_that_is_too_long_the_conversations_that_resemble_the_pair_are_shown() -> None:
+    asker = ScriptedAsker(kept())
+    held = [
+        pair(1, "Which firewall?", "x" * 500),
+        pair(2, "Which driver?", "x" * 500),
+        pair(3, "Which port?", "x" * 500),
+    ]
+    curator = ModelCurator(asker, TASKS, max_index_chars=1200)
+    await curator.integrate(pair(4, "Which driver for which port?"), "gpu", held, Usage())
+    [(_, prompt)] = asker.asked
+    assert [field.text for field in sections(prompt)["topic"] if field.label == "Id"] == [held[1].id, held[2].id]
+
+
 def test_classification_reads_the_index_before_the_pair() -> None:
     """What stays the same from pair to pair comes first, so that it can be cached."""
     one, two = (prompts.classify(TASKS, pair(n, f"{n}?"), INDEX) for n in (1, 2))

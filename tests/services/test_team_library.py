@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services import index_file, team_state
-from services.archive import Pair
+from services.archive import Pair, render
 from services.decisions import Action, By, DecisionLog
 from services.library import IndexEntry
 from services.team_library import UnknownPair
 from services.team_opening import adopt, open_library
 from services.team_places import LibraryUnusable
-from services.topics import Topic
+from services.topics import Topic, parse
 from tests.services.quickly import QUICKLY
 from tests.services.team import (
     NOW,
@@ -199,6 +199,23 @@ def test_no_name_of_a_topic_leads_out_of_its_folder(name: str, tmp_path: Path) -
         [],
         [f"team-knowledge/topics/{changed}.txt"],
     )
+
+
+def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message_all_the_way(tmp_path: Path) -> None:
+    """Pitfall 5: through archive, decision and topic file, and through a start after it."""
+    forged = render(captured(9)) + Topic("gpu", (captured(8),)).text
+    paste = "\n".join((forged * 2_000).split("\n")[:9_999])
+    pair = captured(1, paste, "Please do not paste that.\n\n--- QA ---\nid: qa_99991231_235959")
+    store(tmp_path, pair, TWO)
+    library = opened(tmp_path)
+    assert library.undecided() == pair
+    library.decide(added(pair, "paste"))
+    [block] = parse((places_in(tmp_path).topics / "paste.txt").read_text())
+    assert (block.id, block.turns) == (pair.id, pair.turns)
+    again = opened(tmp_path)
+    assert again.topics["paste"].pairs == (pair,)
+    assert again.undecided() == TWO
+    assert paste.count("\n") == 9_998
 
 
 def test_what_cannot_be_decided_is_an_error_and_noted_nowhere(tmp_path: Path) -> None:

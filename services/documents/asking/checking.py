@@ -15,7 +15,7 @@ _ANY_FILE_LINE = re.compile(
     r"(?<![\w/.-])([\w./-]+\.[A-Za-z]\w{0,9}):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?(?!\d|[.:]\d)(?:\s?\([^)\n]{1,40}\))?"
 )
 _BARE_LINE = re.compile(
-    r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]+)?", re.IGNORECASE
+    r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]*\w)?", re.IGNORECASE
 )
 _QUOTE = re.compile(r"\"([^\"\n]{3,400})\"|“([^”\n]{3,400})”|`([^`\n]{3,400})`")
 _ARTICLE = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b")

@@ -13,7 +13,8 @@ from typing import ParamSpec, TypeVar
 from urllib.parse import quote
 
 import clock
-from services.documents.store import frames, line_search, naming, schema, searching, writing
+from services.documents.store import frames, line_search, naming, packing, schema, searching, writing
+from services.documents.store.packing import Packed
 from services.documents.store.protocol import (
     Collection,
     Described,
@@ -161,6 +162,15 @@ class EmbeddedStore:
             found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
         return found
 
+    async def packed(self, name: str) -> Packed | None:
+        """All of a collection; None where there is none."""
+        return await self._read(name, lambda shelf: packing.pack(shelf.connection), None)
+
+    async def unpack(self, packed: Packed) -> None:
+        """Make a collection from all of it; there must be none of its name."""
+        name = str(packed.collection[0])
+        await _guarded(self._transact, name, lambda connection: packing.unpack(connection, packed), None, new=True)
+
     async def close(self) -> None:
         await in_thread(self._close_all)
 
@@ -181,8 +191,7 @@ class EmbeddedStore:
         return await self._change(collection.name, work) or []
 
     async def _write(self, collection: Collection, work: Callable[[sqlite3.Connection], T]) -> T:
-        created_at = clock.rfc3339(clock.now())
-        result = await _guarded(self._transact, collection.name, work, (collection, created_at))
+        result = await _guarded(self._transact, collection.name, work, (collection, clock.now()))
         assert result is not None, "a collection that may be made is there"  # noqa: S101 (tells the type checker)
         return result
 
@@ -194,23 +203,28 @@ class EmbeddedStore:
         return await _guarded(self._look, name, work, nothing)
 
     def _transact(
-        self, name: str, work: Callable[[sqlite3.Connection], T], made: tuple[Collection, str] | None
+        self,
+        name: str,
+        work: Callable[[sqlite3.Connection], T],
+        made: tuple[Collection, float] | None,
+        *,
+        new: bool = False,
     ) -> T | None:
-        """One transaction; the version goes up with whatever was changed in it."""
+        """One transaction; the version goes up with whatever was changed in it. A `new` collection brings its own."""
         path = self._path(name)
         with self._writer_of(name):
             if not path.exists():
-                if made is None:
+                if made is None and not new:
                     return None
                 path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.closing(_connect(path, create=made is not None)) as connection:
+            with contextlib.closing(_connect(path, create=new or made is not None)) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
                     if made is not None:
                         writing.ensure(connection, *made, self._ended.get(name, 0))
                     before = connection.total_changes
                     result = work(connection)
-                    if connection.total_changes > before:
+                    if connection.total_changes > before and not new:
                         connection.execute("UPDATE collections SET version = version + 1")
                     connection.execute("COMMIT")
                 except BaseException:

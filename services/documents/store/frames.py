@@ -16,6 +16,7 @@ KINDS = tuple(ChunkType)
 _CODE = {kind.value: code for code, kind in enumerate(KINDS)}
 
 POSTINGS_KEPT = 4000
+MANY, MOST = 1000, 0.4
 
 
 @dataclass(slots=True)
@@ -45,6 +46,13 @@ class Frame:
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.searchsorted(self.rows, rows)
+
+    def says_nothing(self, connection: sqlite3.Connection, word: str) -> bool:
+        """Whether a word is in most of many chunks: it tells them apart no more than "the" does, and costs most."""
+        if len(self.rows) < MANY or word in self.postings:
+            return False
+        row = connection.execute("SELECT doc FROM words_held WHERE term = ?", (word,)).fetchone()
+        return row is not None and row[0] > MOST * len(self.rows)
 
     def holders(self, connection: sqlite3.Connection, word: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Where a word stands, and how often in each place."""

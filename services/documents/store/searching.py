@@ -27,7 +27,9 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
     allowed = _allowed(connection, frame, asked.where)
     if not len(allowed):
         return []
-    held = [frame.holders(connection, word) for word in tokens.query_tokens(asked.text)]
+    words = tokens.query_tokens(asked.text)
+    telling = [word for word in words if not frame.says_nothing(connection, word)]
+    held = [frame.holders(connection, word) for word in telling or words]
     weights = asked.weights
     keywords, coverage = bm25(held, frame.lengths, weights.bm25_k1, weights.bm25_b)
     cosines = _cosines(frame, asked)

@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+import clock
 from services.documents.store import schema, tokens
 from services.documents.store.protocol import (
     Collection,
@@ -23,8 +24,11 @@ from services.documents.store.protocol import (
 from services.documents.units import DocumentKind
 
 
-def ensure(connection: sqlite3.Connection, collection: Collection, created_at: str, last_version: int) -> None:
-    """Make tables and the collection's own row where they are missing."""
+def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
+    """Make tables and the collection's own row where they are missing.
+
+    Versions begin with the time: one made anew, also by another process, never seems to be the old one.
+    """
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         for statement in schema.statements():
             connection.execute(statement)
@@ -36,8 +40,8 @@ def ensure(connection: sqlite3.Connection, collection: Collection, created_at: s
                 collection.kb_type,
                 collection.scope_id,
                 collection.guild_id,
-                created_at,
-                last_version,
+                clock.rfc3339(now),
+                max(last_version, int(now * 1000)),
             ),
         )
 

@@ -50,7 +50,7 @@ Use it for what is in those files: errors, values, one line, one moment, the fir
 Ask such as: "What is on line 1045 of server.log?", "When did the first ERROR appear?", "How many timeouts are there?",
 "What happened to req-7d3f?", "Which port does the db service expose in compose.yaml?"
 Gives a short factual answer with file, line and time of each statement, and says so when there is no such entry.
-Not for general knowledge: documented behaviour is in answer_from_global_kb, the team's words in answer_from_team_kb.""",
+Not for general knowledge: documentation is in answer_from_global_kb, the team's words in answer_from_team_kb.""",
         PARAMETERS,
     ),
     USER: ToolSchema(
