@@ -1,7 +1,8 @@
 """`python -m benchmarks.documents [evaluate|gate|speed] [--data DIR] [--keep DIR]`.
 
 `evaluate` (the default) asks every question of the suites in DIR (else in the folder that `EVAL_DATA` names, else those
-that lie beside this file) and prints a table; with `EVAL_OUT` set, one JSON line a suite is written there. `gate` shows what cosines right
+that lie beside this file) and prints a table; with `EVAL_OUT` set, one JSON line a suite is
+written there. `gate` shows what cosines right
 and wrong passages of prose reach. `speed` measures search over 20,000 passages. `--keep` keeps what was embedded.
 """
 

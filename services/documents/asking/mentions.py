@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 _QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|`([^`\n]{2,200})`|(?<!\w)'([^'\n]{2,200})'(?!\w)")
 _BRACKETED = re.compile(r"(?<![\w])[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]")
+_ASSIGNED = re.compile(r"(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w")
 _RUN = re.compile(r"[A-Za-z0-9_/@$#+-][\w./:@$#%+~\-]*")
 _EDGE = ".,:;!?-/"
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -47,7 +48,7 @@ def find(question: str) -> tuple[tuple[Mention, ...], str]:
     """The mentions, in order, each once; and the question without them."""
     found: list[tuple[int, Mention]] = []
     rest = question
-    for pattern, read in ((_QUOTED, _quoted), (_BRACKETED, _whole), (_NUMBERED, _numbered)):
+    for pattern, read in ((_QUOTED, _quoted), (_BRACKETED, _whole), (_ASSIGNED, _whole), (_NUMBERED, _numbered)):
         for match in pattern.finditer(rest):
             mention = read(match)
             if mention is not None:

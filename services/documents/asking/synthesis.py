@@ -154,20 +154,33 @@ def quoted(passage: Passage, citation: str, material: Material) -> str:
     if passage.held:
         return f"{citation}: {' '.join(passage.held)}"
     if passage.numbered:
-        matched = set(passage.matched)
-        lines = [line.strip() for number, line in passage.lines() if number in matched and line.strip()]
-        if len(lines) > _QUOTED_LINES and not passage.exact:
-            lines = _telling(lines, material)
-        more = len(lines) - _QUOTED_LINES
-        text = "\n  ".join(line[:_QUOTED_CHARS] for line in lines[:_QUOTED_LINES])
-        return f"{citation}: {text}" + (f"\n  (and {more} more lines)" if more > 0 else "")
+        return _quoted_lines(passage, citation, material)
     return f"{citation}: {_excerpt(passage.text, material)}"
 
 
-def _telling(lines: Sequence[str], material: Material) -> list[str]:
+def _quoted_lines(passage: Passage, citation: str, material: Material) -> str:
+    """Each line under its own number, so that none is taken for another."""
+    matched = set(passage.matched)
+    lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]
+    if len(lines) > _QUOTED_LINES and not passage.exact:
+        lines = _telling(lines, material)
+    more = len(lines) - _QUOTED_LINES
+    shown = [(number, line[:_QUOTED_CHARS]) for number, line in lines[:_QUOTED_LINES]]
+    if len(shown) == 1 and more <= 0:
+        return f"{citation}: {shown[0][1]}"
+    cited = passage.citation
+    if shown and not cited.line_start <= shown[-1][0] <= cited.line_end:
+        others = [f"{passage.source}:{number}: {line}" for number, line in shown[1:]]
+        rows = [f"{citation}: {shown[0][1]}", *others]
+    else:
+        rows = [f"{citation}:", *(f"  {number}: {line}" for number, line in shown)]
+    return "\n".join([*rows, *([f"  (and {more} more lines)"] if more > 0 else [])])
+
+
+def _telling(lines: Sequence[tuple[int, str]], material: Material) -> list[tuple[int, str]]:
     """The lines that share most with the question, in their order."""
     words = set(query_tokens(material.query))
-    scored = sorted(range(len(lines)), key=lambda at: (-len(words & set(tokens(lines[at]))), at))
+    scored = sorted(range(len(lines)), key=lambda at: (-len(words & set(tokens(lines[at][1]))), at))
     return [lines[at] for at in sorted(scored[:_QUOTED_LINES])]
 
 

@@ -57,9 +57,13 @@ _NO_VECTOR = [1.0]
 class ChromaStore:
     """A `DocumentStore` (services.documents.store.protocol)."""
 
-    def __init__(self, address: str, folder: Path) -> None:
-        """`address`: `http://host:port`. `folder`: for copies, of this process alone; may be deleted between runs."""
+    def __init__(self, address: str, folder: Path, *, connect: Callable[[str], Any] | None = None) -> None:
+        """`address`: `http://host:port`. `folder`: for copies, of this process alone; may be deleted between runs.
+
+        `connect` gives another client than Chroma's own.
+        """
         self._address = address
+        self._connect = connect if connect is not None else _http_client
         self._copies = EmbeddedStore(Folders(folder, folder, folder))
         self._held: dict[str, int] = {}
         """The version of each copy."""
@@ -189,15 +193,7 @@ class ChromaStore:
 
     def _open(self) -> Any:
         if self._client is None:
-            chromadb = cast("Any", importlib.import_module("chromadb"))
-            config = cast("Any", importlib.import_module("chromadb.config"))
-            parts = urlsplit(self._address)
-            self._client = chromadb.HttpClient(
-                host=parts.hostname or "127.0.0.1",
-                port=parts.port or 8000,
-                ssl=parts.scheme == "https",
-                settings=config.Settings(anonymized_telemetry=False),
-            )
+            self._client = self._connect(self._address)
         return self._client
 
     def _names(self) -> list[str]:
@@ -245,6 +241,18 @@ class ChromaStore:
             blob = np.asarray(vector, dtype=np.float32).tobytes()
             found.setdefault(str(record["doc_id"]), {})[int(record["index"])] = blob
         return Packed(cast("list[Any]", json.loads(metadata["collection"])), int(metadata["version"]), rows, found)
+
+
+def _http_client(address: str) -> Any:
+    chromadb = cast("Any", importlib.import_module("chromadb"))
+    config = cast("Any", importlib.import_module("chromadb.config"))
+    parts = urlsplit(address)
+    return chromadb.HttpClient(
+        host=parts.hostname or "127.0.0.1",
+        port=parts.port or 8000,
+        ssl=parts.scheme == "https",
+        settings=config.Settings(anonymized_telemetry=False),
+    )
 
 
 def _records(collection: Any, what: str) -> list[tuple[dict[str, Any], Any]]:

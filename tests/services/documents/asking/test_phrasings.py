@@ -115,6 +115,7 @@ def test_days_are_understood(question: str, days: tuple[str, str]) -> None:
         ("grep ord-58213", "ord-58213"),
         ("Where does port 50022 come up?", "port 50022"),
         ("is E-1042 in there", "E-1042"),
+        ("find myid=3", "myid=3"),
         ("search for task_201706092018_0024_m_000043", "task_201706092018_0024_m_000043"),
         ("What became of job_1445144423722_0020?", "job_1445144423722_0020"),
         ("Do you see 192.0.2.250 in server.log?", "192.0.2.250"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
@@ -20,15 +20,20 @@ from services.documents.store.protocol import (
 )
 from services.documents.store.schema import embedded_text, to_embed
 from tests.services.documents import cases
-from tests.services.documents.store import chroma_server
+from tests.services.documents.store import chroma_server, imitated_chroma
 
 pytestmark = pytest.mark.real_time
 EMBEDDER = HashingEmbedder()
 
 
-@pytest.fixture(params=["embedded", "chroma"])
+@pytest.fixture(params=["embedded", "imitated chroma", "chroma"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[DocumentStore]:
-    opened = cases.new_store(tmp_path) if request.param == "embedded" else chroma_server.new_store(tmp_path)
+    kinds: dict[str, Callable[[Path], DocumentStore]] = {
+        "embedded": cases.new_store,
+        "imitated chroma": imitated_chroma.new_store,
+        "chroma": chroma_server.new_store,
+    }
+    opened = kinds[request.param](tmp_path)
     yield opened
     for name in await opened.list_collections():
         await opened.delete_collection(name)
