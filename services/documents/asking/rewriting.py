@@ -104,8 +104,20 @@ async def resolve(question: str, context: ConversationContext | None, rewriter: 
         if rewritten is not None and accepted(question, rewritten, turns):
             return Resolved(question, rewritten, "rewritten")
         refused = rewritten is not None
-    previous = turns[-1][0]
+    previous = _without_what_changes(turns[-1][0], question)
     return Resolved(question, f"{previous} {question}", "with the previous question", refused=refused)
+
+
+def _without_what_changes(previous: str, question: str) -> str:
+    """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
+    level, new_level = wording.severity(previous), wording.severity(question)
+    if level and new_level:
+        previous = previous.replace(level.text, " ", 1)
+    if wording.first_or_last(question):
+        previous = wording.without_position(previous)
+    if wording.position(question) and not wording.aggregate(question):
+        previous = wording.without_count(previous)
+    return " ".join(previous.split())
 
 
 def needs_context(question: str) -> bool:
