@@ -48,7 +48,7 @@ _MEANINGS = tuple(
         (r"\bcpus?\b|cores", "cpu cpus cpu_shares limits cores"),
         (r"enabled?|disabled?|turned (?:on|off)|switched (?:on|off)|active|allowed", "enable enabled disable disabled active allow on"),
         (r"\bversion\b|which release", "version image tag apiversion schema_version"),
-        (r"health|healthy|liveness|readiness|checked|checks?\b", "healthcheck health livenessprobe readinessprobe test check probe"),
+        (r"health|healthy|liveness|readiness|checked|checks?\b", "healthcheck health livenessprobe readinessprobe check probe"),
         (r"health.{0,30}(?:command|test|run|how)|(?:command|test).{0,30}health|checked by|tested", "test"),
         (r"\bsize\b|how (?:big|large)|maximum size|limit", "size max_size limit limits max maximum quota"),
         (r"\bdatabases?\b|\bdb\b|schema", "database db dbname database_name schema"),

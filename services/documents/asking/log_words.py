@@ -30,8 +30,6 @@ _SAID = (
     (r"lower|at least|smallest|lowest|shortest|minimum", "min minimum"),
     (r"misconfigur|not (?:been )?(?:set|configured)|unset", "undefined missing unset not defined"),
     (r"chosen|elect|vote", "election elected leader leading following"),
-    (r"\bdisks?\b|\bstorage\b", "disk filesystem volume"),
-    (r"print(?:er|ing)", "cups printer"),
     (r"super ?user|administrator", "root admin"),
     (r"not reach|unreach|no (?:connection|route)|could not connect", "cannot open connect route host refused unreachable"),
     (r"outdated|no longer (?:used|supported)|old[- ]fashioned", "deprecated old obsolete"),
