@@ -121,8 +121,9 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
     for mention in plan.mentions:
         form = await _form(scope, mention, ids)
         if form is not None:
-            # A name that stands everywhere is a condition only where nothing else is asked for.
-            found += form if mention.text in telling_names or not plan.words else ()
+            # A name that stands everywhere is a condition only where nothing else is asked for, or entries are counted.
+            wanted = mention.text in telling_names or not plan.words or plan.aggregate is Aggregate.COUNT
+            found += form if wanted else ()
         elif mention.hard:
             missing.append(mention.text)
     if missing and not found:
@@ -309,6 +310,8 @@ async def _computed(scope: Scope, plan: Plan, where: LineWhere, notes: tuple[str
             return Found(missing=f"there are no {_described(plan, where)}", count=0, notes=notes)
         if narrowed is not None and plan.aggregate is Aggregate.COUNT:
             where = narrowed
+        elif plan.aggregate is Aggregate.COUNT:
+            notes = (*notes, f"counted without regard to: {_listed(plan.words)}")
     lines = await scope.store.lines(scope.name, where, limit=MANY)
     facts = [f"{_described(plan, where)}: {lines.total}"]
     if len(lines.per_document) > 1:

@@ -28,7 +28,7 @@ SECONDS = 3.0
 _FEW_WORDS = 4
 
 _POINTS_BACK = re.compile(
-    r"\b(?:it|its|this|these|those|they|them|their|he|she|him|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b)|the same|the other (?:one|two)|another one)\b|\bthat\b(?!\s+\w)|\bthat\s+(?:happen|occur|one|be|was|is|did|time|error|line|entry|file|message|request"
+    r"\b(?:it|its|this|these|those|they|them|their|he|she|him|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b)|the same|the other (?:one|two)|another one)\b|\bthat\b(?!\s+\w)|\b(?:is|was)\s+that\s+an?\b|\bthat\s+(?:happen|occur|one|be|was|is|did|time|error|line|entry|file|message|request"
     r"|block|user|host|session|connection|warning|exception|process|job|task|service|value|setting|key|port|address|node)\w*",
     re.IGNORECASE,
 )

@@ -68,12 +68,12 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _COUNT_LINES = re.compile(
-    rf"\b(?:how (?:many (?:{_ENTRY}|times)|often|frequently)|(?:count|number)(?: of| the| all)*(?: {_ENTRY}))\b",
+    rf"\b(?:how (?:many (?:{_ENTRY}|times|hits)|often|frequently)|(?:count|number)(?: of| the| all)*(?: {_ENTRY}))\b",
     re.IGNORECASE,
 )
 _ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
 _MENTIONED = re.compile(
-    r"\b(?:mention(?:s|ed)?|contain(?:s|ing)?|appear(?:s|ed)?|show(?:s|ed)? up|come up|occur(?:s|red)?)\b",
+    r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ing)?|hits?|with|appear(?:s|ed)?|show(?:s|ed)? up|come up|occur(?:s|red)?)\b",
     re.IGNORECASE,
 )
 _NAME = r"(?P<{}>[A-Za-z_][\w.$/-]*(?:\([\w.-]+\))?)"
@@ -99,7 +99,7 @@ _N_OF = re.compile(
 _NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 _LINE = re.compile(
-    r"\b(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|numbers?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",
+    r"\b(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",
     re.IGNORECASE,
 )
 _NTH_LINE = re.compile(r"\b(\d{1,7})(?:st|nd|rd|th)\s+(?:line|row|entry)\b", re.IGNORECASE)
@@ -231,7 +231,7 @@ _STRUCTURE = re.compile(
     r"|between|after|before|since|until|during|around|exactly|say(?:s|ing)?|said|tell|give|print(?:ed)?|text|content|row|position"
     r"|distribution|breakdown|common|frequent|most|which|what|when|where|who|why|how|did|does|do|was|were|is|are|the|that|this"
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
-    r"|components?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
+    r"|components?|frequently|hits?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
     r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
     r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice)\b",
     re.IGNORECASE,

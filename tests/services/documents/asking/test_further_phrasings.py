@@ -17,8 +17,14 @@ def planned(question: str) -> Plan:
     return plan(question, DOCUMENTS)
 
 
-def test_a_line_is_abbreviated() -> None:
-    assert planned("whats on ln 17 of server.log").lines == (17, 17)
+@pytest.mark.parametrize("question", ["whats on ln 17 of server.log", "the line numbered 17 in server.log"])
+def test_a_line_has_short_and_long_names(question: str) -> None:
+    assert planned(question).lines == (17, 17)
+
+
+def test_was_that_an_error_points_back() -> None:
+    assert rewriting.needs_context("was that an error?")
+    assert not rewriting.needs_context("how many errors?")
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,16 @@ async def test_lines_are_counted_by_who_wrote_them_and_by_a_plain_word(
     assert result.plan["count"] == count
 
 
+async def test_a_name_that_stands_everywhere_still_counts_where_entries_are_counted(tmp_path: Path) -> None:
+    """A count that leaves out a condition and does not say so is a wrong count."""
+    store = cases.new_store(tmp_path)
+    lines = [f"2031-03-04 10:{n // 60:02}:{n % 60:02} WARN [x] a.Pool{n % 2}Line: slow" for n in range(600)]
+    await cases.post(store, "many.log", "\n".join(lines) + "\n")
+    result = await ask(store, "how many entries mention Pool1Line gladly")
+    assert result.plan["count"] == 300
+    assert "counted without regard to: gladly" in result.answer
+
+
 async def test_a_component_is_not_whoever_names_it(tmp_path: Path) -> None:
     store = cases.new_store(tmp_path)
     own = "2031-03-04 10:00:00 WARN [x] a.Pool: slow\n"
