@@ -35,6 +35,10 @@ def parser() -> argparse.ArgumentParser:
     commands.add_argument(
         "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"
     )
+    commands.add_argument(
+        "--import", type=Path, nargs="+", metavar="FILE", help="learn from the team's answers in recordings or exports"
+    )
+    commands.add_argument("--regen", action="store_true", help="make the team library anew from the raw archive")
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is kept of a person")
     commands.add_argument(
@@ -49,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
         "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as it goes)"
     )
     replay.add_argument("--json", action="store_true", help="print one JSON object a line")
+    regen = cli.add_argument_group("with --regen")
+    regen.add_argument("--restart", action="store_true", help="begin anew instead of going on where it was cut off")
     live = cli.add_argument_group("while running")
     live.add_argument("--record", type=Path, metavar="FILE", help="record the live stream")
     live.add_argument("--dry-run", action="store_true", help="never post: log what would be posted")

@@ -5,7 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
-ALL = ("start_up", "quiet_window", "team_library", "knowledge_base", "taking_in", "replay_day", "live_load")
+ALL = (
+    "start_up",
+    "quiet_window",
+    "team_library",
+    "captures",
+    "knowledge_base",
+    "taking_in",
+    "replay_day",
+    "live_load",
+)
 
 
 def main() -> int:

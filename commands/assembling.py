@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from commands.curating import curation_parts, curation_rules, images_of_lessons
 from model.messages import Message
@@ -38,6 +39,10 @@ from streams.wiring import AnswerRules, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
 """How far back a capture finds the conversation that it goes on with, in files of the archive."""
+
+
+Withheld = Callable[[int, str], bool]
+"""Whether a text of this author is to be left alone, since the author has opted out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,13 @@ def assemble(
     durable: bool = True,
     learning: Learning | None = None,
     captures_kept: bool = True,
+    archive_of: Callable[[Path, Withheld], RawArchive] | None = None,
 ) -> Parts:
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
     they may meet the same messages again. `learning`: None where captures are not to be sorted; `captures_kept`:
-    whether they are stored in the first place.
+    whether they are stored in the first place; `archive_of`: where not as they come.
 
     Raises:
         LibraryUnusable: the team library cannot be opened as it lies there.
@@ -152,9 +158,11 @@ def assemble(
         grouping_seconds=discord.message_grouping_window_seconds,
     )
     raw = settings.kb.team_raw_dir
-    archive = RawArchive(
-        raw, Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone), rehearsed=not captures_kept
-    )
+    if archive_of is None:
+        earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
+        archive = RawArchive(raw, earlier, rehearsed=not captures_kept)
+    else:
+        archive = archive_of(raw, left_alone)
     curation = pictures = None
     if learning is not None:
         curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)

@@ -13,9 +13,11 @@ from commands.assembling import redactor_of
 from commands.check import check
 from commands.errors import Unusable
 from commands.forget import forget
+from commands.importing import import_files
 from commands.init_kb import init_kb
 from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
+from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
 from services import logs
 from services.connection import GatewayRefused
@@ -90,6 +92,8 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "init_kb": lambda: init_kb(settings, **llm),
         "forget": lambda: forget(settings, options.forget),
         "kb": lambda: team_knowledge(settings, *options.kb),
+        "import": lambda: import_files(settings, getattr(options, "import")),
+        "regen": lambda: regen(settings, restart=options.restart, **llm),
         "replay": lambda: replay(
             settings,
             ReplayOptions(

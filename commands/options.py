@@ -8,7 +8,7 @@ from pathlib import Path
 from commands.errors import Unusable
 from settings import Settings
 
-COMMANDS = ("check", "init_kb", "replay", "ask", "forget", "kb")
+COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "forget", "kb")
 """None of them: the bot runs."""
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
@@ -18,9 +18,10 @@ WITH = {
     "data": ("replay",),
     "speed": ("replay",),
     "json": ("replay",),
+    "restart": ("regen",),
     "record": ("bot",),
-    "llm_record": ("replay", "ask", "init_kb", "bot"),
-    "llm_replay": ("replay", "ask", "init_kb", "bot"),
+    "llm_record": ("replay", "ask", "init_kb", "regen", "bot"),
+    "llm_replay": ("replay", "ask", "init_kb", "regen", "bot"),
 }
 """The commands that an option means something to."""
 
@@ -69,7 +70,9 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
     """
     llm_record, llm_replay = options.llm_record, options.llm_replay
     if llm_record is not None:
-        llm = settings.ai_response.llm if not options.init_kb else settings.kb.llm or settings.ai_response.llm
+        llm = settings.ai_response.llm
+        if options.init_kb or options.regen:
+            llm = settings.kb.llm or llm
         if llm_replay is None and llm is None:
             raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
         if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():

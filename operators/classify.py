@@ -14,7 +14,6 @@ from services.archive import Pair
 from services.assistant import Usage
 from services.curator import Curator
 from services.decisions import Action, Decision
-from services.files import in_thread
 from services.llm.errors import LLMError
 from services.team_library import TeamLibrary
 from services.topic_names import topic_name
@@ -39,7 +38,7 @@ def classify(
     """
 
     async def classified(pair: Pair) -> Classified | Decision:
-        index = await in_thread(library.index)
+        index = library.index()
         try:
             with at_work(gauge, "classify"):
                 result = await curator.classify(pair, index, usage)

@@ -13,7 +13,6 @@ from operators.step import Gauge, ignore
 from services.assistant import Usage
 from services.curator import Curator, IntegrationResult
 from services.decisions import Action, Decision
-from services.files import in_thread
 from services.llm.errors import LLMError
 from services.superseding import allowed_removals, replaced_by
 from services.team_library import TeamLibrary
@@ -38,7 +37,7 @@ def integrate(
 
     async def integrated(classified: Classified) -> Decision:
         pair, topic = classified.pair, classified.topic
-        held = await in_thread(library.held, topic)
+        held = library.held(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:
             with at_work(gauge, "integrate"):

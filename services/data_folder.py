@@ -130,6 +130,11 @@ class DataFolder:
         return self.team_knowledge / "decisions.jsonl"
 
     @property
+    def regeneration(self) -> Path:
+        """Where `--regen` builds, beside the live library."""
+        return self.team_knowledge / "regen"
+
+    @property
     def pending(self) -> Path:
         """Captures that wait, with their images, for image summaries."""
         return self.team_knowledge / "pending"

@@ -14,6 +14,7 @@ the work; after that, it finds nothing.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,7 @@ def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None
     """
     for place in (folder.root, folder.posts.parent, folder.llm_recordings, folder.pending, raw):
         files.clear_leftovers(place)  # a crash may have left copies
+    shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in state.read_posts(folder.posts) if post.asker_id == user_id]
     texts = [*_written_by(raw, user_id), *(post.question for post in asked)]

@@ -17,6 +17,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from services.library import IndexEntry
 
@@ -60,12 +61,23 @@ def render(entries: Iterable[IndexEntry]) -> str:
     """
     blocks: list[str] = []
     for entry in entries:
-        description = harmless(entry.description)
-        if not is_id(entry.id):
+        block = _block(entry.id, entry.description)
+        if block is None:
             log.warning("%r cannot be an identifier in an index; the source is left out, rename it", entry.id)
-        elif description:
-            blocks.append(f"{entry.id}\n{description}\n")
+        elif block:
+            blocks.append(block)
     return "\n".join(blocks)
+
+
+@lru_cache(maxsize=4096)
+def _block(entry_id: str, description: str) -> str | None:
+    """Empty without a description; None where the identifier is none. Remembered, as an index is written again and
+    again, and is mostly the same.
+    """
+    if not is_id(entry_id):
+        return None
+    text = harmless(description)
+    return f"{entry_id}\n{text}\n" if text else ""
 
 
 def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:

@@ -20,6 +20,8 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
     Only pairs of the topic that are older than `pair`; at most 3, and never more than half of the topic. Earlier
     captures of the same conversation do not count: the model has not seen them. The others are logged.
     """
+    if not remove_ids:
+        return ()
     others = {qa_ids.instant(each.id): each for each in held if each.conversation_id != pair.conversation_id}
     most = min(MOST_REMOVED, len(others) // 2)
     allowed: dict[str, None] = {}

@@ -26,6 +26,11 @@ def week_files(folder: Path) -> list[Path]:
         return []
 
 
+def all_pairs(folder: Path) -> list[Pair]:
+    """What an archive holds, oldest first. Malformed blocks are reported and left out."""
+    return recent_pairs(folder, len(week_files(folder)))
+
+
 def recent_pairs(folder: Path, weeks: int) -> list[Pair]:
     """What the newest files hold, oldest first. Malformed blocks are reported and left out."""
     return [

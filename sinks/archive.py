@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,6 +38,8 @@ class RawArchive:
     folder: Path
     captures: Captures
     """Told of each capture when it is stored, so that a later one goes on with it."""
+    clock: Callable[[], float] = now
+    """What captures are stamped with: the loop's time, but for messages of long ago."""
     rehearsed: bool = False
     """Whether nothing is written: all goes on as if it had been."""
     _end: _End | None = None
@@ -94,7 +97,7 @@ class RawArchive:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
         try:
-            return await files.in_thread(self.write, capture, conversation_id, now())
+            return await files.in_thread(self.write, capture, conversation_id, self.clock())
         except OSError as error:
             raise week_files.ArchiveUnwritable(
                 f"{error.filename}: {error.strerror}; a captured conversation was not stored. "

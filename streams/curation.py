@@ -34,7 +34,6 @@ from services.decisions import Action, Decision
 from services.describing import Describer, NotDescribed
 from services.files import in_thread
 from services.index_file import harmless
-from services.kb_cache import hash_text
 from services.logs import about
 from services.team_library import TeamLibrary
 from services.topics import Topic
@@ -132,7 +131,7 @@ class Work:
         self._backoff = Backoff()
         self._rest = 0.0
         """Seconds before anything else is begun."""
-        self._tries: Counter[tuple[str, str]] = Counter()
+        self._tries: Counter[tuple[str, int]] = Counter()
         """By topic and content."""
         self._hurried = False
 
@@ -164,7 +163,7 @@ class Work:
     async def _describe(self) -> Described | None:
         parts = self._parts
         for topic in await in_thread(parts.library.undescribed):
-            known = topic.name, hash_text(topic.text)
+            known = topic.name, hash(topic.text)
             if self._tries[known] >= TRIES:
                 continue
             try:

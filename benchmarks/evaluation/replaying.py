@@ -19,7 +19,7 @@ from model.events import Posted
 from services.archive import Pair
 from services.payloads import Decoder
 from services.recordings import read
-from services.week_files import recent_pairs, week_files
+from services.week_files import all_pairs
 from settings import load
 
 ROOT = Path(__file__).parents[2]
@@ -60,8 +60,7 @@ def replayed_apart(recording: Path, config: Path, data: Path, seed: int = 4711) 
 
 
 def pairs_in(data: Path) -> list[Pair]:
-    archive = data / "team-knowledge" / "raw"
-    return recent_pairs(archive, len(week_files(archive)) or 1)
+    return all_pairs(data / "team-knowledge" / "raw")
 
 
 def content_of(data: Path) -> dict[str, bytes]:

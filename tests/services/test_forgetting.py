@@ -232,3 +232,12 @@ def test_a_text_is_found_in_prompts_however_it_was_written_down_there(said: str,
 @pytest.mark.parametrize("prompt", ["The lantern stays darker", "A lantern stays dark", "", "dark stays lantern the"])
 def test_a_text_is_not_found_in_what_merely_resembles_it(prompt: str) -> None:
     assert not Traces(["The lantern stays dark"]).found_in(prompt)
+
+
+def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    topic = folder.regeneration / "topics" / "lamps.txt"
+    topic.parent.mkdir(parents=True)
+    topic.write_text(QUESTION)
+    forget(folder, folder.team_raw, ADA)
+    assert not folder.regeneration.exists()

@@ -13,7 +13,7 @@ from reactivex.subject import Subject
 
 from benchmarks.evaluation import data
 from clock import VirtualLoop
-from commands.assembling import Parts, assemble
+from commands.assembling import Learning, Parts, assemble
 from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import End, Outcome, Reason, Result
@@ -233,7 +233,15 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
 
 def assembled(settings: Settings, ends: list[End], assistant: Assistant) -> Parts:
     library = cast("Library", Silent())
-    return assemble(settings, assistant=assistant, library=library, poster=Rehearsal(), ends=ends.append, durable=False)
+    return assemble(
+        settings,
+        assistant=assistant,
+        library=library,
+        poster=Rehearsal(),
+        ends=ends.append,
+        durable=False,
+        learning=Learning(to_the_end=True),
+    )
 
 
 def replayed(recording: Path, settings: Settings) -> list[End]:

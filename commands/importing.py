@@ -1,0 +1,130 @@
+"""`--import FILE…`: what the team answered in recordings or exports, into the raw archive."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reactivex import operators as ops
+from reactivex.subject import Subject
+from rich.console import Console
+
+from clock import VirtualLoop
+from commands.assembling import Parts, Withheld, assemble, library_of
+from commands.counting import Count, counted
+from commands.errors import Unusable
+from commands.replay import PATIENCE_SECONDS
+from commands.running import Running, collect_rarely, terminated_as_interrupted
+from commands.thinking import assistant_of
+from model.outcomes import Reason, Result
+from operators.decode import decode
+from services.captures import Captures
+from services.data_folder import lock
+from services.dispatches import Dispatch
+from services.rehearsal import Rehearsal
+from services.week_files import all_pairs
+from settings import Settings
+from sinks.archive import RawArchive
+from sinks.imported import Blocks, Imported
+from sinks.tally import Tally
+from streams.importing import learning
+from streams.recording import dispatches, first_time
+from streams.wiring import Sinks
+
+DONE, FAILED = 0, 1
+
+
+def import_files(settings: Settings, files: Sequence[Path]) -> int:
+    """Learn from recordings and exports, merged; print what became of them. Gives the exit code: 1 when something
+    failed. What a run that was cut off has stored stays, and the next one goes on after it.
+
+    Raises:
+        Unusable: nobody is configured to be of the team.
+        BadRecording: a file cannot be read, or holds nothing.
+        FolderBusy: another process writes the data folder.
+        OSError: the archive cannot be read.
+    """
+    discord = settings.discord
+    if not discord.team_member_ids and not discord.team_role_ids:
+        raise Unusable(
+            "--import: nobody is of the team, so there is nothing to learn; "
+            "set discord.team_member_ids or discord.team_role_ids"
+        )
+    start = first_time(*files)
+    collect_rarely()
+    with (
+        terminated_as_interrupted(),
+        lock(settings.app.data_dir, "app.py --import"),
+        asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
+    ):
+        tally, imported, finished = runner.run(_import(settings, files))
+    show(Console(), tally, imported)
+    return DONE if finished and not tally.failed else FAILED
+
+
+async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imported, bool]:
+    tally = Tally()
+    parts, imported = assembled(settings, tally)
+    services = parts.services
+    source: Subject[Dispatch] = Subject()
+    events = source.pipe(decode(), ops.do_action(tally.hear))
+    running = Running(learning(events, services, parts.sinks, parts.rules), services.in_hand)
+    with counted(Console(file=sys.stderr), lambda: progress(tally)):
+        async for dispatch in dispatches(*files):
+            source.on_next(dispatch)
+        source.on_completed()
+        finished = await running.drain(PATIENCE_SECONDS)
+    return tally, imported, finished
+
+
+def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = time.time) -> tuple[Parts, Imported]:
+    """Everything but the archive as in a replay: nothing else of the data folder is written.
+
+    `clock`: what the captures are stamped with, since the loop's own time is that of the messages.
+    """
+    made: list[Imported] = []
+
+    def archive_of(raw: Path, withheld: Withheld) -> RawArchive:
+        pairs = all_pairs(raw)
+        # All of them, however many: a conversation of long ago may go on in these files.
+        archive = RawArchive(raw, Captures(pairs, withheld, kept=sys.maxsize), clock)
+        made.append(Imported(archive, Blocks(pair.message_ids for pair in pairs)))
+        return archive
+
+    library = library_of(settings)
+    parts = assemble(
+        settings,
+        assistant=assistant_of(settings.ai_response, library, None),
+        library=library,
+        poster=Rehearsal(),
+        ends=tally.add,
+        durable=False,
+        archive_of=archive_of,
+    )
+    [imported] = made
+    sinks = Sinks(parts.sinks.reply, imported.keep, parts.sinks.feedback, parts.sinks.ends)
+    return Parts(parts.services, sinks, parts.rules, parts.folder, parts.withheld), imported
+
+
+def progress(tally: Tally) -> Count:
+    return Count(tally.messages, None, "messages", f"{tally.parts[Result.CAPTURED]} captures")
+
+
+def show(console: Console, tally: Tally, imported: Imported) -> None:
+    skipped = tally.reasons.get(Result.SKIPPED, Counter[str]())
+    stored = tally.parts[Result.CAPTURED]
+    left_out = tally.ignored[Reason.OPTED_OUT]
+    for number, what in (
+        (tally.messages, "messages" + (f", {left_out} of them left out as their authors wish" if left_out else "")),
+        (stored, f"captures stored, of {len(imported.conversations)} conversations"),
+        (skipped[Reason.DUPLICATE], "captures that the archive holds already"),
+        (skipped[Reason.NOTHING_TO_LEARN], "with nothing to learn from"),
+        (tally.parts[Result.FAILED], "failed"),
+    ):
+        console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)
+    if stored:
+        console.print("They are filed under topics at the next start of the bot, or by --regen.", soft_wrap=True)

@@ -1,0 +1,196 @@
+"""`--regen`: the team library, made anew from the raw archive beside the one that is in use."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from clock import now, rfc3339, utc_clock
+from commands.counting import Count, counted
+from commands.errors import Unusable
+from commands.running import collect_rarely, terminated_as_interrupted
+from commands.team import curating_key, curator_of, opened, team_places, topic_describer_of
+from commands.thinking import asker_for
+from services.assistant import Usage
+from services.data_folder import DataFolder, lock
+from services.decisions import Action, Decision, DecisionLog
+from services.describing import Describer
+from services.files import in_thread
+from services.llm.structured import StructuredLLM
+from services.rebuilding import Build, Plan, plan
+from services.team_opening import adopt, open_library
+from services.week_files import all_pairs
+from settings import Settings
+from streams.curation import CurationParts, CurationRules, Described
+from streams.regeneration import GivenUp, regeneration
+
+DONE, FAILED = 0, 1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Report:
+    """What a rebuild has come to."""
+
+    plan: Plan
+    actions: Counter[Action] = field(default_factory=Counter[Action])
+    removed: int = 0
+    """By others that made them obsolete."""
+    standing: int = 0
+    """Pairs that an earlier run had decided about."""
+    topics: int = 0
+    undescribed: int = 0
+    usage: Usage = field(default_factory=Usage)
+    given_up: str = ""
+    """Why the library was left as it was."""
+
+    def add(self, decision: Decision) -> None:
+        self.actions[decision.action] += 1
+        self.removed += len(decision.remove_ids)
+
+    @property
+    def done(self) -> int:
+        return self.actions[Action.ADDED] + self.actions[Action.SKIPPED] + self.actions[Action.FAILED]
+
+    @property
+    def count(self) -> Count:
+        calls = self.usage.calls.total()
+        return Count(self.done, len(self.plan.tasks), "conversations", f"{calls} LLM calls" if calls else "")
+
+
+def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> int:
+    """Rebuild tier 2, and swap it in; print what became of the pairs. Gives the exit code: 1 when a pair failed, or
+    when the library was left as it was, since the model or the disk could not serve.
+
+    `restart`: not going on with what an earlier run has done.
+
+    Raises:
+        Unusable: the archive is empty, although there are topics.
+        LibraryUnusable: the live library cannot be opened.
+        FolderBusy: another process writes the data folder.
+        OSError: something cannot be read or written.
+    """
+    collect_rarely()
+    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --regen"):
+        report = asyncio.run(_regen(settings, restart=restart, record=record, replay=replay))
+    show(Console(), report)
+    return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
+
+
+async def _regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> Report:
+    llm = settings.kb.llm or settings.ai_response.llm
+    usage = Usage()
+    async with asker_for(llm, adapter=settings.ai_response.llm_image_adapter, record=record, replay=replay) as asker:
+        describer = topic_describer_of(settings, asker, usage)
+        time = utc_clock(asyncio.get_running_loop())
+        # Healed, and its cursors checked, before anything depends on it.
+        await in_thread(opened, settings, describer, time)
+        build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
+        report = Report(await in_thread(planned, build), usage=usage)
+        if restart:
+            await in_thread(build.clear)
+        log.info("regeneration_started: %d pairs", report.plan.kept)
+        await rebuilt(settings, build, report, asker, describer)
+        if not report.given_up:
+            await in_thread(adopt, build.places, build.live)
+            library = await in_thread(opened, settings, describer, time)
+            report.topics = len(library.topics)
+            await in_thread(build.clear)
+            log.info("regeneration_completed: %d topics", report.topics)
+    return report
+
+
+def planned(build: Build) -> Plan:
+    decisions = DecisionLog(build.live.decisions).read()
+    found = plan(all_pairs(build.live.raw), decisions)
+    if not found.read and any(decision.action is Action.ADDED for decision in decisions):
+        raise Unusable(
+            f"kb.team_raw_dir: {build.live.raw} holds no captured conversation, although there are topics; "
+            "is the folder mounted, and the right one?"
+        )
+    return found
+
+
+async def rebuilt(
+    settings: Settings, build: Build, report: Report, asker: StructuredLLM | None, describer: Describer
+) -> None:
+    """Build to the end, or until it is given up."""
+    key = curating_key(settings, by_model=asker is not None)
+    for decision in await in_thread(build.begin, report.plan, key):
+        report.add(decision)
+    report.standing = report.done
+    library = await in_thread(
+        open_library,
+        build.places,
+        max_topic_chars=settings.kb.max_topic_chars,
+        describer_key=describer.key,
+        time=utc_clock(asyncio.get_running_loop()),
+    )
+    curator = curator_of(settings, asker, library)
+    parts = CurationParts(library, curator, describer, report.usage)
+    rules = CurationRules(describe_seconds=settings.ai_response.graph_timeout_seconds)
+    with counted(Console(file=sys.stderr), lambda: report.count):
+        try:
+            await worked(report, parts, rules)
+        except GivenUp as error:
+            report.given_up = str(error)
+            return
+    report.topics = len(library.topics)
+    report.undescribed = len(await in_thread(library.undescribed))
+    if report.done and report.done == report.actions[Action.FAILED]:
+        report.given_up = "not one conversation could be decided about"
+        return
+    await in_thread(build.finish, report.plan, curator.by, rfc3339(now()))
+
+
+async def worked(report: Report, parts: CurationParts, rules: CurationRules) -> None:
+    """Raises GivenUp."""
+    finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def see(event: Decision | Described) -> None:
+        if isinstance(event, Decision):
+            report.add(event)
+
+    subscription = regeneration(report.plan.tasks[report.standing :], parts, rules).subscribe(
+        see, finished.set_exception, lambda: finished.set_result(None)
+    )
+    try:
+        await finished
+    finally:
+        subscription.dispose()
+
+
+def show(console: Console, report: Report) -> None:
+    plan, actions, usage = report.plan, report.actions, report.usage
+    prompt = sum(count for (_, kind), count in usage.tokens.items() if kind == "prompt")
+    by_operators = plan.kept - len(plan.tasks) - plan.wordless
+    lines = [
+        (plan.read, "pairs read"),
+        (plan.kept, "kept, one for each conversation"),
+        (actions[Action.ADDED], "added"),
+        (actions[Action.SKIPPED] + plan.wordless, "skipped"),
+        (by_operators + report.removed, f"removed, {by_operators} of them by operators"),
+        (actions[Action.FAILED], "failed"),
+        (report.topics, "topics" + (f", {report.undescribed} not described yet" if report.undescribed else "")),
+        (usage.calls.total(), "LLM calls"),
+        (usage.tokens.total(), f"tokens, {prompt} of them in prompts"),
+    ]
+    for number, what in lines:
+        console.print(f"{number:>9}  {what}", highlight=False, soft_wrap=True)
+    if report.standing:
+        console.print(f"{report.standing} conversations had been decided about by an earlier run.", soft_wrap=True)
+    if report.given_up:
+        console.print(
+            f"The library is as it was: {report.given_up}. {report.done} of {len(plan.tasks)} conversations are done; "
+            "--regen goes on from there, --regen --restart begins anew.",
+            soft_wrap=True,
+            highlight=False,
+            markup=False,
+        )

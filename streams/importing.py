@@ -1,0 +1,54 @@
+"""The team branch alone, for messages of long ago: what the team wrote is captured, and nobody is answered.
+
+       recordings | exports
+               │ events
+  remembered, screened, batched and cut as in streams/graph.py
+      ┌────────┴─────────┐
+community_user      team_member
+      │ ignored          │ routed
+      │             ┌────┴────┐
+      │          lessons   ignored
+      │             │ extract → archive sink
+      └────────┬────┴─────────┘
+             ends
+"""
+
+from __future__ import annotations
+
+import reactivex as rx
+from reactivex import Observable
+from reactivex import operators as ops
+
+from model.events import Event
+from model.messages import AuthorType
+from model.outcomes import End, Ignored, Outcome, Removed
+from operators import fork, only, supervised
+from operators.cut import Begun, cut
+from operators.inquiry import Lesson
+from operators.route import not_addressed
+from operators.screen import screen
+from streams.conversations import batches, remembered, routed, settled
+from streams.lessons import lessons
+from streams.wiring import Rules, Services, Sinks
+
+
+def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[End]:
+    """Completes when `events` has and all is stored; every message comes out in one `End`."""
+    s = services
+    heard = remembered(events, s.history, s.people, s.seen)
+    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_hand, rules.screen), fork("screen"))
+    spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    begun = spoken.pipe(cut(s.people, s.history, s.in_hand), fork("begun"))
+    parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
+
+    ends = rx.merge(
+        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("lessons")),
+        screened.pipe(only(Ignored, Removed)),
+        parts.pipe(only(Ignored, Outcome)),
+        begun.pipe(ops.filter(lambda each: not is_of_the_team(each)), ops.map(lambda each: not_addressed(each.part))),
+    )
+    return settled(ends, s.in_hand, s.seen, sinks.ends)
+
+
+def is_of_the_team(begun: Begun) -> bool:
+    return begun.part.author_type is AuthorType.TEAM_MEMBER

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from services.archive import Pair
+from services.curator import ClassificationResult
+from services.decisions import Action, By, Decision
+from services.describing import NotDescribed
+from services.llm.errors import Rejected, TimedOut, Unavailable
+from services.rebuilding import Task
+from services.team_library import TeamLibrary
+from streams.curation import CurationParts, CurationRules, Described
+from streams.regeneration import GivenUp, regeneration
+from tests.services.team import is_whole, noted, opened, store
+from tests.team import SKIP, ScriptedCurator, named, pair
+
+PAIRS = [pair(number, f"question {number}?", f"answer {number}.") for number in range(1, 7)]
+
+
+class Describing:
+    """Says what it was asked for; or raises."""
+
+    key = "key"
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.asked: list[str] = []
+
+    async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
+        self.asked.append(source_id)
+        if self.error is not None:
+            raise self.error
+        return f"About {source_id}."
+
+
+async def rebuilt(
+    library: TeamLibrary, curator: ScriptedCurator, tasks: Sequence[Task], describer: Describing | None = None
+) -> list[Decision | Described]:
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    heard: list[Decision | Described] = []
+    parts = CurationParts(library, curator, describer or Describing())
+    regeneration(tasks, parts, CurationRules()).subscribe(
+        heard.append, done.set_exception, lambda: done.set_result(None)
+    )
+    await done
+    return heard
+
+
+def library_of(folder: Path, *pairs: Pair) -> TeamLibrary:
+    store(folder, *pairs)
+    return opened(folder)
+
+
+async def test_each_pair_is_decided_about_in_the_given_order_then_topics_are_described(tmp_path: Path) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    curator, describer = ScriptedCurator(), Describing()
+    order = [PAIRS[3], PAIRS[0], PAIRS[5]]
+    heard = await rebuilt(library, curator, [Task(each) for each in order], describer)
+    assert [each.qa_id if isinstance(each, Decision) else each.topic for each in heard] == [
+        *(each.id for each in order),
+        "things",
+    ]
+    assert curator.asked == [
+        ("classify", PAIRS[3].id),
+        ("classify", PAIRS[0].id),
+        ("integrate", PAIRS[0].id),
+        ("classify", PAIRS[5].id),
+        ("integrate", PAIRS[5].id),
+    ]
+    assert describer.asked == ["team:things.txt"]
+    assert is_whole(tmp_path, library)
+
+
+@pytest.mark.parametrize("error", [Unavailable("down"), TimedOut("slow")])
+async def test_an_endpoint_that_comes_back_in_a_moment_is_waited_for(tmp_path: Path, error: Exception) -> None:
+    outages = [error, error]
+    curator = ScriptedCurator(topic_for=lambda _: outages.pop() if outages else named("things"))
+    [decision, _] = await rebuilt(library_of(tmp_path, PAIRS[0]), curator, [Task(PAIRS[0])])
+    assert isinstance(decision, Decision)
+    assert decision.action is Action.ADDED
+    assert [moment - curator.at[0] for moment in curator.at] == [0, 1, 3]
+
+
+async def test_one_that_does_not_ends_the_work_where_it_is(tmp_path: Path) -> None:
+    """Pitfall 6."""
+    library = library_of(tmp_path, *PAIRS)
+
+    def topic_for(asked: Pair) -> ClassificationResult | Exception:
+        return Unavailable("the endpoint is down") if asked is PAIRS[2] else named("things")
+
+    with pytest.raises(GivenUp, match="the endpoint is down"):
+        await rebuilt(library, ScriptedCurator(topic_for=topic_for), [Task(each) for each in PAIRS])
+    assert [each.qa_id for each in noted(tmp_path)] == [PAIRS[0].id, PAIRS[1].id]
+
+
+async def test_pairs_that_are_refused_one_after_another_are_not_the_pairs_fault(tmp_path: Path) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    curator = ScriptedCurator(topic_for=lambda asked: named("a") if asked is PAIRS[0] else Rejected("no credit"))
+    with pytest.raises(GivenUp, match="3 conversations in a row were refused; Rejected: no credit"):
+        await rebuilt(library, curator, [Task(each) for each in PAIRS])
+    assert [each.action for each in noted(tmp_path)] == [Action.ADDED, *[Action.FAILED] * 3]
+
+
+async def test_a_pair_that_fails_now_and_then_holds_up_no_other(tmp_path: Path) -> None:
+    """Pitfall 9."""
+    library = library_of(tmp_path, *PAIRS)
+    bad = {PAIRS[1].id, PAIRS[2].id, PAIRS[4].id}
+    curator = ScriptedCurator(topic_for=lambda asked: Rejected("too long") if asked.id in bad else named("a"))
+    heard = await rebuilt(library, curator, [Task(each) for each in PAIRS])
+    failed = [each.qa_id for each in heard if isinstance(each, Decision) and each.action is Action.FAILED]
+    assert set(failed) == bad
+
+
+async def test_a_disk_that_is_full_ends_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = library_of(tmp_path, *PAIRS)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device", "decisions.jsonl")
+
+    monkeypatch.setattr("services.files.append", full)
+    with pytest.raises(GivenUp, match="No space left on device"):
+        await rebuilt(library, ScriptedCurator(), [Task(PAIRS[0])])
+
+
+async def test_what_an_operator_has_restored_stays_whatever_the_curator_says(tmp_path: Path) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    curator = ScriptedCurator(topic_for=lambda _: SKIP)
+    await rebuilt(library, curator, [Task(PAIRS[0], "kept"), Task(PAIRS[1])])
+    assert [(each.action, each.by) for each in noted(tmp_path)] == [
+        (Action.SKIPPED, By.LLM),
+        (Action.RESTORED, By.OPERATOR),
+        (Action.SKIPPED, By.LLM),
+    ]
+    assert {name: list(topic.pairs) for name, topic in library.topics.items()} == {"kept": [PAIRS[0]]}
+    assert is_whole(tmp_path, library)
+
+
+@pytest.mark.parametrize("error", [NotDescribed("empty"), Unavailable("down")])
+async def test_a_topic_that_cannot_be_described_is_left_to_the_bot(tmp_path: Path, error: Exception) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    heard = await rebuilt(library, ScriptedCurator(), [Task(PAIRS[0])], Describing(error))
+    assert len(heard) == 1
+    assert [topic.name for topic in library.undescribed()] == ["things"]
+
+
+async def test_the_newest_of_a_conversation_may_come_first(tmp_path: Path) -> None:
+    """Order is by what was said: an older id may follow a newer one."""
+    late = replace(PAIRS[5], said_at="2020-01-01T00:00:00.000000Z")
+    library = library_of(tmp_path, *PAIRS[:5], late)
+    await rebuilt(library, ScriptedCurator(), [Task(late), *map(Task, PAIRS[:5])])
+    assert [each.id for each in library.topics["things"].pairs] == [late.id, *(each.id for each in PAIRS[:5])]
+    assert is_whole(tmp_path, library)
