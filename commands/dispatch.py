@@ -22,6 +22,7 @@ from commands.replay import ReplayOptions, replay
 from services import logs
 from services.connection import GatewayRefused
 from services.data_folder import FolderBusy
+from services.files import remedy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
 from services.redaction import Redactor
@@ -76,7 +77,11 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
         at_fault = blame(error, settings, options)
         where = error.filename if at_fault is None else f"{at_fault}: {error.filename}"
         # Some errors have no file and no word from the system, but a text.
-        text = f"{where}: {error.strerror}" if error.filename is not None else error.strerror or str(error)
+        text = (
+            f"{where}: {error.strerror}; {remedy(error)}"
+            if error.filename is not None
+            else error.strerror or str(error)
+        )
         return say(redact(text), FAILED if at_fault is None else UNUSABLE)
     except Exception:
         # The log takes secrets out of tracebacks; Python's own report of an error does not.

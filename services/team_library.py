@@ -161,7 +161,7 @@ class TeamLibrary:
                 decision = self._placed(decision, key, pair)
             elif decision.action is Action.RESTORED:
                 decision = self._placed_again(decision, key, pair)
-            with _writing(f"the decision about {decision.qa_id} was not noted"):
+            with _writing(f"The decision about {decision.qa_id} was not noted"):
                 self._log.append(decision)
             return self._take(decision, key, pair)
 
@@ -326,7 +326,7 @@ class TeamLibrary:
         """Write whatever is not on the disk yet. Raises LibraryUnwritable."""
         if self._stated and self._index.written and not self._unwritten:
             return
-        with _writing("what was decided is noted, and this is written when there is room again"):
+        with _writing("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):
                 path = self.places.topics / f"{name}.txt"
                 topic = self._topics.get(name)
@@ -364,6 +364,4 @@ def _writing(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise LibraryUnwritable(
-            f"{error.filename}: {error.strerror}; {what}. Make room, or make the folder writable"
-        ) from error
+        raise LibraryUnwritable(f"{error.filename}: {error.strerror}; {files.remedy(error)}. {what}") from error

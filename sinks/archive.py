@@ -100,8 +100,7 @@ class RawArchive:
             return await files.in_thread(self.write, capture, conversation_id, self.clock())
         except OSError as error:
             raise week_files.ArchiveUnwritable(
-                f"{error.filename}: {error.strerror}; a captured conversation was not stored. "
-                "Make room, or make the folder writable"
+                f"{error.filename}: {error.strerror}; {files.remedy(error)}. A captured conversation was not stored"
             ) from error
 
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:

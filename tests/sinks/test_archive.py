@@ -104,6 +104,21 @@ def test_no_text_can_forge_a_block(tmp_path: Path) -> None:
     assert second.id == "qa_20260101_000000.000001"
 
 
+def test_a_block_from_the_end_of_time_does_not_end_all_capture(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 5: somebody wrote it into the file. No time stamp could come behind it."""
+    at(START, capture(1), folder=tmp_path)
+    [path] = week_files(tmp_path)
+    forged = path.read_text().replace("20260101_000000.000000", "99991231_235959.999999")
+    with path.open("a") as file:
+        file.write(forged.replace("2026-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"))
+    [outcome] = at(START, capture(2), folder=tmp_path)
+    assert outcome.qa_id == "qa_20260101_000000.000001"
+    assert len(recent_pairs(tmp_path, 9)) == 2
+    assert f"{path}:13: timestamp 9999-12-31T23:59:59.999999Z leaves no room for later ones" in caplog.text
+
+
 def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages_of_both(tmp_path: Path) -> None:
     """Pitfalls 13 and 15: of a conversation, the last block holds everything."""
     first = capture(1)
@@ -267,7 +282,7 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
         return real(descriptor, data[:20])
 
     monkeypatch.setattr(os, "write", write)
-    with pytest.raises(ArchiveUnwritable, match=r"W01\.txt: No space left on device; .* Make room"):
+    with pytest.raises(ArchiveUnwritable, match=r"W01\.txt: No space left on device; make room"):
         await raw.keep(capture(2))
     assert content(tmp_path) == before
     monkeypatch.undo()
