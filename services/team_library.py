@@ -278,7 +278,11 @@ class TeamLibrary:
             length = topics[name].length - room.get(name, 0)
             if length <= 0 or length + needed <= self._max_topic_chars:
                 return name
-        return next_file(there[0], topics) if there else _safe(decision.topic or "")
+        if not there:
+            return _safe(decision.topic or "")
+        following = next_file(there[0], topics)
+        # A name that cannot grow any more: better a long file than a decision that nobody can read.
+        return following if is_topic_name(following) else there[-1]
 
     def _files(self, topic: str, topics: Mapping[str, Topic]) -> list[str]:
         return files_of(first_of(_safe(topic), topics), topics)
