@@ -5,6 +5,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -129,6 +130,22 @@ def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages
     assert old.conversation_id == new.conversation_id
     assert new.message_ids == (*old.message_ids, more.message_id)
     assert new.timestamp > old.timestamp
+
+
+@pytest.mark.parametrize("conversation", [None, "thread_77"])
+def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, conversation: str | None) -> None:
+    """Pitfalls 14 and 25."""
+    first = replace(capture(1), conversation_id=conversation or capture(1).conversation_id)
+    edited = replace(first, said=(first.said[0], replace(first.said[1], turn=Turn(Speaker.TEAM, "Or rather:"))))
+    [stored] = at(START, first, folder=tmp_path)
+    before = content(tmp_path)
+    [again, other] = at(START + 60, first, capture(2), folder=tmp_path)
+    assert (again.result, again.qa_id) == (Result.CAPTURED, stored.qa_id)
+    assert content(tmp_path).startswith(before)
+    assert [pair.id for pair in recent_pairs(tmp_path, 9)] == [stored.qa_id, other.qa_id]
+    # Once it differs, it is a capture of its own, and so is what it was before.
+    outcomes = at(START + 120, edited, first, folder=tmp_path)
+    assert len({outcome.qa_id for outcome in outcomes} | {stored.qa_id}) == 3
 
 
 def test_a_continuation_of_nothing_is_not_written(tmp_path: Path) -> None:
