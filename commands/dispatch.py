@@ -19,6 +19,7 @@ from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
+from commands.running import terminated_as_interrupted
 from services import logs
 from services.connection import GatewayRefused
 from services.data_folder import FolderBusy
@@ -99,16 +100,21 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "kb": lambda: team_knowledge(settings, *options.kb),
         "import": lambda: import_files(settings, getattr(options, "import")),
         "regen": lambda: regen(settings, restart=options.restart, **llm),
-        "replay": lambda: replay(
-            settings,
-            ReplayOptions(
-                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
-            ),
-        ),
+        "replay": lambda: run_replay(settings, options),
         "ask": lambda: ask(settings, options.ask, **llm),
         "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()
+
+
+def run_replay(settings: Settings, options: argparse.Namespace) -> int:
+    with terminated_as_interrupted():  # so that its temporary folder goes with it
+        return replay(
+            settings,
+            ReplayOptions(
+                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
+            ),
+        )
 
 
 def run_bot(settings: Settings, options: argparse.Namespace) -> int:
