@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
@@ -15,6 +15,7 @@ help:
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
+	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
 	@echo "make lock           resolve the dependencies anew"
 
 demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json
@@ -63,6 +64,9 @@ benchmarks: $(VENV)/development
 
 eval: $(VENV)/development
 	$(BIN)/python -m benchmarks.evaluation
+
+eval-documents: $(VENV)/development
+	$(BIN)/python -m benchmarks.documents
 
 $(VENV)/runtime: requirements/runtime.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<

@@ -25,6 +25,7 @@ from services.assistant import AnswerResult, GatingResult, SelectionResult, Usag
 from services.dispatches import Dispatch
 from services.library import IndexEntry, Source
 from services.rehearsal import Rehearsal
+from services.tools import Toolset
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import render
@@ -36,12 +37,20 @@ INDEX = (IndexEntry(f"kb:{SOURCE_ID}", "How to set it up."), IndexEntry("kb:faq.
 
 
 class YesAssistant:
-    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
         await think()
         usage.add("gate", prompt_tokens=400, completion_tokens=30)
         return GatingResult(is_question=True, is_answerable=True, rewrite_query=None, reason="asks how")
 
-    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
+    async def select(
+        self,
+        query: str,
+        index: Sequence[IndexEntry],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
+    ) -> SelectionResult:
         await think()
         usage.add("select", prompt_tokens=400, completion_tokens=10)
         return SelectionResult(selected_source_ids=[index[0].id])
@@ -55,6 +64,7 @@ class YesAssistant:
         *,
         max_chars: int,
         shorten: bool = False,
+        toolset: Toolset | None = None,
     ) -> AnswerResult:
         await think()
         usage.add("generate", prompt_tokens=900, completion_tokens=80)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commands.curating import curation_parts, curation_rules, images_of_lessons
+from commands.documents import Documents, evidence_rules
 from model.messages import Message
 from model.outcomes import End
 from operators.in_hand import InHand
@@ -21,10 +22,12 @@ from services.context import Context, ContextRules
 from services.data_folder import DataFolder
 from services.discord import Fetcher, Poster
 from services.disk_library import DiskLibrary
+from services.documents.tools.factory import Toolbox
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
 from services.llm.structured import StructuredLLM
+from services.opt_outs import OptOuts
 from services.people import People
 from services.posts import Posts
 from services.redaction import Redactor
@@ -33,9 +36,10 @@ from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
 from settings import Settings
 from sinks.archive import RawArchive
+from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
-from streams.wiring import AnswerRules, Rules, Services, Sinks
+from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
 """How far back a capture finds the conversation that it goes on with, in files of the archive."""
@@ -55,6 +59,12 @@ class Parts:
     folder: DataFolder
     withheld: Callable[[Message], bool]
     """Whether a message must be neither recorded nor shown to a model: its author wants to be left out."""
+    left_alone: Callable[[int, str], bool]
+    """The same of a text and who wrote it."""
+    opt_outs: OptOuts
+    captures: Captures
+    toolbox: Toolbox | None = None
+    """None: files and runbooks are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +91,15 @@ def library_of(settings: Settings) -> DiskLibrary:
 
 def redactor_of(settings: Settings) -> Redactor:
     """Knows the configured secrets by value, and others by shape."""
-    llms = (settings.ai_response.llm, settings.kb.llm)
+    return Redactor(secrets_of(settings))
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """The values that must show up nowhere."""
+    documents = settings.documents
+    llms = (settings.ai_response.llm, settings.kb.llm, documents.synthesis_llm, documents.embeddings)
     keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
-    return Redactor([settings.discord.token.get_secret_value(), *keys])
+    return [settings.discord.token.get_secret_value(), *keys]
 
 
 def assemble(
@@ -98,6 +114,7 @@ def assemble(
     gauge: Gauge = ignore,
     tokens: TellTokens = unheard,
     durable: bool = True,
+    documents: Documents | None = None,
     learning: Learning | None = None,
     captures_kept: bool = True,
     archive_of: Callable[[Path, Withheld], RawArchive] | None = None,
@@ -105,8 +122,9 @@ def assemble(
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again. `learning`: None where captures are not to be sorted; `captures_kept`:
-    whether they are stored in the first place; `archive_of`: where not as they come.
+    they may meet the same messages again. `documents`: what is open for files and runbooks; None: they are left alone.
+    `learning`: None where captures are not to be sorted; `captures_kept`: whether they are stored in the first place;
+    `archive_of`: where not as they come.
 
     Raises:
         LibraryUnusable: the team library cannot be opened as it lies there.
@@ -126,10 +144,10 @@ def assemble(
         state.read_spent(folder.usage),
     )
     usage = Usage(Spending(budget, tokens))
-    opted_out = state.read_ids(folder.opt_outs)
+    opt_outs = OptOuts(folder.opt_outs)
     screening = ScreenRules(
         opt_out_marker=discord.opt_out_marker,
-        opted_out=opted_out.__contains__,
+        opted_out=opt_outs.__contains__,
         allowed=discord.channel_allowlist,
         denied=discord.channel_denylist,
         # As it was at the start: within a run, a late message is no old one.
@@ -137,7 +155,7 @@ def assemble(
     )
 
     def left_alone(author_id: int, text: str) -> bool:
-        return discord.opt_out_marker in text or author_id in opted_out
+        return discord.opt_out_marker in text or author_id in opt_outs
 
     def withheld(message: Message) -> bool:
         return left_alone(message.author.id, message.text)
@@ -157,6 +175,8 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
+    toolbox = None if documents is None else documents.toolbox(usage)
+    notes = FileNotes(poster, history, people)
     raw = settings.kb.team_raw_dir
     if archive_of is None:
         earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
@@ -181,6 +201,22 @@ def assemble(
         in_hand=InHand(),
         seen=Seen(marks),
         images=images,
+        evidence=None
+        if documents is None or toolbox is None
+        else EvidenceParts(
+            history,
+            people,
+            posts,
+            documents.cases,
+            documents.intake,
+            toolbox.forget,
+            withheld,
+            notes.begun,
+            notes.ended,
+            documents.embedder,
+            gauge,
+        ),
+        lookup=None if documents is None or toolbox is None else documents.lookup(toolbox),
         images_of_lessons=pictures,
         curation=curation,
         gauge=gauge,
@@ -196,9 +232,10 @@ def assemble(
         answer_rules(settings),
         discord.message_batch_wait_seconds,
         discord.message_batch_max_seconds,
-        curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
+        curation=curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
+        evidence=evidence_rules(settings.documents),
     )
-    return Parts(services, sinks, rules, folder, withheld)
+    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, archive.captures, toolbox)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

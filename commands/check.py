@@ -17,6 +17,9 @@ from rich.text import Text
 from commands.team import team_places
 from commands.thinking import endpoint_settings
 from services import team_state
+from services.data_folder import DataFolder
+from services.documents.embedding.packaged import REMEDY, installed
+from services.documents.store.embedded import SUFFIX
 from services.files import remedy
 from services.llm.reachable import unreachable_because
 from services.team_places import LibraryUnusable
@@ -56,6 +59,7 @@ def check(settings: Settings) -> int:
         staff(settings),
         team(settings),
         log_file(settings),
+        *documents(settings),
         *asyncio.run(models(settings)),
     ]
     show(Console(), found)
@@ -150,6 +154,29 @@ def log_file(settings: Settings) -> Finding:
     if trouble is not None:
         return Finding("logging.file.path", Verdict.WARNING, f"{path} {trouble}; the log goes to the console only")
     return Finding("logging.file.path", Verdict.OK, str(path))
+
+
+def documents(settings: Settings) -> Iterator[Finding]:
+    """Files of threads and runbooks."""
+    chosen = settings.documents
+    if not chosen.enabled:
+        yield Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are left alone")
+        return
+    folder = DataFolder(settings.app.data_dir)
+    for place in (folder.evidence, folder.runbooks):
+        trouble = unwritable_because(place)
+        if trouble is not None:
+            yield Finding("documents.store", Verdict.WARNING, f"{place} {trouble}; files are left alone")
+            break
+    else:
+        files = sum(1 for place in (folder.evidence, folder.runbooks) for _ in place.glob(f"*{SUFFIX}"))
+        yield Finding("documents.store", Verdict.OK, f"{chosen.store}, {files} collections")
+    if chosen.embeddings is not None:
+        yield Finding("documents.embeddings", Verdict.OK, f"{chosen.embeddings.model} at {chosen.embeddings.base_url}")
+    elif installed():
+        yield Finding("documents.embeddings", Verdict.OK, "the packaged model")
+    else:
+        yield Finding("documents.embeddings", Verdict.WARNING, REMEDY)
 
 
 async def models(settings: Settings) -> list[Finding]:

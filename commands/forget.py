@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from commands.documents import store_of
 from commands.errors import Unusable
 from commands.team import open_team
 from services.data_folder import DataFolder, lock
+from services.documents.runbooks import Runbooks
+from services.documents.store.protocol import StoreUnavailable
+from services.documents.taking_back import forget_evidence
 from services.forgetting import Forgotten
 from services.forgetting import forget as take_out
 from settings import Settings
@@ -37,9 +43,25 @@ def forget(settings: Settings, user_id: int) -> int:
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     with lock(root, "app.py --forget"):
-        team = open_team(settings)
-        show(Console(), user_id, take_out(DataFolder(root), settings.kb.team_raw_dir, user_id, team))
+        folder, team = DataFolder(root), open_team(settings)
+        done = take_out(folder, settings.kb.team_raw_dir, user_id, team)
+        try:
+            done.files, done.runbooks = asyncio.run(_take_out_documents(folder, settings.documents.store, user_id))
+        except StoreUnavailable as error:
+            done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
+        show(Console(), user_id, done)
     return 0
+
+
+async def _take_out_documents(folder: DataFolder, address: str, user_id: int) -> tuple[int, int]:
+    """How many files of threads, and how many runbooks."""
+    store = store_of(folder, address)
+    try:
+        runbooks = Runbooks(store, folder.shown_runbooks)
+        await runbooks.open()
+        return await forget_evidence(store, user_id), await runbooks.forget(user_id)
+    finally:
+        await store.close()
 
 
 def show(console: Console, user_id: int, done: Forgotten) -> None:
@@ -51,6 +73,8 @@ def show(console: Console, user_id: int, done: Forgotten) -> None:
         ("feedback", f"{done.votes} votes dropped, {done.questions} questions replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),
         ("usage", "dropped" if done.usage else "nothing kept"),
+        ("files in threads", f"{done.files} deleted"),
+        ("runbooks", f"{done.runbooks} deleted"),
         ("LLM recordings", f"{done.exchanges} exchanges dropped"),
     ):
         table.add_row(Text(what), Text(became))

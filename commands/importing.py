@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from reactivex import operators as ops
@@ -107,7 +108,7 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
     )
     [imported] = made
     sinks = Sinks(parts.sinks.reply, imported.keep, parts.sinks.feedback, parts.sinks.ends)
-    return Parts(parts.services, sinks, parts.rules, parts.folder, parts.withheld), imported
+    return replace(parts, sinks=sinks), imported
 
 
 def progress(tally: Tally) -> Count:

@@ -15,12 +15,16 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now
-from commands.assembling import Learning, assemble, library_of, save
+from commands.assembling import Learning, assemble, library_of, save, secrets_of
+from commands.documents import documents_for
 from commands.knowing import kept_up_to_date
 from commands.measuring import measuring
 from commands.running import Running, collect_rarely, yield_often
 from commands.saving import saved_soon
-from commands.thinking import askers_for, assistant_of, endpoint_settings
+from commands.searchable import kept_searchable
+from commands.slash import slash_commands
+from commands.thinking import askers_for, assistant_of, endpoint_settings, tool_limits
+from commands.tidying import kept_tidy
 from model.messages import Message
 from model.outcomes import End
 from operators.decode import decode
@@ -32,6 +36,7 @@ from services.discord_client import Client
 from services.discord_fetcher import RestFetcher
 from services.discord_poster import DiscordPoster
 from services.dispatches import Dispatch
+from services.documents.redacting import document_redactors
 from services.llm.crynux import import_client
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES
@@ -98,9 +103,20 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             meters.end(end)
             journal(end)
 
+        documents = await stack.enter_async_context(
+            documents_for(
+                settings,
+                askers.answering,
+                attachments,
+                redactors=document_redactors(secrets_of(settings)),
+                record=options.llm_record,
+                replay=options.llm_replay,
+                observe=meters.observe,
+            )
+        )
         parts = assemble(
             settings,
-            assistant=assistant_of(answering, library, askers.answering),
+            assistant=assistant_of(answering, library, askers.answering, tool_limits(settings.documents)),
             library=library,
             poster=poster,
             ends=ended,
@@ -109,6 +125,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             gauge=meters.gauge,
             tokens=meters.tokens,
             durable=not rehearsed,
+            documents=documents,
             # What is only rehearsed leaves no trace.
             learning=None if rehearsed else Learning(askers.knowledge),
             captures_kept=not rehearsed,
@@ -116,13 +133,28 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         services = parts.services
         if not rehearsed:  # what was only rehearsed has not been answered
             services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
+        # In a rehearsal nothing is answered: a command that nobody answers is better not offered.
+        slash = None
+        if not rehearsed:
+            slash = await stack.enter_async_context(
+                slash_commands(client, settings, parts, services.seen.changed, documents)
+            )
+
+        tidy = await stack.enter_async_context(kept_tidy(settings.documents, documents, parts.toolbox, client, fetcher))
+
+        def met(guild_id: int, at: float) -> None:
+            services.seen.met(guild_id, at)
+            if slash is not None:
+                slash.arrived(guild_id)
+            tidy.arrived()
+
         gateway = Gateway(
             client,
             token,
             health=health,
             fetcher=fetcher,
             marks=services.seen.below,
-            met=services.seen.met,
+            met=met,
             introduce=services.people.look_up,
             catch_up_minutes=discord.catch_up_minutes,
             allowlist=discord.channel_allowlist,
@@ -137,7 +169,10 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
-        async with kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters):
+        async with (
+            kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters),
+            kept_searchable(settings, documents, library, client),
+        ):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()
         drained = await running.drain(settings.app.shutdown_grace_seconds)

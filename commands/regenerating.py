@@ -79,12 +79,13 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     """
     collect_rarely()
     with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --regen"):
-        report = asyncio.run(_regen(settings, restart=restart, record=record, replay=replay))
+        report = asyncio.run(rebuild(settings, restart=restart, record=record, replay=replay))
     show(Console(), report)
     return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
 
 
-async def _regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> Report:
+async def rebuild(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> Report:
+    """`regen` on the running loop, for the holder of the lock."""
     llm = settings.kb.llm or settings.ai_response.llm
     usage = Usage()
     async with asker_for(llm, adapter=settings.ai_response.llm_image_adapter, record=record, replay=replay) as asker:

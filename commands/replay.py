@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,15 +15,17 @@ from reactivex.subject import Subject
 from rich.console import Console
 
 from clock import VirtualLoop
-from commands.assembling import Learning, assemble, library_of, save
+from commands.assembling import Learning, assemble, library_of, save, secrets_of
 from commands.curating import Filed
+from commands.documents import documents_for
 from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
-from commands.thinking import askers_for, assistant_of
+from commands.thinking import askers_for, assistant_of, tool_limits
 from model.outcomes import End
 from operators.decode import decode
 from services.attachments import RecordedAttachments
 from services.dispatches import Dispatch
+from services.documents.redacting import document_redactors
 from services.llm.image_sources import AttachedImages
 from services.rehearsal import Rehearsal
 from settings import Settings
@@ -73,7 +75,20 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     library = library_of(settings)
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     tally = Tally()
-    async with askers_for(settings, record=options.llm_record, replay=options.llm_replay) as askers:
+    record, answers_from = options.llm_record, options.llm_replay
+    async with AsyncExitStack() as stack:
+        askers = await stack.enter_async_context(askers_for(settings, record=record, replay=answers_from))
+        documents = await stack.enter_async_context(
+            documents_for(
+                settings,
+                askers.answering,
+                attachments,
+                redactors=document_redactors(secrets_of(settings)),
+                record=record,
+                replay=answers_from,
+                rehearsed=True,
+            )
+        )
 
         def ended(end: End) -> None:
             tally.add(end)
@@ -82,12 +97,13 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         filed = Filed()
         parts = assemble(
             settings,
-            assistant=assistant_of(settings.ai_response, library, askers.answering),
+            assistant=assistant_of(settings.ai_response, library, askers.answering, tool_limits(settings.documents)),
             library=library,
             poster=Rehearsal(),
             ends=ended,
             images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
             durable=False,
+            documents=documents,
             learning=Learning(askers.knowledge, to_the_end=True),
         )
         writer = (

@@ -18,7 +18,8 @@ from services.llm.replaying import ReplayEndpoint
 from services.llm.structured import StructuredLLM
 from services.model_assistant import ModelAssistant
 from services.prompts import Tasks
-from settings import AnswerSettings, LLMSettings, Settings
+from services.tools import ToolLimits
+from settings import AnswerSettings, DocumentSettings, LLMSettings, Settings
 
 Observe = Callable[[str, float], None]
 
@@ -124,9 +125,15 @@ async def assistant_for(
         yield assistant_of(settings, library, asker)
 
 
-def assistant_of(settings: AnswerSettings, library: Library, asker: StructuredLLM | None) -> Assistant:
-    """The assistant behind whom `asker` is; the extractive one where there is none."""
-    return ExtractiveAssistant(library) if asker is None else ModelAssistant(asker, tasks_of(settings))
+def assistant_of(
+    settings: AnswerSettings, library: Library, asker: StructuredLLM | None, limits: ToolLimits | None = None
+) -> Assistant:
+    """The assistant behind whom `asker` is; the extractive one where there is none. `limits`: of its tool calls."""
+    return ExtractiveAssistant(library) if asker is None else ModelAssistant(asker, tasks_of(settings), limits)
+
+
+def tool_limits(documents: DocumentSettings) -> ToolLimits:
+    return ToolLimits(documents.max_tool_calls, documents.max_repeated_questions, documents.tools_timeout_seconds)
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:

@@ -83,6 +83,11 @@ def replied(source: str, more: str = "") -> str:
     return f"`replied` from `kb:{source}`" + (f"; {more}" if more else "")
 
 
+def looked_up(place: str, more: str) -> str:
+    """Found in a file that the asker has attached."""
+    return f"`replied` from `{place}`; {more}"
+
+
 SCREENPLAY: tuple[Line, ...] = (
     # Night
     Say("00:04:30", GENERAL, NIGHTJAR, "anyone else still up", key="night", note="Chatter", expect=CHATTER),
@@ -418,11 +423,11 @@ SCREENPLAY: tuple[Line, ...] = (
     Say("19:46:50", GENERAL, ZED, "well, copying it is", reply_to="phone"),
     Post(
         *("20:10:02", FORUM, FERRO, "Nightly job fails on the attic nas"),
-        "The nightly job on my nas failed, log attached. Which error refused the pack upload, and what do I do now?",
+        "The nightly job on my nas failed, log attached. What is the first ERROR in nas-agent.log?",
         key="nas log",
         files=(LOG,),
         note="A forum post with a log file of 150 lines",
-        expect=replied("error-codes.md", "MSW-2044; without a model the log itself is not read"),
+        expect=looked_up("nas-agent.log:131", "the line that names MSW-2044"),
     ),
     Say("20:16:44", NAS_POST, FERRO, "aha, thanks, off to make room", note="Thanks in the post", expect=CHATTER),
     Say("20:30:00", GENERAL, SANNA, "soup is ready"),

@@ -31,6 +31,14 @@ class PlaceGone:
 
 
 @dataclass(frozen=True, slots=True)
+class GuildGone:
+    """The bot is in a guild no more."""
+
+    at: float
+    guild_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Posted:
     """A message. `at` is when it was received, or for one fetched by catch-up when it was written."""
 
@@ -69,4 +77,4 @@ class Reaction:
     role_ids: tuple[int, ...] | None = None
 
 
-Event = Ready | PlaceSeen | PlaceGone | Posted | Edited | Deleted | Reaction
+Event = Ready | PlaceSeen | PlaceGone | GuildGone | Posted | Edited | Deleted | Reaction

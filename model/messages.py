@@ -42,6 +42,10 @@ class Place:
     """Whether `@everyone` can view it. Recordings carry no permissions: there every place is public."""
     locked: bool = False
     archived: bool = False
+    archived_at: float | None = None
+    """Of an archived thread or post: since when, in seconds since 1970, UTC."""
+    tags: tuple[str, ...] = ()
+    """Of a forum post: the names of its tags, or the ids of such as are not known."""
 
     @property
     def is_thread(self) -> bool:

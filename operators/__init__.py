@@ -8,6 +8,7 @@ from operators.cancel_token import CancelToken
 from operators.fork import fork, supervised
 from operators.in_turn import in_turn
 from operators.map_async import CancelledWithin, Overflow, map_async
+from operators.postpone import postpone
 from operators.quiet_window import Amend, quiet_window
 from operators.spread import only, spread
 from operators.unfold import unfold
@@ -22,6 +23,7 @@ __all__ = [
     "in_turn",
     "map_async",
     "only",
+    "postpone",
     "quiet_window",
     "spread",
     "supervised",

@@ -32,7 +32,7 @@ def gate(
                 log.warning("%s is used up: nothing is answered until there is room again", spent)
             return skipped(inquiry, Reason.BUDGET)
         inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
-        result = await assistant.gate(inquiry.conversation, inquiry.usage)
+        result = await assistant.gate(inquiry.conversation, inquiry.usage, files=inquiry.files)
         answerable = result.is_question and result.is_answerable
         inquiry.decisions["gate"] = {"answerable": answerable, "reason": result.reason}
         log.info("gate: answerable=%s reason=%r", answerable, result.reason)

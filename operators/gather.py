@@ -52,7 +52,7 @@ def gather(
         ]
         pictures = {} if images is None else await load(images, await askers(ordered))
         conversation = await context.conversation(ordered, asked, pictures)
-        return inquiry._replace(conversation=conversation, reply_place_id=reply_place_id)
+        return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
 
     def is_own(inquiry: Inquiry, message: Message) -> bool:
         return message.author.id == inquiry.part.author.id

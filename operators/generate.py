@@ -37,8 +37,10 @@ def generate(
             inquiry.decisions["generate"] = {"answer": True, "characters": len(text)}
             return skipped(inquiry, Reason.TOO_LONG)
         citations = tuple(keep_citations(named, [source.id for source in inquiry.sources]))
+        if inquiry.toolset is not None:
+            citations += tuple(inquiry.toolset.citations(each for each in named if each.strip() not in citations))
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
-        if require_citations and inquiry.sources and not citations:
+        if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
         draft = remove_foreign_links(text, linkable_texts(inquiry.sources, inquiry.conversation))
         if not draft.strip():
@@ -53,6 +55,7 @@ def generate(
             inquiry.usage,
             max_chars=max_chars,
             shorten=shorten,
+            toolset=inquiry.toolset,
         )
 
     return generated

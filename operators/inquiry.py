@@ -13,6 +13,7 @@ from model.outcomes import Outcome, Reason, Result
 from operators.cancel_token import CancelToken
 from services.assistant import Usage
 from services.library import Source
+from services.tools import Toolset
 
 EMPTY = Conversation(())
 
@@ -28,13 +29,33 @@ class Inquiry(NamedTuple):
     decisions: dict[str, Any]
     """The path so far, for logs and `--ask`. Only its own steps write to it, one after another."""
     conversation: Conversation = EMPTY
+    messages: tuple[Message, ...] = ()
+    """What the conversation was made of."""
     reply_place_id: int | None = None
     """The thread to reply in; None: a new one."""
+    toolset: Toolset | None = None
+    """What can be looked up in files and runbooks; None: there are none that concern this inquiry."""
     query: str = ""
     selected: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     draft: str = ""
     citations: tuple[str, ...] = ()
+
+    @property
+    def case_id(self) -> int:
+        """The thread that its files belong to: the one replied in, or the one that the answer opens, which has the id
+        of the message it is opened on (API reference, "Start Thread from Message").
+        """
+        return self.part.last.id if self.reply_place_id is None else self.reply_place_id
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return () if self.toolset is None else self.toolset.files
+
+    @property
+    def read_sources(self) -> tuple[Source, ...]:
+        """Loaded, or looked up in files and runbooks."""
+        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found())
 
     @property
     def shown_sources(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def select(
         offered = await narrowed(index, inquiry.query, max_index_chars)
         ids: list[str] = []
         if offered:
-            result = await assistant.select(inquiry.query, offered, max_sources, inquiry.usage)
+            result = await assistant.select(inquiry.query, offered, max_sources, inquiry.usage, files=inquiry.files)
             ids = list(dict.fromkeys(result.selected_source_ids))
         named = frozenset(ids)
         known = {entry.id for entry in index if entry.id in named}
@@ -38,7 +38,7 @@ def select(
         chosen = tuple(source_id for source_id in ids if source_id in known)[:max_sources]
         inquiry.decisions["select"] = {"offered": len(offered), "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
-        if not chosen and not inquiry.conversation.images:
+        if not chosen and not inquiry.conversation.images and inquiry.toolset is None:
             return skipped(inquiry, Reason.NO_SOURCES)
         return inquiry._replace(selected=chosen)
 

@@ -17,7 +17,7 @@ def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inqu
     """Reject a draft that is not good enough to be seen in public."""
 
     async def verified(inquiry: Inquiry) -> Inquiry | Outcome:
-        result = await assistant.verify(inquiry.conversation, inquiry.draft, inquiry.sources, inquiry.usage)
+        result = await assistant.verify(inquiry.conversation, inquiry.draft, inquiry.read_sources, inquiry.usage)
         inquiry.decisions["verify"] = {"good_enough": result.is_good_enough, "issues": result.issues}
         log.info("verify: good_enough=%s issues=%d", result.is_good_enough, len(result.issues))
         return inquiry if result.is_good_enough else skipped(inquiry, Reason.REJECTED)

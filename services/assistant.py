@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation
 from services.library import IndexEntry, Source
+from services.tools import Toolset
 
 
 class GatingResult(BaseModel):
@@ -65,10 +66,20 @@ class Usage:
 class Assistant(Protocol):
     """Each step raises an `LLMError` (services.llm.errors) when it has no usable result."""
 
-    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult: ...
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+        """`files`: what can be searched besides the sources, each in a few words."""
+        ...
 
-    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
-        """`index` fits into a prompt: whoever calls has narrowed it."""
+    async def select(
+        self,
+        query: str,
+        index: Sequence[IndexEntry],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
+    ) -> SelectionResult:
+        """`index` fits into a prompt: whoever calls has narrowed it. `files`: as for `gate`."""
         ...
 
     async def generate(
@@ -80,8 +91,11 @@ class Assistant(Protocol):
         *,
         max_chars: int,
         shorten: bool = False,
+        toolset: Toolset | None = None,
     ) -> AnswerResult:
-        """`shorten`: an earlier draft was longer than `max_chars`; say so, so that the prompt changes."""
+        """`shorten`: an earlier draft was longer than `max_chars`; say so, so that the prompt changes. `toolset`: what
+        may be looked up on the way.
+        """
         ...
 
     async def verify(

@@ -68,6 +68,16 @@ class DataFolder:
         return self.root / "runbooks"
 
     @property
+    def documents(self) -> Path:
+        """The collections that all share: the team's knowledge and the documentation, cut up for searching."""
+        return self.root / "documents"
+
+    @property
+    def shown_runbooks(self) -> Path:
+        """Who lets answers in threads be taken from their runbooks."""
+        return self.root / "state" / "shown-runbooks.json"
+
+    @property
     def llm_recordings(self) -> Path:
         return self.root / "llm-recordings"
 

@@ -83,6 +83,12 @@ class DiscordPoster:
             f"no reaction to message {message_id} in {place_id}",
         )
 
+    async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
+        await self._post(
+            lambda: self._http.remove_own_reaction(place_id, message_id, emoji),
+            f"no reaction taken back from message {message_id} in {place_id}",
+        )
+
     async def _post(self, request: Callable[[], Awaitable[T]], what: str) -> T:
         try:
             return await patiently(request, wait=self._wait)

@@ -13,6 +13,7 @@ RECORDED = frozenset(
     {
         "READY",
         "GUILD_CREATE",
+        "GUILD_DELETE",
         "GUILD_ROLE_UPDATE",
         "CHANNEL_CREATE",
         "CHANNEL_UPDATE",

@@ -46,6 +46,9 @@ class Forgotten:
     exchanges: int = 0
     """Exchanges with an LLM that were dropped from recordings."""
     usage: bool = False
+    files: int = 0
+    """Posted in threads; taken out of their collections by whoever calls (services.documents.taking_back)."""
+    runbooks: int = 0
     topics: int = 0
     """Topics of the team that were written anew, without their words."""
     pending: int = 0
@@ -55,8 +58,8 @@ class Forgotten:
 
     @property
     def anything(self) -> bool:
-        counts = self.turns, self.votes, self.questions, self.posts, self.exchanges, self.topics, self.pending
-        return any(counts) or self.usage
+        counts = (self.turns, self.votes, self.questions, self.posts, self.exchanges)
+        return self.usage or any((*counts, self.topics, self.pending, self.files, self.runbooks))
 
 
 def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
@@ -232,9 +235,9 @@ def _authors(line: bytes) -> set[int] | None:
 
 def _look_where_nothing_was_done(folder: DataFolder, raw: Path, team: TeamLibrary | None, done: Forgotten) -> None:
     done.left += [f"{path}: the end of a block that a crash tore" for path in sorted(raw.glob("*.torn"))]
-    others = [folder.evidence, folder.runbooks]
+    others: list[Path] = []
     if team is None:
-        others.insert(0, folder.team_topics)
+        others.append(folder.team_topics)
     else:
         kept = sorted(team.places.topics.glob("*.rejected*"))
         done.left += [f"{path}: a topic that somebody changed by hand" for path in kept]

@@ -11,6 +11,7 @@ from model.conversations import Conversation, Image
 from services import prompts
 from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
 from services.library import IndexEntry, Source
+from services.tools import Tool, ToolLimits, Toolset
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -29,18 +30,48 @@ class Asker(Protocol):
         ...
 
 
+class Conversing(Asker, Protocol):
+    """Also lets the model call tools before it answers."""
+
+    async def converse(
+        self,
+        step: str,
+        system: str,
+        user: str,
+        model: type[M],
+        usage: Usage,
+        *,
+        tools: Sequence[Tool],
+        limits: ToolLimits,
+        images: Sequence[Image] = (),
+    ) -> M:
+        """Raises `LLMError`, as `ask` does; what goes wrong with a tool, the model is told."""
+        ...
+
+
 class ModelAssistant:
     """Implements `services.assistant.Assistant`: composes the prompts, and leaves calls and retries to the asker."""
 
-    def __init__(self, asker: Asker, tasks: prompts.Tasks) -> None:
+    def __init__(self, asker: Conversing, tasks: prompts.Tasks, limits: ToolLimits | None = None) -> None:
+        """`limits`: of the tool calls of one answer."""
         self._asker = asker
         self._tasks = tasks
+        self._limits = limits or ToolLimits()
 
-    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
-        return await self._ask("gate", prompts.gate(self._tasks, conversation), GatingResult, usage)
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+        return await self._ask("gate", prompts.gate(self._tasks, conversation, files), GatingResult, usage)
 
-    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
-        return await self._ask("select", prompts.select(self._tasks, query, index, max_sources), SelectionResult, usage)
+    async def select(
+        self,
+        query: str,
+        index: Sequence[IndexEntry],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
+    ) -> SelectionResult:
+        prompt = prompts.select(self._tasks, query, index, max_sources, files)
+        return await self._ask("select", prompt, SelectionResult, usage)
 
     async def generate(
         self,
@@ -51,9 +82,24 @@ class ModelAssistant:
         *,
         max_chars: int,
         shorten: bool = False,
+        toolset: Toolset | None = None,
     ) -> AnswerResult:
-        prompt = prompts.generate(self._tasks, conversation, query, sources, max_chars=max_chars, shorten=shorten)
-        return await self._ask("generate", prompt, AnswerResult, usage)
+        files = None if toolset is None else toolset.files
+        prompt = prompts.generate(
+            self._tasks, conversation, query, sources, max_chars=max_chars, shorten=shorten, files=files
+        )
+        if toolset is None:
+            return await self._ask("generate", prompt, AnswerResult, usage)
+        return await self._asker.converse(
+            "generate",
+            prompt.system,
+            prompt.user,
+            AnswerResult,
+            usage,
+            tools=toolset.tools,
+            limits=self._limits,
+            images=prompt.images,
+        )
 
     async def verify(
         self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage

@@ -31,3 +31,6 @@ class Rehearsal:
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         log.info("would react to %d in %d with %s", message_id, place_id, emoji)
+
+    async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
+        log.info("would take %s back from %d in %d", emoji, message_id, place_id)

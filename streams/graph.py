@@ -12,7 +12,8 @@
               │ one asker at a time                           │ in order
     gather → gate → select → load →          extract → summarise images → archive sink
        generate → verify → reply sink                         │ one pair at a time, in the background
-              │                        │             classify → integrate → topics ── index
+              │ files of the answer's thread  │             classify → integrate → topics ── index
+    chunk → embed → collections               │
               └────────────────────────┼──────────────────────┘
                                      ends ── log, metrics, terminal, state
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import reactivex as rx
 from reactivex import Observable
+from reactivex.subject import Subject
 
 from model.events import Event
 from model.outcomes import End, Ignored, Outcome, Removed
@@ -33,6 +35,7 @@ from operators.screen import screen
 from streams.answers import answers
 from streams.conversations import batches, remembered, routed, settled
 from streams.curation import curation, stored
+from streams.evidence import evidence
 from streams.feedback import votes
 from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
@@ -49,11 +52,15 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
 
+    gathered: Subject[Inquiry] = Subject()  # completes with the answers
+    answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
+    filed = evidence(heard, gathered, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
     learned = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.images_of_lessons, s.gauge)
     taught = learned.pipe(fork("lessons"))
 
     ends = rx.merge(
-        answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers).pipe(supervised("answers")),
+        answered,
+        filed.pipe(only(Outcome)),
         taught.pipe(only(Outcome)),
         curation(stored(taught), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),

@@ -15,6 +15,7 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Result
 from operators import CancelToken
 from operators.inquiry import Inquiry
+from operators.retrieve import Lookup
 from services.assistant import Assistant, Usage
 from services.budget import Budget, Limits
 from services.citing import links_block
@@ -50,14 +51,24 @@ class Answerer:
     """Runs the same operators as the live graph, for one conversation at a time."""
 
     def __init__(
-        self, assistant: Assistant, library: Library, rules: AnswerRules, budget: Budget | None = None
+        self,
+        assistant: Assistant,
+        library: Library,
+        rules: AnswerRules,
+        budget: Budget | None = None,
+        usage: Usage | None = None,
+        lookup: Lookup | None = None,
     ) -> None:
+        """`budget`: what the answers count against; `usage`: that of the run, told of each call; `lookup`: who finds
+        things in the files of the thread that is asked in, and in the asker's runbooks. Nobody else reads the answers.
+        """
         self._budget = budget or Budget(Limits(chains_per_user_per_hour=0))
-        self._chain = chain(assistant, library, self._budget, rules)
+        self._usage = usage or Usage(Spending(self._budget))
+        self._chain = chain(assistant, library, self._budget, rules, lookup=lookup, public=False)
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
-        usage = Usage(Spending(self._budget))
+        usage = Usage(self._usage)
         inquiry = _inquiry(conversation, context or RequestContext(), usage)
         begun = now()
         try:
@@ -69,6 +80,8 @@ class Answerer:
             )
         finally:
             inquiry.token.close()
+        if isinstance(end, Inquiry):
+            self._budget.answered(now())
         return _result(end, inquiry.usage, round((now() - begun) * 1000))
 
 
@@ -81,9 +94,18 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
         now(),
         guild_id=context.guild_id or None,
     )
-    place = Place(context.channel_id, PlaceKind.CHANNEL)
+    place = Place(context.channel_id, PlaceKind.CHANNEL, guild_id=context.guild_id or None)
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, place, now())
-    return Inquiry(part, CancelToken(), addressed=True, usage=usage, decisions={}, conversation=conversation)
+    return Inquiry(
+        part,
+        CancelToken(),
+        addressed=True,
+        usage=usage,
+        decisions={},
+        conversation=conversation,
+        # Where it is asked: files that are there may be asked about.
+        reply_place_id=context.channel_id or None,
+    )
 
 
 def _result(end: Inquiry | Outcome, usage: Usage, latency_ms: int) -> AIResult:

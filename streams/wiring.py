@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from model.events import Reaction
+from model.messages import Message
 from model.outcomes import End, Outcome
+from operators.cases import Cases, Filing
+from operators.chunk import Filed, Intake
 from operators.in_hand import InHand
 from operators.inquiry import Inquiry
+from operators.retrieve import Lookup
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
@@ -17,6 +21,7 @@ from services.assistant import Assistant, Usage
 from services.budget import Budget
 from services.captures import Capture
 from services.context import Context
+from services.documents.embedding.protocol import Embedder
 from services.history import History
 from services.library import Library
 from services.llm.images import ImageSource
@@ -26,6 +31,36 @@ from services.seen import Seen
 from services.team_activity import TeamActivity
 from streams.curation import CurationParts, CurationRules, Decided, untold
 from streams.lessons import Images
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRules:
+    block_lines: int | None = None
+    """From how many lines on a code block counts as a file; None: none does."""
+    solved_tags: frozenset[str] = frozenset({"solved"})
+    """Folded, as `str.casefold` does."""
+    grace_seconds: float = 86_400.0
+    """How long the files of an archived thread are kept."""
+    embed_at_once: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceParts:
+    """Whom the branch talks to."""
+
+    history: History
+    people: People
+    posts: Posts
+    cases: Cases
+    intake: Intake
+    forget_answers: Callable[[str], object]
+    withheld: Callable[[Message], bool]
+    begun: Callable[[Filing], Coroutine[Any, Any, None]]
+    """Told of each file when it is begun, and …"""
+    ended: Callable[[Filed], Coroutine[Any, Any, None]]
+    """… when it can be searched, or has failed."""
+    embedder: Embedder | None = None
+    gauge: Gauge = ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +79,10 @@ class Services:
     in_hand: InHand
     seen: Seen
     images: ImageSource | None = None
+    evidence: EvidenceParts | None = None
+    """None: files are not looked at."""
+    lookup: Lookup | None = None
+    """None: nothing is looked up in files or runbooks."""
     images_of_lessons: Images | None = None
     """None: placeholders stay as they are."""
     curation: CurationParts | None = None
@@ -87,4 +126,5 @@ class Rules:
     answers: AnswerRules = AnswerRules()
     quiet_seconds: float = 60.0
     max_window_seconds: float = 600.0
+    evidence: EvidenceRules = EvidenceRules()
     curation: CurationRules = field(default_factory=CurationRules)

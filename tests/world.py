@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -23,18 +24,21 @@ from reactivex.subject import Subject
 
 from clock import VirtualLoop, now
 from commands.assembling import Parts, assemble
+from commands.documents import Documents, documents_for
 from commands.running import Running
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import End, Ignored, Outcome, Removed, Result
 from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
+from services.attachments import AttachmentFailed, Attachments
 from services.captures import Capture
 from services.discord import Fetcher, PostFailed
 from services.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable
 from services.llm.images import ImageSource
 from services.rehearsal import Rehearsal
+from services.tools import Toolset
 from settings import Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import render
@@ -107,12 +111,19 @@ class Script(Assistant):
     tokens: int = 10
     """Of each call."""
     asked: list[Asked] = field(default_factory=list[Asked])
+    told_files: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    """The files that each gate was told of."""
+    offered: list[list[str]] = field(default_factory=list[list[str]])
+    """The tools that each answer could call; it calls the first, with the query."""
+    found: list[str] = field(default_factory=list[str])
+    """What those calls gave."""
     images: list[list[str]] = field(default_factory=list[list[str]])
     """The names of those that each gate was shown."""
     busy: int = 0
     busiest: int = 0
 
-    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+        self.told_files.append(tuple(files))
         slow = max((s for word, s in self.seconds.items() if word in conversation.asked_text), default=0.0)
         self.images.append([image.name for image in conversation.images])
         self.busy += 1
@@ -124,7 +135,15 @@ class Script(Assistant):
         finally:
             self.busy -= 1
 
-    async def select(self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage) -> SelectionResult:
+    async def select(
+        self,
+        query: str,
+        index: Sequence[IndexEntry],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
+    ) -> SelectionResult:
         said = self.picks
         picked = said if isinstance(said, Exception) else SelectionResult(selected_source_ids=list(said))
         return await self._say(Asked("select", now(), query), picked, usage)
@@ -138,7 +157,12 @@ class Script(Assistant):
         *,
         max_chars: int,
         shorten: bool = False,
+        toolset: Toolset | None = None,
     ) -> AnswerResult:
+        if toolset is not None:
+            self.offered.append([tool.name for tool in toolset.tools])
+            for tool in toolset.tools[:1]:
+                self.found.append(await tool.run({"question": query}))
         ids = tuple(source.id for source in sources)
         plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
         said = self.answers.pop(0) if self.answers else plain
@@ -221,10 +245,38 @@ class Noticeboard(Rehearsal):
         await self._answer()
         self.reactions.append(emoji)
 
+    async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
+        await self._answer()
+        if emoji in self.reactions:
+            self.reactions.remove(emoji)
+
     async def _answer(self) -> None:
         await asyncio.sleep(self.seconds)
         if self.refusal is not None:
             raise self.refusal
+
+
+@dataclass
+class Uploads(Attachments):
+    """What lies on Discord's CDN, by the id of the attachment."""
+
+    contents: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    seconds: float = 0.0
+    downloaded: list[int] = field(default_factory=list[int])
+
+    async def content(self, attachment: Attachment, max_bytes: int) -> bytes:
+        self.downloaded.append(attachment.id)
+        await asyncio.sleep(self.seconds)
+        if attachment.id not in self.contents:
+            raise AttachmentFailed(f"attachment {attachment.id} is gone")
+        return self.contents[attachment.id]
+
+    def file(self, name: str, content: bytes | str, size: int | None = None) -> Attachment:
+        """A file to be posted."""
+        data = content if isinstance(content, bytes) else content.encode()
+        number = 1000 + len(self.contents)
+        self.contents[number] = data
+        return Attachment(number, name, len(data) if size is None else size, f"https://cdn.discordapp.com/{number}")
 
 
 class World:
@@ -232,6 +284,8 @@ class World:
 
     def __init__(self, parts: Parts, script: Script, shelf: Shelf, board: Noticeboard) -> None:
         self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
+        self.documents: Documents | None = None
+        self._stack = AsyncExitStack()
         self.ends: list[End] = []
         self.captures: list[Capture] = []
         self.delivered: Counter[int] = Counter()
@@ -256,15 +310,22 @@ class World:
         board: Noticeboard | None = None,
         fetcher: Fetcher | None = None,
         images: ImageSource | None = None,
+        uploads: Uploads | None = None,
         **settings: Mapping[str, Any],
     ) -> World:
-        """A server on the running virtual loop, with three channels, from `START` on."""
+        """A server on the running virtual loop, with three channels, from `START` on. With `uploads`, files that are
+        posted are read.
+        """
         if now() < START:
             await asyncio.sleep(START - now())
         configured = {**settings, "discord": {"team_member_ids": [TESS.id], **settings.get("discord", {})}}
         script, shelf, board = script or Script(), shelf or Shelf(), board or Noticeboard()
+        placed, stack = Settings.model_validate(configured).placed(folder), AsyncExitStack()
+        documents = None
+        if uploads is not None:
+            documents = await stack.enter_async_context(documents_for(placed, None, uploads))
         parts = assemble(
-            Settings.model_validate(configured).placed(folder),
+            placed,
             assistant=assistant or script,
             library=library or shelf,
             poster=board,
@@ -272,8 +333,10 @@ class World:
             fetcher=fetcher,
             images=images,
             durable=False,
+            documents=documents,
         )
         world = cls(parts, script, shelf, board)
+        world.documents, world._stack = documents, stack
         world.happens(Ready(now(), BOT.id, BOT.name))
         for channel_id, name in ((HELP, "help"), (OTHER, "other")):
             world.happens(PlaceSeen(now(), Place(channel_id, PlaceKind.CHANNEL, name, GUILD)))
@@ -328,6 +391,7 @@ class World:
         self._events.on_completed()
         drained = await self.running.drain(grace_seconds)
         self._in_order.flush()
+        await self._stack.aclose()
         return drained
 
     # What became of it.

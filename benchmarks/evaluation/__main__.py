@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SUITES = ("captures",)
+SUITES = ("captures", "documents")
 
 
 def main() -> int:

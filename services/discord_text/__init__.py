@@ -4,7 +4,7 @@ splitting  an answer → pieces that Discord accepts
 rendering  a message → plain text for a prompt or an archive; a question → the name of its thread
 """
 
-from services.discord_text.rendering import render, thread_name
+from services.discord_text.rendering import inert, render, thread_name
 from services.discord_text.splitting import split, units
 
-__all__ = ["render", "split", "thread_name", "units"]
+__all__ = ["inert", "render", "split", "thread_name", "units"]

@@ -31,6 +31,7 @@ PREFIX = re.compile(r"\A\s*(?:#{1,3}\s+|-#\s+|>{1,3}\s+|[-*+]\s+|\d{1,3}[.)]\s+)
 FENCE_LINE = re.compile(r"\s*(?:`{3,}|~{3,})[\w+#.-]*\s*")
 LINK = re.compile(r"\[([^\[\]]+)\]\(<?[^\s()<>]+>?\)")
 ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
+MARKUP = re.compile(r"[\\`*_~|<>\[\]@#]")
 PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\1(?!\w)")
 
 
@@ -41,6 +42,11 @@ def render(message: Message, names: Mapping[int, str]) -> str:
     """
     known = {**names, **dict(message.mentions)}
     return "\n".join((_plain(message.text, known).strip(), *map(_placeholder, message.attachments))).strip()
+
+
+def inert(text: str) -> str:
+    """A text of somebody's, in one line in which nothing is markup."""
+    return MARKUP.sub(r"\\\g<0>", _one_line(text))
 
 
 def thread_name(text: str) -> str:

@@ -70,3 +70,5 @@ class QAResult:
     plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
     cached: bool = False
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    unverified: int = 0
+    """How many citations and quotes of the model were dropped, because no passage holds them."""

@@ -9,11 +9,13 @@ from model.conversations import Conversation, Role
 from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
 from services.extractive.checking import foreign_lines
 from services.extractive.fitness import is_good
+from services.extractive.looking_up import look_up
 from services.extractive.queries import BEFORE, read_query
 from services.extractive.questions import continues, is_question
 from services.extractive.quoting import best_quotes, compose
 from services.extractive.shelf import Shelf, cut_all
 from services.library import IndexEntry, Library, Source
+from services.tools import Toolset
 
 _WORTH_READING: Final = 0.6
 """Share of the best source's score from which another one is selected too."""
@@ -31,7 +33,13 @@ class ExtractiveAssistant:
         """`library`: what questions are compared with."""
         self._shelf = Shelf(library)
 
-    async def gate(self, conversation: Conversation, usage: Usage) -> GatingResult:  # noqa: ARG002 - the Protocol's
+    async def gate(
+        self,
+        conversation: Conversation,
+        usage: Usage,  # noqa: ARG002 - the Protocol's
+        *,
+        files: Sequence[str] = (),
+    ) -> GatingResult:
         asked, earlier = _asked(conversation)
         goes_on = bool(earlier) and continues(asked)
         if not goes_on and not is_question(asked):
@@ -40,6 +48,8 @@ class ExtractiveAssistant:
             asked = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
         rewritten = asked if asked != conversation.last_user_text else None
         query = read_query(asked)
+        if files:
+            return _gated(rewritten, f"There are {len(files)} files to look in.", is_answerable=True)
         best = next(iter(await self._shelf.search(query)), None)
         if best is None or not is_good(query, best.passage, best.fit, self._shelf.corpus):
             return _gated(rewritten, "No passage of the sources resembles it.")
@@ -51,8 +61,13 @@ class ExtractiveAssistant:
         index: Sequence[IndexEntry],
         max_sources: int,
         usage: Usage,  # noqa: ARG002 - the Protocol's
+        *,
+        files: Sequence[str] = (),
     ) -> SelectionResult:
-        found = await self._shelf.search(read_query(query), (entry.id for entry in index))
+        asked = read_query(query)
+        found = await self._shelf.search(asked, (entry.id for entry in index))
+        if files and not (found and is_good(asked, found[0].passage, found[0].fit, self._shelf.corpus)):
+            return SelectionResult(selected_source_ids=[])
         chosen = [one.source_id for one in found if one.fit.score >= _WORTH_READING * found[0].fit.score]
         return SelectionResult(selected_source_ids=chosen[:max_sources])
 
@@ -65,7 +80,11 @@ class ExtractiveAssistant:
         *,
         max_chars: int,
         shorten: bool = False,  # noqa: ARG002 - what is quoted is never too long
+        toolset: Toolset | None = None,
     ) -> AnswerResult:
+        looked_up = None if toolset is None else await look_up(toolset, query, max_chars, instead=not sources)
+        if looked_up is not None:
+            return looked_up
         quotes = best_quotes(read_query(query), sources, await cut_all(sources), self._shelf.corpus)
         answer, cited = compose(quotes, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
+from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import Place
 from services.dispatches import Dispatch
 from services.payloads import wire
@@ -30,6 +30,7 @@ class Decoder:
         self._by_type: dict[str, Callable[[float, Payload], Sequence[Event]]] = {
             "READY": _ready,
             "GUILD_CREATE": lambda at, d: _seen(at, self._places.guild(d)),
+            "GUILD_DELETE": _guild_gone,
             "GUILD_ROLE_UPDATE": lambda at, d: _seen(at, self._places.role(d)),
             "CHANNEL_CREATE": self._place_seen,
             "CHANNEL_UPDATE": self._place_seen,
@@ -81,6 +82,12 @@ def _seen(at: float, places: Sequence[Place]) -> Sequence[Event]:
 def _ready(at: float, d: Payload) -> Sequence[Event]:
     user = read(wire.ReadyUser, d).user
     return (Ready(at, user.id, display_name(user)),)
+
+
+def _guild_gone(at: float, d: Payload) -> Sequence[Event]:
+    sent = read(wire.GuildGone, d)
+    # Unavailable: an outage at Discord, and the guild comes back.
+    return () if sent.unavailable else (GuildGone(at, sent.id),)
 
 
 def _posted(at: float, d: Payload) -> Sequence[Event]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from clock import from_rfc3339
 from model.messages import Place, PlaceKind
 from services.payloads import wire
 from services.payloads.wire import OddPayload, read
@@ -31,6 +33,7 @@ def place(
     forums: Container[int] = (),
     guild_id: int | None = None,
     public: bool = True,
+    tag_names: Mapping[int, str] = MappingProxyType({}),
 ) -> Place:
     """A channel object. `forums` are the ids of known forum and media channels: threads in them are posts.
 
@@ -40,10 +43,18 @@ def place(
     Raises:
         OddPayload: it has no usable id or type, or is nothing that people write in (a category, a direct message).
     """
-    return _from_wire(read(wire.Channel, payload), forums=forums, guild_id=guild_id, public=public)
+    sent = read(wire.Channel, payload)
+    return _from_wire(sent, forums=forums, guild_id=guild_id, public=public, tag_names=tag_names)
 
 
-def _from_wire(sent: wire.Channel, *, forums: Container[int], guild_id: int | None, public: bool) -> Place:
+def _from_wire(
+    sent: wire.Channel,
+    *,
+    forums: Container[int],
+    guild_id: int | None,
+    public: bool,
+    tag_names: Mapping[int, str],
+) -> Place:
     is_thread = sent.type in THREAD_TYPES
     if not is_thread and sent.type not in CHANNEL_TYPES:
         raise OddPayload(f"Channel: type {sent.type} is no place to write in")
@@ -63,7 +74,16 @@ def _from_wire(sent: wire.Channel, *, forums: Container[int], guild_id: int | No
         public=public and sent.type != PRIVATE_THREAD,
         locked=state is not None and bool(state.locked),
         archived=state is not None and bool(state.archived),
+        archived_at=None if state is None or not state.archived else _instant(state.archive_timestamp),
+        tags=tuple(tag_names.get(tag, str(tag)) for tag in sent.applied_tags or ()) if is_thread else (),
     )
+
+
+def _instant(written: str | None) -> float | None:
+    try:
+        return None if written is None else from_rfc3339(written)
+    except (ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +106,8 @@ class Places:
         self._channels: dict[int, _Known] = {}
         self._threads: dict[int, _Known] = {}
         self._forums: set[int] = set()
+        self._tags: dict[int, dict[int, str]] = {}
+        """By forum: the names of its tags."""
 
     def guild(self, payload: Mapping[str, object]) -> list[Place]:
         """GUILD_CREATE: its channels, then its threads. Those that cannot be read are left out."""
@@ -125,6 +147,7 @@ class Places:
         for known in (self._channels, self._threads):
             known.pop(place_id, None)
         self._forums.discard(place_id)
+        self._tags.pop(place_id, None)
         return place_id
 
     def _learn_role(self, guild_id: int, role: wire.Role) -> None:
@@ -134,7 +157,9 @@ class Places:
     def _see(self, sent: wire.Channel, guild_id: int | None) -> list[Place]:
         if sent.type in FORUM_TYPES:
             self._forums.add(sent.id)
-        found = _from_wire(sent, forums=self._forums, guild_id=guild_id, public=True)
+            self._tags[sent.id] = {tag.id: tag.name or "" for tag in sent.available_tags or ()}
+        tags = {} if sent.parent_id is None else self._tags.get(sent.parent_id, {})
+        found = _from_wire(sent, forums=self._forums, guild_id=guild_id, public=True, tag_names=tags)
         if found.is_thread:
             known = _Known(found, sent.type)
             found = replace(found, public=self._is_public(known))

@@ -110,6 +110,12 @@ class Overwrite(Wire):
 class ThreadMetadata(Wire):
     archived: bool | None = None
     locked: bool | None = None
+    archive_timestamp: str | None = None
+
+
+class ForumTag(Wire):
+    id: Snowflake
+    name: str | None = None
 
 
 class Channel(Wire):
@@ -123,6 +129,10 @@ class Channel(Wire):
     owner_id: Snowflake | None = None
     permission_overwrites: list[Overwrite] | None = None
     thread_metadata: ThreadMetadata | None = None
+    available_tags: list[ForumTag] | None = None
+    """Of a forum."""
+    applied_tags: list[Snowflake] | None = None
+    """Of a post."""
 
 
 class Role(Wire):
@@ -135,6 +145,11 @@ class Guild(Wire):
     roles: list[Role] | None = None
     channels: list[object] | None = None
     threads: list[object] | None = None
+
+
+class GuildGone(Wire):
+    id: Snowflake
+    unavailable: bool | None = None
 
 
 class GuildRole(Wire):

@@ -290,6 +290,21 @@ def test_an_archive_that_is_not_there_empties_nothing(
     assert topic_files(data) == topics
 
 
+def test_nor_does_it_where_operators_have_taken_everything_out(
+    config: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 46."""
+    store(data, PAIRS[0])
+    library = opened(data)
+    library.decide(added(PAIRS[0], "old"))
+    library.decide(decided(PAIRS[0], Action.REMOVED, by=By.OPERATOR))
+    decisions = noted(data)
+    shutil.move(places_in(data).raw, data.parent / "elsewhere")
+    assert run(config) == 2
+    assert "is the folder mounted" in capsys.readouterr().err
+    assert noted(data) == decisions
+
+
 def test_an_empty_data_folder_has_nothing_to_rebuild(
     config: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

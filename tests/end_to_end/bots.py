@@ -69,6 +69,7 @@ class RunningBot:
         patch.setattr(commands.live, "Gateway", hurried)
         if not learning:
             patch.setattr(commands.live, "kept_up_to_date", left_alone)
+            patch.setattr(commands.live, "kept_searchable", left_alone)
         self.tasks_before = tasks_before
         self.task = asyncio.create_task(run_bot(self.settings, self._options, self.server.token), name="the bot")
 

@@ -45,6 +45,7 @@ async def test_what_is_not_for_the_bot_costs_no_request_at_all(start: Start, dis
     old = await discord_server.say(help_, ada, "anybody else here?", ago=4000)
     theirs = await discord_server.open_thread(old, ada, ago=4000)
     bot = await start()
+    await discord_server.until(lambda: discord_server.state.commands)
     before = len(discord_server.requests)
     ignored = [
         await discord_server.say(help_, bob, QUESTION, reply_to=old),

@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from commands.live import LiveOptions
+from commands.regenerating import Report, rebuild
 from model.outcomes import Result
 from tests.end_to_end.bots import RunningBot
-from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.llm_scenes import content, status
+from tests.loopback.llm_answers import wanted
+from tests.loopback.llm_scenes import content, good, status
 from tests.loopback.llm_server import LLMServer
+from tests.services.team import store, topic_files
+from tests.team import pair
 
 pytestmark = pytest.mark.real_time
 
@@ -130,3 +134,30 @@ async def test_a_dry_run_captures_nothing(start: Start, discord_server: DiscordS
     assert Result.CAPTURED in {outcome.result for outcome in bot.outcomes}
     assert await bot.stop() == 0
     assert names_below(data) == before
+
+
+async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_another(
+    llm_server: LLMServer, data: Path
+) -> None:
+    """Pitfall 6."""
+    store(data, *[pair(number, ASKED, ANSWERED) for number in (1, 2, 3)])
+
+    async def regenerated(**changes: Any) -> tuple[Report, list[str]]:
+        before = len(llm_server.seen)
+        settings = settings_of(data, ai_response={"llm": llm(llm_server, **changes)})
+        report = await rebuild(settings, restart=False, record=None, replay=None)
+        return report, [wanted(seen.body)[0] for seen in llm_server.seen[before:]]
+
+    llm_server.then(good(), status(401), status(401), status(401), status(500), status(500), status(500))
+    report, _ = await regenerated()
+    assert "Unavailable" in report.given_up
+    assert topic_files(data) == {}
+    report, asked = await regenerated()
+    assert (report.given_up, report.standing, report.topics) == ("", 1, 1)
+    assert asked == [*["ClassificationResult", "IntegrationResult"] * 2, "SummaryResult"]
+    assert list(topic_files(data)) == [TOPIC]
+    assert report.usage.calls == {"classify": 2, "integrate": 2, "summarise": 1}
+    llm_server.then(good(), status(500), status(500), status(500))
+    assert (await regenerated())[0].given_up
+    report, asked = await regenerated(model="another")
+    assert (report.standing, asked.count("ClassificationResult")) == (0, 3)

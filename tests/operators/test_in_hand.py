@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from model.messages import AuthorType
 from model.outcomes import Outcome, Reason, Result
 from operators.in_hand import CalledOff, InHand
-from tests.talk import ANN, Talk
+from tests.talk import ANN, BEN, Talk
 
 
 def test_a_part_that_begins_after_the_grace_period_is_called_off_at_birth() -> None:
@@ -20,3 +21,17 @@ def test_a_part_that_was_never_begun_may_end() -> None:
     talk, in_hand = Talk(), InHand()
     in_hand.settle(Outcome(talk.part(talk.says(ANN)), 0.0, Result.SKIPPED, Reason.BUDGET))
     assert len(in_hand) == 0
+
+
+def test_what_a_person_withdraws_is_called_off_whether_or_not_its_window_has_closed() -> None:
+    talk, in_hand = Talk(), InHand()
+    first, second, others = talk.says(ANN), talk.says(ANN), talk.says(BEN)
+    for message in (first, second, others):
+        in_hand.hold(message, AuthorType.COMMUNITY_USER, in_thread=False)
+    begun = in_hand.begin(talk.part(first))
+    in_hand.withdraw(ANN.id)
+    waiting, untouched = in_hand.begin(talk.part(second)), in_hand.begin(talk.part(others))
+    for token in (begun, waiting):
+        assert isinstance(token.error, CalledOff)
+        assert token.error.reason is Reason.DELETED
+    assert untouched.error is None

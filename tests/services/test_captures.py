@@ -122,3 +122,10 @@ def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> No
     assert captures.stored_as(capture("a198 s199")) is not None
     assert captures.stored_as(capture("a100 s101")) is None
     assert len(captures._first) == 4  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+
+
+def test_a_person_who_is_forgotten_is_not_captured_again_out_of_memory() -> None:
+    captures = Captures()
+    kept(captures, capture("a1 b2 s3"))
+    captures.forget(BEN.id, "[removed]")
+    assert kept(captures, capture("a1 s4")) == "reply_1: a1 [removed] s3 s4"

@@ -86,7 +86,9 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "posts": "state/posts.jsonl",
         "feedback_key": "state/feedback.key",
         "opt_outs": "state/opt-outs.json",
+        "shown_runbooks": "state/shown-runbooks.json",
         "feedback": "feedback.jsonl",
+        "documents": "documents",
         "evidence": "evidence",
         "runbooks": "runbooks",
         "llm_recordings": "llm-recordings",
@@ -104,4 +106,5 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "team_state": "team-knowledge/state.json",
         "decisions": "team-knowledge/decisions.jsonl",
         "pending": "team-knowledge/pending",
+        "regeneration": "team-knowledge/regen",
     }

@@ -104,6 +104,15 @@ def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
     assert (posts.in_thread(40), posts.answered(4)) == (True, True)
 
 
+def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
+    posts = Posts([post(1, 10), post(2, 20, asker=BEN.id), post(3, 10, asked_in=10)])
+    posts.forget(ANNA.id)
+    assert posts.reusable_thread(1, ANNA.id, 0.0) is None
+    assert [posts.about(number) is None for number in (1, 2, 3)] == [True, False, True]
+    assert posts.in_thread(20)
+    assert not posts.in_thread(10)
+
+
 def test_a_thread_is_used_again_while_its_last_post_is_younger_than_the_limit() -> None:
     posts = Posts([post(100, 10), post(200, 10, asked_in=10)])
     assert posts.reusable_thread(1, ANNA.id, since=199.9) == 10

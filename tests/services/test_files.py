@@ -305,3 +305,37 @@ def test_a_virtual_clock_stands_still_during_file_work() -> None:
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         assert runner.run(work()) == 0.0
+
+
+def test_an_append_waits_for_whoever_edits_the_file_and_goes_to_what_took_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"one\n")
+    with files.alone(path):
+        later = threading.Thread(target=files.append, args=(path, b"three\n"))
+        later.start()
+        later.join(0.05)
+        assert later.is_alive()
+        files.replace(path, path.read_bytes() + b"two\n")
+    later.join(5)
+    assert path.read_bytes() == b"one\ntwo\nthree\n"
+
+
+def test_a_file_that_does_not_exist_keeps_nobody_away(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    with files.alone(path):
+        files.append(path, b"one\n")
+    assert path.read_bytes() == b"one\n"
+
+
+def test_a_lock_that_fails_leaves_no_descriptor_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"one\n")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files.fcntl, "flock", refuse)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(OSError, match="No locks available"), files.alone(path):
+        pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

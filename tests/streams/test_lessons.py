@@ -194,7 +194,7 @@ async def test_a_capture_is_on_the_disk_however_long_everything_else_takes(tmp_p
     stuck = asyncio.Event()
 
     class Stuck:
-        async def gate(self, *given: object) -> None:
+        async def gate(self, *given: object, **named: object) -> None:
             stuck.set()
             await asyncio.Event().wait()
 

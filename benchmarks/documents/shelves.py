@@ -1,0 +1,136 @@
+"""The documents of the suites, in a store of their own, with the tools on top."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
+from services.documents.asking.passages import Passage
+from services.documents.asking.rewriting import Rewriter
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
+from services.documents.embedding.filling import fill
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.embedding.packaged import PackagedEmbedder, installed
+from services.documents.embedding.protocol import Embedder
+from services.documents.limits import Limits
+from services.documents.preparing import prepare
+from services.documents.results import ConversationContext, QAResult
+from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.protocol import Collection, NewDocument, Origin
+from services.documents.tools.breaker import Breaker
+from services.documents.tools.cache import AnswerCache
+from services.documents.tools.configs import CaseEvidence, GlobalKB
+from services.documents.tools.core import DocumentQATool, Shared
+
+MIB = 1024 * 1024
+DOCS_K = 10
+CONFIG_CASE = "900"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    result: QAResult
+    passages: tuple[Passage, ...]
+    seconds: float
+
+
+class Listening(ExtractiveSynthesiser):
+    """Quotes, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.passages: tuple[Passage, ...] = ()
+
+    async def answer(self, material: Material) -> str:
+        self.passages = material.passages
+        return await super().answer(material)
+
+
+class Scripted:
+    """Rewrites as a perfect model would."""
+
+    def __init__(self, rewrites: Mapping[str, str]) -> None:
+        self._rewrites = rewrites
+
+    async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
+        return self._rewrites[f"{turns[-1][0]}\n{question}"]
+
+
+@dataclass(slots=True)
+class Costs:
+    """What taking documents in costs, summed up."""
+
+    n_bytes: int = 0
+    lexical_seconds: float = 0.0
+    dense_seconds: float = 0.0
+    chunks: int = 0
+    on_disk: int = 0
+
+
+@dataclass(slots=True)
+class Shelves:
+    store: EmbeddedStore
+    embedder: Embedder
+    cases: dict[str, str]
+    """For each file the thread it was posted in."""
+    costs: dict[str, Costs] = field(default_factory=dict[str, Costs])
+    cache: AnswerCache = field(default_factory=AnswerCache)
+    _listening: Listening = field(default_factory=Listening)
+
+    def tools(self, rewriter: Rewriter | None = None) -> dict[str, DocumentQATool]:
+        shared = Shared(self.store, self.cache, Breaker(), self.embedder, self._listening, rewriter)
+        return {
+            "case": DocumentQATool("case", CaseEvidence(), shared),
+            "docs": DocumentQATool("docs", GlobalKB(), shared),
+        }
+
+    async def ask(
+        self,
+        tools: Mapping[str, DocumentQATool],
+        question: Question,
+        context: ConversationContext | None = None,
+        *,
+        thread: str | None = None,
+    ) -> Asked:
+        self._listening.passages = ()
+        begun = time.perf_counter()
+        if question.suite == DOCS:
+            result = await tools["docs"].answer_question(question.text, None, DOCS_K, context)
+        else:
+            case = thread or (CONFIG_CASE if question.suite == CONFIG else self.cases[question.file])
+            result = await tools["case"].answer_question(question.text, case, 5, context)
+        return Asked(result, self._listening.passages, time.perf_counter() - begun)
+
+
+async def fill_shelves(suites: Suites, folder: Path) -> Shelves:
+    """Take everything in: what was in `folder` from an earlier run is used again."""
+    store = EmbeddedStore(Folders(folder, folder, folder))
+    embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()
+    shelves = Shelves(store, embedder, {})
+    for number, (name, data) in enumerate(suites.logs.items(), start=1):
+        shelves.cases[name] = str(number)
+        await _take_in(shelves, Collection(f"case_{number}", "case", str(number)), "logs", {name: data})
+    configs = Collection(f"case_{CONFIG_CASE}", "case", CONFIG_CASE)
+    await _take_in(shelves, configs, "configs", suites.configs)
+    articles = {f"{name}.rst": data for name, data in suites.articles.items()}
+    await _take_in(shelves, Collection("global_kb", "global"), "articles", articles)
+    return shelves
+
+
+async def _take_in(shelves: Shelves, collection: Collection, kind: str, files: Mapping[str, bytes]) -> None:
+    costs = shelves.costs.setdefault(kind, Costs())
+    for name, data in files.items():
+        article = {"kb_article_id": name.removesuffix(".rst")} if kind == "articles" else {}
+        begun = time.perf_counter()
+        prepared = prepare(name, data, limits=Limits())
+        (document,) = await shelves.store.add(collection, [NewDocument(Origin(name, extra=article), prepared)])
+        lexical = time.perf_counter()
+        await fill(shelves.store, shelves.embedder, collection.name, document.doc_id)
+        costs.n_bytes += len(data)
+        costs.lexical_seconds += lexical - begun
+        costs.dense_seconds += time.perf_counter() - lexical
+        costs.chunks += document.n_chunks
+    described = await shelves.store.describe(collection.name)
+    costs.on_disk += 0 if described is None else described.n_bytes

@@ -1,0 +1,64 @@
+"""The knowledge that all share, kept searchable for the document tools while the bot runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
+
+import discord
+
+from commands.documents import Documents
+from operators import Overflow, map_async, supervised
+from services.documents.indexing import index_global, index_team
+from services.documents.store.protocol import StoreUnavailable
+from services.library import Library
+from settings import Settings
+from streams.ticks import ticks
+
+log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def kept_searchable(
+    settings: Settings, documents: Documents | None, library: Library, client: discord.Client
+) -> AsyncGenerator[None]:
+    """Bring documentation and team topics up to date at once, and whenever the knowledge base may have changed, for as
+    long as the block runs. Holds nobody up.
+    """
+    if documents is None:
+        yield
+        return
+
+    async def up_to_date(_: object) -> None:
+        await index_shared(settings, documents, library, [guild.id for guild in client.guilds])
+
+    subscription = (
+        ticks(settings.kb.runtime_refresh_tick_seconds)
+        .pipe(map_async(up_to_date, on_failure=failed, max_concurrent=1, max_waiting=1), supervised("searchable"))
+        .subscribe(on_error=lambda error: log.critical("knowledge is searchable as it is now", exc_info=error))
+    )
+    try:
+        yield
+    finally:
+        subscription.dispose()
+
+
+async def index_shared(settings: Settings, documents: Documents, library: Library, guild_ids: Collection[int]) -> None:
+    """Take in what has changed. Where the team has no name, each server's team is its own."""
+    kb, store, embedder = settings.kb, documents.store, documents.embedder
+    team_name = settings.documents.team_name.strip()
+    try:
+        await index_global(store, embedder, library, max_source_bytes=kb.max_source_bytes)
+        if team_name:
+            await index_team(store, embedder, kb.team_topics_dir, team_id=team_name, team_name=team_name)
+        else:
+            for guild_id in sorted(guild_ids):
+                await index_team(store, embedder, kb.team_topics_dir, team_id=str(guild_id), guild_id=guild_id)
+    except StoreUnavailable as error:
+        log.warning("documents: %s; what is searchable stays as it is", error)
+
+
+def failed(_: object, error: Exception) -> None:
+    if not isinstance(error, Overflow):  # the last update still runs, and sees what this one would have seen
+        log.error("documents: what is searchable was not brought up to date", exc_info=error)

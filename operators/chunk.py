@@ -1,0 +1,153 @@
+"""A file, from its offer until it can be searched by words."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from clock import rfc3339
+from operators.cases import Filing
+from services.attachments import AttachmentFailed, Attachments
+from services.documents.limits import Limits, Refused, check_offer, shown
+from services.documents.offers import Offer
+from services.documents.preparing import prepare
+from services.documents.redacting import DocumentRedactors, document_redactors
+from services.documents.store import naming
+from services.documents.store.protocol import (
+    Collection,
+    Document,
+    DocumentStore,
+    NewDocument,
+    Origin,
+    State,
+    StoreUnavailable,
+)
+from services.files import in_thread
+
+T = TypeVar("T")
+
+NOT_DOWNLOADED = "could not be downloaded from Discord. Post it again."
+NOT_STORED = "could not be kept just now. Post it again in a few minutes."
+NOT_READ = "could not be read, through a fault of the bot. Its people will see it in the log."
+PLACE_ID = "place_id"
+"""Metadata of a document: where its message stands."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """What became of a file."""
+
+    filing: Filing
+    document: Document | None = None
+    """None: there is nothing to search: it failed, or was called off."""
+    failure: str = ""
+    """Why it cannot be read and what to do, in one line for people."""
+    is_new: bool = True
+    """Whether there is anything to tell about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Where files come from, how many and how large, and where they go."""
+
+    store: DocumentStore
+    attachments: Attachments
+    limits: Limits = field(default_factory=Limits)
+    redactors: DocumentRedactors = field(default_factory=document_redactors)
+
+
+def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
+    """Check a file, download it, take it apart and make it searchable by words.
+
+    A file that cannot be taken in is kept as failed, with its reason. What a closed thread's collection has lost
+    meanwhile is not written again.
+    """
+    store = intake.store
+
+    async def filed(filing: Filing) -> Filed:
+        offer = filing.offer
+        try:
+            documents = await _held(store, offer)
+            known = next((doc for doc in documents if is_of(doc, offer)), None)
+            if known is not None and known.state is not State.PENDING:
+                return Filed(filing, known if known.state.searchable else None, known.error, is_new=False)
+            others = [doc for doc in documents if doc is not known and doc.state is not State.FAILED]
+            return await taken(filing, others)
+        except StoreUnavailable as error:
+            log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
+            return Filed(filing, failure=f"{shown(offer.filename)} {NOT_STORED}")
+
+    async def taken(filing: Filing, others: Sequence[Document]) -> Filed:
+        offer = filing.offer
+        collection, origin = collection_of(offer), origin_of(offer)
+        # To its end even when it is called off: it may make the collection, and who deletes that waits for it.
+        expected = await to_its_end(store.expect(collection, origin))
+        try:
+            size, total = offer.attachment.size, sum(doc.size for doc in others)
+            check_offer(offer.filename, size, intake.limits, files=len(others), total_bytes=total)
+            data = await content(offer)
+            work = partial(prepare, offer.filename, data, limits=intake.limits, redactors=intake.redactors)
+            prepared = await in_thread(work)
+        except Refused as refused:
+            failure = str(refused)
+        except AttachmentFailed as error:
+            log.warning("evidence: %s", error)
+            failure = f"{shown(offer.filename)} {NOT_DOWNLOADED}"
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("evidence: attachment %d cannot be read", offer.attachment.id)
+            failure = f"{shown(offer.filename)} {NOT_READ}"
+        else:
+            stored = await store.add(collection, [NewDocument(origin, prepared)], create=False)
+            return Filed(filing, stored[0] if stored else None, is_new=bool(stored))
+        await store.fail(collection.name, expected.doc_id, failure)
+        return Filed(filing, failure=failure)
+
+    async def content(offer: Offer) -> bytes:
+        if offer.text is not None:
+            return offer.text.encode()
+        return await intake.attachments.content(offer.attachment, intake.limits.max_file_bytes)
+
+    return filed
+
+
+def collection_of(offer: Offer) -> Collection:
+    case_id = str(offer.case_id)
+    return Collection(naming.case(case_id), "case", case_id, offer.guild_id)
+
+
+def origin_of(offer: Offer) -> Origin:
+    return Origin(
+        offer.filename,
+        uploader_id=offer.uploader_id,
+        message_id=offer.message_id,
+        attachment_id=offer.attachment.id,
+        uploaded_at=rfc3339(offer.at),
+        extra={PLACE_ID: str(offer.place_id)},
+    )
+
+
+def is_of(doc: Document, offer: Offer) -> bool:
+    return (doc.origin.attachment_id, doc.filename) == offer.key
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; cancelled, wait for it all the same."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+async def _held(store: DocumentStore, offer: Offer) -> Sequence[Document]:
+    described = await store.describe(naming.case(str(offer.case_id)))
+    return () if described is None else described.documents

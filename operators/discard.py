@@ -1,0 +1,84 @@
+"""Files that are to be gone: with their thread, or with the message that brought them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from operators.cases import Cases
+from services.documents.store import naming
+from services.documents.store.protocol import DocumentStore, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A thread's case is closed, or will be."""
+
+    case_id: int
+    in_seconds: float | None = 0.0
+    """0: at once; None: not after all."""
+    guild_id: int | None = None
+    """Only if its collection belongs to this guild."""
+
+    def call_off(self, cases: Cases) -> None:
+        if self.guild_id is None:
+            cases.close(self.case_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropping:
+    """Messages were deleted, or some of their attachments."""
+
+    case_id: int
+    message_ids: frozenset[int]
+    kept: frozenset[int] = frozenset()
+    """Attachments of theirs that are still there."""
+
+    def call_off(self, cases: Cases) -> None:
+        cases.take_back(self.case_id, self.message_ids, self.kept)
+
+
+Discarding = Closing | Dropping
+
+
+def discard(
+    store: DocumentStore, cases: Cases, forget_answers: Callable[[str], object]
+) -> Callable[[Discarding], Coroutine[Any, Any, None]]:
+    """Delete a thread's collection, or single documents of it, and the answers that were given from them.
+
+    A store that cannot be written is a line in the log: the sweep comes by again.
+    """
+
+    async def discarded(item: Discarding) -> None:
+        name = naming.case(str(item.case_id))
+        try:
+            if isinstance(item, Closing):
+                await close(item, name)
+            else:
+                await drop(item, name)
+        except StoreUnavailable as error:
+            cases.know(item.case_id)
+            log.error("evidence: thread %d: not deleted: %s", item.case_id, error)  # noqa: TRY400 (a line for the operator)
+        forget_answers(name)
+
+    async def close(closing: Closing, name: str) -> None:
+        if closing.guild_id is not None:
+            described = await store.describe(name)
+            if described is None or described.collection.guild_id != closing.guild_id:
+                return
+            cases.close(closing.case_id)
+        if await store.delete_collection(name):
+            log.info("evidence: thread %d is closed: its files are deleted", closing.case_id)
+
+    async def drop(dropping: Dropping, name: str) -> None:
+        described = await store.describe(name)
+        for doc in () if described is None else described.documents:
+            origin = doc.origin
+            if origin.message_id in dropping.message_ids and origin.attachment_id not in dropping.kept:
+                await store.delete_document(name, doc.doc_id)
+
+    return discarded

@@ -1,0 +1,30 @@
+"""A file that can be searched by words, until it can be searched by meaning as well."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from operators.chunk import Filed
+from services.documents.embedding.filling import fill
+from services.documents.embedding.protocol import Embedder
+from services.documents.store import naming
+from services.documents.store.protocol import DocumentStore, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+
+def embed(store: DocumentStore, embedder: Embedder) -> Callable[[Filed], Coroutine[Any, Any, Filed]]:
+    """Give a file its vectors. Where there are none to be had, it stays searchable by words."""
+
+    async def embedded(filed: Filed) -> Filed:
+        if filed.document is not None:
+            name = naming.case(str(filed.filing.offer.case_id))
+            try:
+                await fill(store, embedder, name, filed.document.doc_id)
+            except StoreUnavailable as error:
+                log.warning("evidence: %s: by words only: %s", name, error)
+        return filed
+
+    return embedded

@@ -1,0 +1,150 @@
+"""What can be looked up for an answer: the files of its thread, and the asker's own runbooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model.conversations import Conversation, Role
+from model.messages import Place
+from model.outcomes import Outcome, Reason
+from operators.cases import Cases
+from operators.inquiry import Inquiry, skipped
+from services.documents.bound import BoundTools
+from services.documents.limits import amount, shown
+from services.documents.offers import Offer
+from services.documents.results import ConversationContext, ToolContext
+from services.documents.runbooks import Runbooks
+from services.documents.store import naming
+from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
+from services.documents.tools.factory import Toolbox
+from services.tools import Toolset
+
+EARLIER = 3
+"""Questions and answers that a follow-up may be understood from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Who knows which files there are, and who finds things in them."""
+
+    store: DocumentStore
+    toolbox: Toolbox
+    cases: Cases
+    runbooks: Runbooks
+    ready_wait_seconds: float = 10.0
+    team_name: str = ""
+
+    async def toolset(
+        self,
+        asker_id: int,
+        place: Place,
+        case_id: int | None,
+        *,
+        public: bool,
+        earlier: tuple[tuple[str, str], ...] = (),
+        asker_is_team: bool = False,
+    ) -> Toolset | None:
+        """What may be looked up for somebody there; None: neither files nor runbooks concern them.
+
+        `case_id`: the thread, or the one to come; None: none. `public`: others read the answer. `earlier`: questions
+        and answers before this one.
+        """
+        has_files = case_id is not None and self.cases.has_files(case_id)
+        may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
+        if not has_files and not may_read:
+            return None
+        context = ToolContext(
+            guild_id=place.guild_id,
+            thread_id=case_id,
+            asker_id=asker_id,
+            team_id=self.team_name or None,
+            conversation=ConversationContext(earlier),
+            thread_is_public=public,
+            asker_is_team=asker_is_team,
+        )
+        files = await self._files_of(case_id) if case_id is not None and has_files else []
+        titles = (
+            [f"runbook of the asker: {shown(title)}" for title in self.runbooks.titles(asker_id)] if may_read else []
+        )
+
+        async def wait() -> None:
+            if case_id is not None:
+                await self.cases.wait(case_id, self.ready_wait_seconds)
+
+        return BoundTools(self.toolbox, context, [*files, *titles], wait=wait)
+
+    async def _files_of(self, case_id: int) -> list[str]:
+        under_way = self.cases.unread(case_id)
+        try:
+            described = await self.store.describe(naming.case(str(case_id)))
+        except StoreUnavailable:
+            described = None
+        known = () if described is None else described.documents
+        return [*map(_known, _newest(known, under_way)), *map(_offered, under_way)]
+
+
+def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Say which files there are, before anything is decided. Waits for none of them.
+
+    `public`: others than the asker read the answer.
+    """
+
+    async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
+        part = inquiry.part
+        toolset = await lookup.toolset(
+            part.author.id, part.place, inquiry.case_id, public=public, earlier=earlier_in(inquiry.conversation)
+        )
+        if toolset is None:
+            return inquiry
+        inquiry.decisions["files"] = list(toolset.files)
+        return inquiry._replace(toolset=toolset)
+
+    return announced
+
+
+async def retrieve(inquiry: Inquiry) -> Inquiry | Outcome:
+    """Wait for files that are still being read; then the tools are those with something in them."""
+    toolset = inquiry.toolset
+    if toolset is None:
+        return inquiry
+    await toolset.ready()
+    inquiry.decisions["tools"] = [tool.name for tool in toolset.tools]
+    if not toolset.tools:
+        inquiry = inquiry._replace(toolset=None)
+        if not inquiry.selected and not inquiry.conversation.images:
+            return skipped(inquiry, Reason.NO_SOURCES)
+    return inquiry
+
+
+def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
+    """What was asked and answered before, oldest first."""
+    pairs: list[tuple[str, str]] = []
+    asked = ""
+    for turn in conversation.turns:
+        if turn.asked_now:
+            continue
+        if turn.role is Role.USER:
+            asked = turn.text
+        elif asked:
+            pairs.append((asked, turn.text))
+            asked = ""
+    return tuple(pairs[-EARLIER:])
+
+
+def _newest(documents: Sequence[Document], under_way: Sequence[Offer]) -> list[Document]:
+    """Those that are not told of by their offers, each name once."""
+    keys = {offer.key for offer in under_way}
+    settled = [doc for doc in documents if (doc.origin.attachment_id, doc.filename) not in keys]
+    return [doc for doc in settled if doc.current or not doc.state.searchable]
+
+
+def _known(doc: Document) -> str:
+    if doc.state is State.FAILED:
+        return f"{shown(doc.filename)}: not readable: {doc.error}"
+    return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {doc.n_lines} lines)"
+
+
+def _offered(offer: Offer) -> str:
+    return f"{shown(offer.filename)} ({amount(offer.attachment.size)}, being read)"

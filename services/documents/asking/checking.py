@@ -1,0 +1,103 @@
+"""Holding an answer against its passages, in code: what cites or quotes what is not there is marked (DOCUMENT_QA 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from services.documents.asking.passages import Passage
+from services.documents.results import Citation
+
+UNVERIFIED = "(unverified)"
+
+_ANY_FILE_LINE = re.compile(
+    r"(?<![\w/.-])([\w./-]+\.[A-Za-z]\w{0,9}):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?(?!\d|[.:]\d)(?:\s?\([^)\n]{1,40}\))?"
+)
+_BARE_LINE = re.compile(
+    r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]*\w)?", re.IGNORECASE
+)
+_QUOTE = re.compile(r"\"([^\"\n]{3,400})\"|“([^”\n]{3,400})”|`([^`\n]{3,400})`")
+_ARTICLE = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b")
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    answer: str
+    unverified: int
+    cited: tuple[Citation, ...]
+    """The citations of the answer that hold, in order, each once."""
+
+
+def check(answer: str, passages: Sequence[Passage], allowed: Sequence[str] = ()) -> Checked:
+    """`allowed`: more text that may be quoted: the question, the headers, what was computed."""
+    checker = _Checker(passages, _plain("\n".join([*(passage.text for passage in passages), *allowed])))
+    checked = _QUOTE.sub(checker.quote, answer)
+    checked = _ANY_FILE_LINE.sub(checker.located, checked)
+    checked = _BARE_LINE.sub(checker.line, checked)
+    checked = _ARTICLE.sub(checker.article, checked)
+    unique = {(citation.doc_id, citation.line_start, citation.line_end): citation for citation in checker.cited}
+    return Checked(checked, checker.wrong, tuple(unique.values()))
+
+
+class _Checker:
+    """Gives back what is held by the passages, and something else for what is not."""
+
+    def __init__(self, passages: Sequence[Passage], held: str) -> None:
+        self._passages = passages
+        self._held = held
+        self.cited: list[Citation] = []
+        self.wrong = 0
+
+    def located(self, match: re.Match[str]) -> str:
+        """As in `server.log:1045 (14:32:15Z)`."""
+        first, last = _span(match, 2)
+        for passage in self._passages:
+            if _same_file(passage.source, match[1]) and passage.line_start <= first <= last <= passage.line_end:
+                stamp = _stamp(passage, first)
+                self.cited.append(Citation(passage.doc_id, passage.source, first, last, stamp, passage.chunk_id))
+                return match[0]
+        # Copied from a passage, it is no citation of ours.
+        return self._kept(match[0], match[0])
+
+    def line(self, match: re.Match[str]) -> str:
+        """As in `line 1045`."""
+        first, last = _span(match, 1)
+        inside = any(passage.line_start <= first and last <= passage.line_end for passage in self._passages)
+        return match[0] if inside else self._kept(match[0], match[0])
+
+    def quote(self, match: re.Match[str]) -> str:
+        inner = next(group for group in match.groups() if group is not None)
+        if _ANY_FILE_LINE.fullmatch(inner):
+            return match[0]  # judged as a citation
+        return self._kept(match[0], inner.strip(" .…,"), f"{match[0]} {UNVERIFIED}")
+
+    def article(self, match: re.Match[str]) -> str:
+        """As in `KB-1234`."""
+        return self._kept(match[0], match[0])
+
+    def _kept(self, whole: str, text: str, instead: str = UNVERIFIED) -> str:
+        if _plain(text) in self._held:
+            return whole
+        self.wrong += 1
+        return instead
+
+
+def _span(match: re.Match[str], group: int) -> tuple[int, int]:
+    first = int(match[group])
+    return first, int(match[group + 1]) if match[group + 1] else first
+
+
+def _same_file(source: str, name: str) -> bool:
+    source, name = source.casefold(), name.casefold()
+    return source == name or source.endswith(f"/{name}")
+
+
+def _stamp(passage: Passage, line: int) -> str | None:
+    """The time is known of the line that matched first."""
+    return passage.timestamp if passage.matched and passage.matched[0] == line else None
+
+
+def _plain(text: str) -> str:
+    return _SPACES.sub(" ", text).casefold().strip()

@@ -1,0 +1,337 @@
+"""Questions answered without ranking: a line, a time, a name, the first error, how many (DOCUMENT_QA 5.2, 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.documents.asking.mentions import Mention
+from services.documents.asking.passages import Found, Passage
+from services.documents.asking.plan import Plan
+from services.documents.asking.wording import Aggregate, Position
+from services.documents.store.protocol import Document, DocumentStore, Lines, LineWhere, StoredLine
+from services.documents.units import DocumentKind
+
+CONTEXT_LINES = 10
+EXAMPLES = 5
+RARE_COUNT, RARE_SHARE = 2, 0.02
+"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
+MANY = 200
+_JOINED = 3
+"""Matches no further apart than this are shown in one passage."""
+
+RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is asked: one collection, and the documents of it that may answer."""
+
+    store: DocumentStore
+    name: str
+    documents: tuple[Document, ...]
+    """Current and searchable, those the question names first."""
+
+    def document(self, doc_id: str) -> Document:
+        return next(doc for doc in self.documents if doc.doc_id == doc_id)
+
+    @property
+    def logs(self) -> tuple[Document, ...]:
+        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
+
+
+def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
+    """The documents that the question names; all of them where it names none."""
+    return tuple(doc for doc in scope.documents if doc.doc_id in plan.doc_ids) or scope.documents
+
+
+async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
+    """The answer by exact conditions; None where the question sets none, so that it has to be ranked."""
+    documents = chosen(plan, scope)
+    if plan.lines is not None and not (plan.period or plan.mentions):
+        return await _lines(scope, plan, documents, k)
+    logs = tuple(doc for doc in documents if doc.kind in RECORDS)
+    named = await _named(scope, plan, documents)
+    if named.absent:
+        return Found(missing=f"no entry mentions {_listed(named.absent)}", notes=named.notes)
+    if not logs or not _conditions(plan, named):
+        return None
+    found = await _records(scope, plan, logs, named, k)
+    # A name that stands in other files than logs is looked for there.
+    elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
+    return None if elsewhere else found
+
+
+async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:
+    """A passage of lines around those that matched."""
+    first, last = max(1, min(matched) - context), max(matched) + context
+    where = LineWhere((doc_id,), first=first, last=last)
+    shown = (await scope.store.lines(scope.name, where, limit=last - first + 1)).lines
+    document = scope.document(doc_id)
+    by_number = {line.line_no: line for line in shown}
+    hit = by_number.get(matched[0])
+    return Passage(
+        doc_id=doc_id,
+        source=document.filename,
+        text="\n".join(line.text for line in shown),
+        line_start=shown[0].line_no if shown else first,
+        line_end=shown[-1].line_no if shown else first,
+        matched=tuple(sorted(matched)),
+        chunk_id=f"{doc_id}:L{min(matched)}" + (f"-{max(matched)}" if len(matched) > 1 else ""),
+        score=1.0,
+        relevance=1.0,
+        rank_score=1.0,
+        timestamp=stamp_of(hit) if hit else None,
+        severity=hit.severity if hit else None,
+        metadata={"filename": document.filename, **document.origin.extra},
+        exact=True,
+    )
+
+
+def stamp_of(line: StoredLine) -> str | None:
+    """The time of a line as people compare it: normalised where that was possible, else as written."""
+    return line.ts_utc or line.ts
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Which of the names of a question stand in the documents."""
+
+    found: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Names without which there is no answer, when none of them is there."""
+    notes: tuple[str, ...] = ()
+
+
+async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Named:
+    ids = tuple(doc.doc_id for doc in documents)
+    found: list[str] = []
+    missing: list[str] = []
+    telling_names = await telling(scope, plan)
+    for mention in plan.mentions:
+        form = await _form(scope, mention, ids)
+        if form is not None:
+            # A name that stands everywhere is a condition only where nothing else is asked for.
+            found += [form] if mention.text in telling_names or not plan.words else []
+        elif mention.hard:
+            missing.append(mention.text)
+    if missing and not found:
+        return _Named(absent=tuple(missing))
+    notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
+    return _Named(tuple(found), (), notes)
+
+
+async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
+    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
+    soft = [mention.text for mention in plan.mentions if not mention.hard]
+    counts, whole = await scope.store.holders(scope.name, soft)
+    few = max(RARE_COUNT, RARE_SHARE * whole)
+    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
+
+
+async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> str | None:
+    for form in (mention.text, *mention.forms):
+        lines = await scope.store.lines(scope.name, LineWhere(ids, holding=(form,)), limit=1)
+        if lines.total:
+            return form
+    return None
+
+
+def _conditions(plan: Plan, named: _Named) -> bool:
+    hard_level = plan.severity is not None and (
+        plan.severity.hard or plan.position is not None or plan.aggregate is not None
+    )
+    wants_order = plan.position in {Position.FIRST, Position.LAST} or plan.aggregate is not None
+    return bool(plan.period or named.found or hard_level or (wants_order and not plan.words))
+
+
+async def _records(scope: Scope, plan: Plan, documents: Sequence[Document], named: _Named, k: int) -> Found | None:
+    where, lines, relaxed = await _relaxed(scope, plan, _where(plan, documents, named))
+    notes = (*named.notes, *relaxed)
+    if not lines.total:
+        if plan.aggregate is Aggregate.COUNT and not plan.period:
+            return Found(facts=f"{_described(plan)}: 0", count=0, notes=notes, exact=True)
+        return Found(missing=_nothing(plan), notes=notes)
+    if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
+        return await _computed(scope, plan, where, notes)
+    if plan.words and (lines.total > k or not (named.found or plan.period)):
+        narrowed = await _narrowed(scope, where, plan.words)
+        if narrowed is None and not (named.found or plan.period):
+            return None  # its words say more than its conditions: rank
+        where = narrowed or where
+    return await _in_order(scope, plan, where, k, notes)
+
+
+async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: tuple[str, ...]) -> Found:
+    """The first, the last, the one beside, or all of the lines that fit."""
+    if plan.position is Position.FIRST or plan.position is Position.LAST:
+        last = plan.position is Position.LAST
+        by_time = len(where.doc_ids) > 1
+        some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
+        return await _shown(scope, some, k, notes)
+    if plan.position is not None and (where.holding or plan.period):
+        return await beside(scope, where, plan.position, notes)
+    some = await scope.store.lines(scope.name, where, limit=MANY)
+    found = await _shown(scope, some, k, notes)
+    if plan.aggregate is not Aggregate.LIST and some.total <= k:
+        return found
+    return replace(found, facts=f"{_described(plan)}: {some.total}", count=some.total)
+
+
+def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWhere:
+    period, level = plan.period, plan.severity
+    return LineWhere(
+        tuple(doc.doc_id for doc in documents),
+        clocks=period.clocks if period else None,
+        days=period.days if period else None,
+        instants=period.instants if period else None,
+        severities=level.levels if level and _level_counts(plan) else (),
+        holding=named.found,
+    )
+
+
+async def beside(scope: Scope, where: LineWhere, position: Position, notes: tuple[str, ...] = ()) -> Found:
+    """The line that follows, or goes before, the lines that fit."""
+    after = position is Position.NEXT
+    anchor = await scope.store.lines(scope.name, where, limit=1, newest_first=after)
+    if not anchor.lines:
+        return Found(missing="there is no such entry", notes=notes)
+    line = anchor.lines[0]
+    return await neighbour(scope, line.doc_id, line.line_no, position, notes)
+
+
+async def neighbour(scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()) -> Found:
+    """The nearest line beside one, blank ones skipped."""
+    after = position is Position.NEXT
+    first, last = (line_no + 1, line_no + CONTEXT_LINES) if after else (max(1, line_no - CONTEXT_LINES), line_no - 1)
+    where = LineWhere((doc_id,), first=first, last=last)
+    lines = (await scope.store.lines(scope.name, where, limit=CONTEXT_LINES, newest_first=not after)).lines
+    near = next((line for line in lines if line.text.strip()), None)
+    name = scope.document(doc_id).filename
+    if near is None or last < first:
+        end = "last" if after else "first"
+        return Found(missing=f"line {line_no} is the {end} of {name}", notes=notes)
+    return Found((await around(scope, doc_id, [near.line_no]),), notes=notes, exact=True)
+
+
+async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found:
+    first, last = plan.lines or (1, 1)
+    if plan.unknown_file:
+        return Found(missing=f"there is no file {plan.unknown_file}")
+    passages: list[Passage] = []
+    beyond: list[str] = []
+    for doc in documents[:k]:
+        if first < 1 or first > doc.n_lines:
+            beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {doc.n_lines} lines")
+            continue
+        if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
+            found = await neighbour(scope, doc.doc_id, last if plan.position is Position.NEXT else first, plan.position)
+            passages += found.passages
+            beyond += [found.missing] if found.missing else []
+            continue
+        matched = range(first, min(last, doc.n_lines, first + MANY) + 1)
+        passages.append(await around(scope, doc.doc_id, matched))
+    if not passages:
+        return Found(missing="; ".join(beyond))
+    return Found(tuple(passages), notes=tuple(beyond) if plan.doc_ids else (), exact=True)
+
+
+def _level_counts(plan: Plan) -> bool:
+    level = plan.severity
+    return level is not None and (level.hard or plan.position is not None or plan.aggregate is not None)
+
+
+async def _relaxed(scope: Scope, plan: Plan, where: LineWhere) -> tuple[LineWhere, Lines, tuple[str, ...]]:
+    """What fits; else what fits with less asked: first without the level, then without the time, then elsewhere."""
+    lines = await scope.store.lines(scope.name, where, limit=1)
+    counted = plan.aggregate is Aggregate.COUNT
+    only_level = not (plan.period or where.holding)
+    if lines.total or counted or only_level:
+        return where, lines, ()
+    tried = where
+    notes: list[str] = []
+    if where.severities and plan.severity:
+        tried = replace(tried, severities=())
+        lines = await scope.store.lines(scope.name, tried, limit=1)
+        notes.append(f"no entry matched {plan.severity.text}")
+        if lines.total:
+            return tried, lines, tuple(notes)
+    if plan.period and where.holding:
+        tried = replace(tried, clocks=None, days=None, instants=None)
+        lines = await scope.store.lines(scope.name, tried, limit=1)
+        notes.append(f"no entry matched {plan.period.text}")
+        if lines.total:
+            return tried, lines, tuple(notes)
+    return where, Lines(0, ()), tuple(notes)
+
+
+async def _narrowed(scope: Scope, where: LineWhere, words: tuple[str, ...]) -> LineWhere | None:
+    narrower = replace(where, words=words)
+    return narrower if (await scope.store.lines(scope.name, narrower, limit=1)).total else None
+
+
+async def _computed(scope: Scope, plan: Plan, where: LineWhere, notes: tuple[str, ...]) -> Found | None:
+    """Counts over whole files: never over the passages that happen to be shown."""
+    if plan.words:
+        narrowed = await _narrowed(scope, where, plan.words)
+        if narrowed is None and plan.aggregate is Aggregate.COUNT and not _level_counts(plan) and not plan.mentions:
+            return None
+        if narrowed is not None and plan.aggregate is Aggregate.COUNT:
+            where = narrowed
+    lines = await scope.store.lines(scope.name, where, limit=MANY)
+    facts = [f"{_described(plan, where)}: {lines.total}"]
+    if len(lines.per_document) > 1:
+        facts += [f"{scope.document(doc_id).filename}: {count}" for doc_id, count in lines.per_document.items()]
+    if plan.aggregate is Aggregate.GROUPS:
+        for column in ("severity", "component"):
+            groups = await scope.store.distinct(scope.name, where, column)
+            if groups:
+                facts.append(f"by {column}: " + ", ".join(f"{value} {count}" for value, count in groups))
+    examples = replace(lines, lines=lines.lines[:EXAMPLES])
+    shown = await _shown(scope, examples, EXAMPLES, notes)
+    return replace(shown, facts="\n".join(facts), count=lines.total)
+
+
+async def _shown(scope: Scope, lines: Lines, k: int, notes: tuple[str, ...]) -> Found:
+    groups = _groups(lines.lines)
+    passages = [await around(scope, doc_id, numbers) for doc_id, numbers in groups[:k]]
+    left = sum(len(numbers) for _, numbers in groups[k:])
+    more = (f"{left} more lines fit and are not shown",) if left else ()
+    return Found(tuple(passages), notes=(*notes, *more), exact=True)
+
+
+def _groups(lines: Sequence[StoredLine]) -> list[tuple[str, list[int]]]:
+    """Lines close to each other go into one passage; the order stays."""
+    groups: list[tuple[str, list[int]]] = []
+    for line in lines:
+        near = groups and groups[-1][0] == line.doc_id and abs(groups[-1][1][-1] - line.line_no) <= _JOINED
+        if near and len(groups[-1][1]) < CONTEXT_LINES * 2:
+            groups[-1][1].append(line.line_no)
+        else:
+            groups.append((line.doc_id, [line.line_no]))
+    return groups
+
+
+def _described(plan: Plan, where: LineWhere | None = None) -> str:
+    """The conditions, in words."""
+    parts: list[str] = []
+    if plan.severity and _level_counts(plan):
+        parts.append("/".join(plan.severity.levels))
+    parts.append("entries")
+    if plan.mentions:
+        parts.append(f"mentioning {_listed(plan.identifiers)}")
+    if where is not None and where.words:
+        parts.append("with the words " + ", ".join(where.words))
+    if plan.period:
+        parts.append(plan.period.text)
+    if plan.file:
+        parts.append(f"in {plan.file}")
+    return " ".join(parts)
+
+
+def _nothing(plan: Plan) -> str:
+    return f"there are no {_described(plan)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

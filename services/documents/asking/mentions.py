@@ -1,0 +1,104 @@
+"""Names that a question holds and that stand in files letter by letter: ids, addresses, codes, quoted strings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_QUOTED = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|`([^`\n]{2,200})`|(?<!\w)'([^'\n]{2,200})'(?!\w)")
+_BRACKETED = re.compile(r"(?<![\w])[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]")
+_ASSIGNED = re.compile(r"(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w")
+_RUN = re.compile(r"[A-Za-z0-9_/@$#+-][\w./:@$#%+~\-]*")
+_EDGE = ".,:;!?-/"
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"/?\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:/\d{1,2})?|(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}", re.IGNORECASE
+)
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
+_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"\b((?:port|pid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node|block"
+    r"|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd"
+    r"|broadcast|instance)\s*(?:#|no\.?|number|id|=|:)?\s*)(-?\d+)(?![\w.:-]*\w)",
+    re.IGNORECASE,
+)
+# "How many entries mention X", "what happened to X": X is meant letter by letter, whatever it looks like.
+_ASKED_FOR = re.compile(
+    r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
+    r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:entry|entries|lines?|records?|messages?|anything|something"
+    r"|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for|find"
+    r"|grep(?: for)?|status of|tell me about|know about)\s+(?:the\s+|an?\s+|any\s+)?"
+    r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
+    re.IGNORECASE,
+)
+_SHORTEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    text: str
+    hard: bool
+    """Nothing else will do: when it is nowhere, there is no answer."""
+    forms: tuple[str, ...] = ()
+    """What else to look for when it is not there letter by letter: of "port 8080", the number."""
+
+
+def find(question: str) -> tuple[tuple[Mention, ...], str]:
+    """The mentions, in order, each once; and the question without them."""
+    found: list[tuple[int, Mention]] = []
+    rest = question
+    for pattern, read in ((_QUOTED, _quoted), (_BRACKETED, _whole), (_ASSIGNED, _whole), (_NUMBERED, _numbered)):
+        for match in pattern.finditer(rest):
+            mention = read(match)
+            if mention is not None:
+                found.append((match.start(), mention))
+                rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
+    for match in _RUN.finditer(rest):
+        mention = _name(match, rest)
+        if mention is not None:
+            found.append((match.start(), mention))
+            rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
+    unique = {mention.text.casefold(): mention for _, mention in sorted(found, key=lambda pair: pair[0])}
+    return tuple(unique.values()), rest
+
+
+def looks_exact(text: str) -> bool:
+    """Whether a word can only be meant letter by letter: an id, an address, a code."""
+    if _UUID.fullmatch(text) or _ADDRESS.fullmatch(text):
+        return True
+    has_digit, has_letter = bool(_DIGIT.search(text)), bool(_LETTER.search(text))
+    if has_digit and has_letter:
+        return not _ORDINAL.fullmatch(text) and len(re.findall(r"\d", text)) >= _SHORTEST
+    return has_digit and len(text) >= 4  # noqa: PLR2004 (years, ports, process ids)
+
+
+def _quoted(match: re.Match[str]) -> Mention | None:
+    text = next(group for group in match.groups() if group is not None).strip()
+    return Mention(text, hard=True) if text else None
+
+
+def _whole(match: re.Match[str]) -> Mention:
+    return Mention(match[0], hard=True)
+
+
+def _numbered(match: re.Match[str]) -> Mention | None:
+    return Mention(" ".join(match[0].split()), hard=len(match[2]) > 2, forms=(match[2],))  # noqa: PLR2004
+
+
+def _name(match: re.Match[str], question: str) -> Mention | None:
+    text = match[0].strip(_EDGE)
+    # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
+    if len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
+        return None
+    asked_for = bool(_ASKED_FOR.search(question[: match.start()]))
+    if looks_exact(text) and (not text.isdigit() or asked_for):
+        return Mention(text, hard=True)
+    if text.isdigit():
+        return Mention(text, hard=False) if asked_for or len(text) >= 3 else None  # noqa: PLR2004 (small numbers are counts)
+    inner = text.strip("/@#$+-")
+    spelt = bool(_CAMEL.search(inner)) or "_" in inner or "." in inner or "::" in inner or "/" in inner
+    shouted = inner.isupper() and len(inner) > 4 and "_" in inner  # noqa: PLR2004
+    if not (spelt or shouted or bool(_DIGIT.search(inner))):
+        return None
+    return Mention(text, hard=asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner))))

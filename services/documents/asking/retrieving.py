@@ -1,0 +1,190 @@
+"""From a plan to passages: by exact conditions where the question has some, else ranked (DOCUMENT_QA 5.2 to 5.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from services.documents.asking import exact, key_paths, log_words
+from services.documents.asking.exact import RECORDS, Scope, around, chosen
+from services.documents.asking.passages import Found, Passage
+from services.documents.asking.plan import Plan
+from services.documents.store.protocol import Hit, LineWhere, Search, StoredChunk, Vectors, Weights, Where
+from services.documents.units import ChunkType, DocumentKind
+
+DEPTH = 15
+"""How many candidates each arm gives at least (DOCUMENT_QA 5.4)."""
+
+PATTERN_LINES = 5
+"""How many lines of one shape are shown."""
+
+PER_DOCUMENT = 2
+"""How many passages one document of prose gives before others had their turn."""
+
+RARE_BONUS = 0.15
+_COMMON = 1000
+
+_LEAD = 6
+"""How many lines around a line pattern's first one are shown."""
+
+KEYWORDS_ONLY = "keyword search only"
+
+Vector = Callable[[], Awaitable[tuple[Vectors, str] | None]]
+"""The question's vector and the embedder's id; None where there is no embedder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    weights: Weights = field(default_factory=Weights)
+    spread: bool = False
+    """Prose: at most `PER_DOCUMENT` passages of a document, then whatever comes next."""
+    exact_paths: bool = True
+    internal: bool = True
+
+
+async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Found:
+    """At most `k` passages, best first, or why there are none."""
+    if ranking.exact_paths:
+        found = await exact.find(scope, plan, k)
+        if found is not None:
+            return found
+    hits, keyword_only = await _ranked(scope, plan, k, ranking, vector)
+    notes = (KEYWORDS_ONLY,) if keyword_only else ()
+    if plan.unknown_file:
+        notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
+    passages = await _passages(scope, hits, k, spread=ranking.spread)
+    return Found(tuple(passages), notes=notes)
+
+
+async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[Hit], bool]:
+    """Hits in order, and whether only words were compared."""
+    documents = chosen(plan, scope)
+    embedded = await vector()
+    text = plan.text
+    if any(doc.kind in RECORDS for doc in documents):
+        text = f"{text} {log_words.written_for(text)}"
+    search = Search(
+        text=text,
+        vector=None if embedded is None else embedded[0],
+        embedder_id="" if embedded is None else embedded[1],
+        identifiers=await exact.telling(scope, plan),
+        depth=max(3 * k, DEPTH),
+        where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
+        weights=ranking.weights,
+    )
+    hits = _reordered(plan, await scope.store.search(scope.name, search))
+    keyword_only = embedded is None or all(hit.score is None for hit in hits)
+    return hits, keyword_only and bool(hits)
+
+
+def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:
+    """With what only the question's words and the kind of a chunk can tell."""
+    raised = [replace(hit, rank_score=hit.rank_score + _raise(plan, hit.chunk)) for hit in hits]
+    return sorted(raised, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
+
+
+def _raise(plan: Plan, chunk: StoredChunk) -> float:
+    if chunk.type is ChunkType.LEAF and chunk.key_path:
+        return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
+    if chunk.type is ChunkType.PATTERN:
+        # What happened once is asked about more than what happens all the time.
+        return RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+    return 0.0
+
+
+async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[Passage]:
+    ordered = _spread_out(hits) if spread else list(hits)
+    passages: list[Passage] = []
+    shown: set[tuple[str, int]] = set()
+    for hit in ordered:
+        if len(passages) == k:
+            break
+        # Two units may hold the same lines: a window, and a pattern in it.
+        lines = {(hit.chunk.doc_id, line) for line in _matched(hit.chunk)}
+        if lines <= shown:
+            continue
+        shown |= lines
+        passages.append(await _passage(scope, hit))
+    return passages
+
+
+def _spread_out(hits: Sequence[Hit]) -> list[Hit]:
+    seen: dict[str, int] = {}
+    first: list[Hit] = []
+    later: list[Hit] = []
+    for hit in hits:
+        count = seen[hit.chunk.doc_id] = seen.get(hit.chunk.doc_id, 0) + 1
+        (first if count <= PER_DOCUMENT else later).append(hit)
+    return first + later
+
+
+def _matched(chunk: StoredChunk) -> tuple[int, ...]:
+    if chunk.type is ChunkType.PATTERN and chunk.lines:
+        return chunk.lines
+    return tuple(range(chunk.line_start, chunk.line_end + 1))
+
+
+async def _passage(scope: Scope, hit: Hit) -> Passage:
+    chunk = hit.chunk
+    relevance = hit.score if hit.score is not None else hit.coverage
+    if hit.verbatim >= 1:
+        relevance = 1.0
+    if chunk.type is ChunkType.PATTERN:
+        return await _pattern(scope, hit, relevance)
+    document = scope.document(chunk.doc_id)
+    text, start, end, matched = chunk.text, chunk.line_start, chunk.line_end, _matched(chunk)
+    held: tuple[str, ...] = ()
+    if chunk.type is ChunkType.LEAF:
+        held = (chunk.text,)
+        section = await _section(scope, chunk)
+        if section is not None:
+            start, end = section
+        where = LineWhere((chunk.doc_id,), first=start, last=end)
+        text = "\n".join(
+            line.text for line in (await scope.store.lines(scope.name, where, limit=end - start + 1)).lines
+        )
+    return Passage(
+        doc_id=chunk.doc_id,
+        source=document.filename,
+        text=text,
+        line_start=start,
+        line_end=end,
+        matched=matched,
+        chunk_id=chunk.chunk_id,
+        timestamp=chunk.ts_min,
+        severity=chunk.severities[0] if chunk.severities else None,
+        metadata=_metadata(chunk),
+        numbered=document.kind in {DocumentKind.LOG, DocumentKind.ERROR_REPORT, DocumentKind.CONFIG, DocumentKind.CODE},
+        held=held,
+        score=hit.score,
+        rank_score=hit.rank_score,
+        relevance=relevance,
+    )
+
+
+async def _pattern(scope: Scope, hit: Hit, relevance: float) -> Passage:
+    """The first line of a shape with what stands around it, and the next ones of that shape by number."""
+    chunk = hit.chunk
+    passage = await around(scope, chunk.doc_id, [chunk.line_start], context=_LEAD)
+    return replace(
+        passage,
+        matched=chunk.lines or (chunk.line_start,),
+        chunk_id=chunk.chunk_id,
+        score=hit.score,
+        rank_score=hit.rank_score,
+        relevance=relevance,
+        exact=False,
+    )
+
+
+async def _section(scope: Scope, chunk: StoredChunk) -> tuple[int, int] | None:
+    if chunk.shown_by is None:
+        return None
+    sections = await scope.store.chunks(scope.name, chunk.doc_id, [chunk.shown_by])
+    return (sections[0].line_start, sections[0].line_end) if sections else None
+
+
+def _metadata(chunk: StoredChunk) -> dict[str, str]:
+    facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
+    return {**{name: value for name, value in facts.items() if value}, **chunk.extra}

@@ -1,0 +1,200 @@
+"""Passages in, a short cited answer out: by a model, or by quoting them (DOCUMENT_QA 6)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from services import prompts
+from services.assistant import Usage
+from services.documents.asking.passages import Passage
+from services.documents.store.tokens import query_tokens, tokens
+from services.llm.errors import TimedOut, Unavailable
+from services.model_assistant import Asker
+
+CONTEXT_TOKENS = 6000
+CHARS_PER_TOKEN = 4
+SECONDS = 20.0
+CUT_CONTEXT = 3
+"""Lines left around a match when there is not room for all."""
+
+_QUOTED_CHARS = 400
+_QUOTED_LINES = 6
+
+
+class CondensedAnswer(BaseModel):
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What an answer is made from."""
+
+    question: str
+    query: str
+    """The question as it was looked for, where that differs."""
+    passages: tuple[Passage, ...]
+    headers: tuple[str, ...]
+    """`[Chunk 1 - Score: 0.94, …]`, one a passage."""
+    citations: tuple[str, ...]
+    """How each passage is cited in a sentence."""
+    system_prompt: str = ""
+    citation_format: str = ""
+    facts: str = ""
+    count: int | None = None
+    notes: tuple[str, ...] = ()
+    max_tokens: int = 500
+
+
+class Synthesiser(Protocol):
+    @property
+    def id(self) -> str:
+        """Part of the cache's key: the model, and the version of the prompts."""
+        ...
+
+    async def answer(self, material: Material) -> str:
+        """Raises:
+        LLMError: there is none.
+        """
+        ...
+
+
+class ModelSynthesiser:
+    """One call, and a second one when the endpoint was not there or too slow."""
+
+    def __init__(self, asker: Asker, usage: Usage, model: str) -> None:
+        self._asker = asker
+        self._usage = usage
+        self._model = model
+
+    @property
+    def id(self) -> str:
+        return f"{self._model}/{prompts.CONDENSE_VERSION}"
+
+    async def answer(self, material: Material) -> str:
+        prompt = prompts.condense(
+            material.system_prompt,
+            material.citation_format,
+            question=material.question,
+            query=material.query,
+            passages=rendered(material),
+            facts=material.facts,
+            notes=material.notes,
+            max_chars=material.max_tokens * CHARS_PER_TOKEN,
+        )
+        try:
+            return await self._ask(prompt)
+        except (Unavailable, TimedOut):
+            return await self._ask(prompt)
+
+    async def _ask(self, prompt: prompts.Prompt) -> str:
+        try:
+            async with asyncio.timeout(SECONDS):
+                result = await self._asker.ask("condense", prompt.system, prompt.user, CondensedAnswer, self._usage)
+        except TimeoutError:
+            raise TimedOut(f"LLM, step condense: no answer within {SECONDS:g} s") from None
+        return result.answer
+
+
+class ExtractiveSynthesiser:
+    """Quotes what was found, with where it stands; nothing is put into other words."""
+
+    @property
+    def id(self) -> str:
+        return "extractive/1"
+
+    async def answer(self, material: Material) -> str:
+        parts = [material.facts] if material.facts else []
+        pairs = zip(material.passages, material.citations, strict=True)
+        parts += [quoted(passage, citation, material) for passage, citation in pairs]
+        return "\n".join(parts)
+
+
+def rendered(material: Material) -> str:
+    """The passages as the model sees them, best first, as many as there is room for (DOCUMENT_QA 7)."""
+    room = CONTEXT_TOKENS * CHARS_PER_TOKEN
+    texts = [numbered(passage) for passage in material.passages]
+    if sum(map(len, texts)) > room:
+        texts = [numbered(shortened(passage)) for passage in material.passages]
+    kept: list[str] = []
+    for header, text in zip(material.headers, texts, strict=True):
+        block = f"{header}\n{text}\n"
+        if kept and len(block) > room:
+            break
+        kept.append(block[: max(room, 0)])
+        room -= len(block)
+    return "\n---\n".join(kept)
+
+
+def numbered(passage: Passage) -> str:
+    """Lines of records carry their numbers, so that one of them can be cited; those that matched are marked."""
+    if not passage.numbered:
+        return passage.text
+    matched = set(passage.matched)
+    return "\n".join(f"{'>' if number in matched else ' '}{number}: {line}" for number, line in passage.lines())
+
+
+def shortened(passage: Passage) -> Passage:
+    """Only the matched lines and those next to them."""
+    if not passage.exact or not passage.matched:
+        return passage
+    first = max(passage.line_start, min(passage.matched) - CUT_CONTEXT)
+    last = min(passage.line_end, max(passage.matched) + CUT_CONTEXT)
+    lines = [line for number, line in passage.lines() if first <= number <= last]
+    return replace(passage, text="\n".join(lines), line_start=first, line_end=last)
+
+
+def quoted(passage: Passage, citation: str, material: Material) -> str:
+    """One passage in a few lines."""
+    if passage.held:
+        return f"{citation}: {' '.join(passage.held)}"
+    if passage.numbered:
+        return _quoted_lines(passage, citation, material)
+    return f"{citation}: {_excerpt(passage.text, material)}"
+
+
+def _quoted_lines(passage: Passage, citation: str, material: Material) -> str:
+    """Each line under its own number, so that none is taken for another."""
+    matched = set(passage.matched)
+    lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]
+    if len(lines) > _QUOTED_LINES and not passage.exact:
+        lines = _telling(lines, material)
+    more = len(lines) - _QUOTED_LINES
+    shown = [(number, line[:_QUOTED_CHARS]) for number, line in lines[:_QUOTED_LINES]]
+    if len(shown) == 1 and more <= 0:
+        return f"{citation}: {shown[0][1]}"
+    cited = passage.citation
+    if shown and not cited.line_start <= shown[-1][0] <= cited.line_end:
+        others = [f"{passage.source}:{number}: {line}" for number, line in shown[1:]]
+        rows = [f"{citation}: {shown[0][1]}", *others]
+    else:
+        rows = [f"{citation}:", *(f"  {number}: {line}" for number, line in shown)]
+    return "\n".join([*rows, *([f"  (and {more} more lines)"] if more > 0 else [])])
+
+
+def _telling(lines: Sequence[tuple[int, str]], material: Material) -> list[tuple[int, str]]:
+    """The lines that share most with the question, in their order."""
+    words = set(query_tokens(material.query))
+    scored = sorted(range(len(lines)), key=lambda at: (-len(words & set(tokens(lines[at][1]))), at))
+    return [lines[at] for at in sorted(scored[:_QUOTED_LINES])]
+
+
+def _excerpt(text: str, material: Material) -> str:
+    """The paragraph that shares most with the question, and what follows while there is room."""
+    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+    if not paragraphs:
+        return ""
+    words = set(query_tokens(material.query))
+    best = max(range(len(paragraphs)), key=lambda at: (len(words & set(tokens(paragraphs[at]))), -at))
+    taken = paragraphs[best]
+    for following in paragraphs[best + 1 :]:
+        if len(taken) + len(following) > material.max_tokens * 2:
+            break
+        taken = f"{taken}\n\n{following}"
+    limit = material.max_tokens * 2
+    return taken if len(taken) <= limit else taken[:limit].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,1 @@
+"""Turning text into vectors: a packaged model, an endpoint, or hashes of words for tests."""

@@ -1,0 +1,146 @@
+"""People's own runbooks: kept, listed, removed, and shown where their owner says (DOCUMENT_QA 8.1, 11)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from clock import now, rfc3339
+from services import files, state
+from services.documents.limits import Limits
+from services.documents.preparing import prepare
+from services.documents.redacting import DocumentRedactors, document_redactors
+from services.documents.store import naming
+from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
+from services.files import in_thread
+
+USER_PREFIX = "user_"
+_MIB = 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class NoSuchRunbook(Exception):
+    """The person has none of that title."""
+
+
+class TooManyRunbooks(Exception):
+    """The person has as many as they may have; the message says how many."""
+
+
+@dataclass(slots=True)
+class Runbooks:
+    """One collection a person. Who has any, and who shows them, is known without asking the store."""
+
+    store: DocumentStore
+    shown_path: Path
+    """The ids of those who show theirs in threads."""
+    limits: Limits = field(default_factory=lambda: Limits(max_file_bytes=3 * _MIB))
+    max_runbooks: int = 200
+    redactors: DocumentRedactors = field(default_factory=document_redactors)
+    forget_answers: Callable[[str], object] = lambda _: None
+    """Told of each collection whose answers must not be given again."""
+    embed_soon: Callable[[str, str], object] = lambda _name, _doc_id: None
+    """Gives a document its vectors, in a while, by the names of its collection and its own."""
+    _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    _shown: set[int] = field(default_factory=set[int])
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def open(self) -> None:
+        """Look at what there is. Raises StoreUnavailable."""
+        self._shown = await in_thread(state.read_ids, self.shown_path)
+        for name in await self.store.list_collections(USER_PREFIX):
+            described = await self.store.describe(name)
+            if described is not None and described.collection.scope_id is not None:
+                self._note(int(described.collection.scope_id), described.documents)
+
+    def has_any(self, user_id: int) -> bool:
+        return user_id in self._titles
+
+    def shown_in_threads(self, user_id: int) -> bool:
+        return user_id in self._shown
+
+    def titles(self, user_id: int) -> tuple[str, ...]:
+        return self._titles.get(user_id, ())
+
+    async def documents(self, user_id: int) -> tuple[Document, ...]:
+        described = await self.store.describe(naming.user(str(user_id)))
+        return () if described is None else described.documents
+
+    async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
+        """Keep a document, in the place of one of the same title.
+
+        Raises:
+            Refused: it is too large, of a kind that is not taken, or no text.
+            TooManyRunbooks: there is no room for another.
+            StoreUnavailable: it could not be kept.
+        """
+        prepared = await in_thread(
+            partial(prepare, filename, data, limits=self.limits, title=title, redactors=self.redactors)
+        )
+        async with self._turn:
+            known = await self.documents(user_id)
+            replaced = [doc for doc in known if title_of(doc) == title]
+            if not replaced and len(known) >= self.max_runbooks:
+                raise TooManyRunbooks(f"You have {len(known)} runbooks, and {self.max_runbooks} is the most.")
+            origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
+            collection = Collection(naming.user(str(user_id)), "user", str(user_id))
+            same = [doc for doc in replaced if doc.sha256 == prepared.sha256 and doc.filename == filename]
+            if same:
+                return same[0]
+            (stored,) = await self.store.revise(
+                collection, [NewDocument(origin, prepared)], [doc.doc_id for doc in replaced]
+            )
+            self._note(user_id, await self.documents(user_id))
+        self.forget_answers(collection.name)
+        self.embed_soon(collection.name, stored.doc_id)
+        return stored
+
+    async def remove(self, user_id: int, title: str) -> None:
+        """Raises NoSuchRunbook, StoreUnavailable."""
+        name = naming.user(str(user_id))
+        async with self._turn:
+            known = await self.documents(user_id)
+            meant = [doc for doc in known if title_of(doc).casefold() == title.strip().casefold()]
+            if not meant:
+                raise NoSuchRunbook
+            for doc in meant:
+                await self.store.delete_document(name, doc.doc_id)
+            left = await self.documents(user_id)
+            if not left:
+                await self.store.delete_collection(name)
+            self._note(user_id, left)
+        self.forget_answers(name)
+
+    async def forget(self, user_id: int) -> int:
+        """Remove all of a person's, and what they chose; how many there were. Raises StoreUnavailable, OSError."""
+        name = naming.user(str(user_id))
+        async with self._turn:
+            count = len(await self.documents(user_id))
+            await self.store.delete_collection(name)
+            self._note(user_id, ())
+        self.forget_answers(name)
+        if user_id in self._shown:
+            await self.show_in_threads(user_id, shown=False)
+        return count
+
+    async def show_in_threads(self, user_id: int, *, shown: bool) -> None:
+        """Whether answers in threads may be taken from a person's runbooks. Raises OSError."""
+        async with self._turn:
+            (self._shown.add if shown else self._shown.discard)(user_id)
+            await in_thread(files.replace, self.shown_path, state.render_ids(self._shown))
+
+    def _note(self, user_id: int, documents: tuple[Document, ...]) -> None:
+        titles = tuple(title_of(doc) for doc in documents if doc.state.searchable)
+        if titles:
+            self._titles[user_id] = titles
+        else:
+            self._titles.pop(user_id, None)
+
+
+def title_of(doc: Document) -> str:
+    return doc.origin.extra.get("title") or doc.filename

@@ -1,0 +1,358 @@
+"""The store that needs nothing: one SQLite file a collection, so that closing a case is unlinking a file."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+from urllib.parse import quote
+
+import clock
+from services.documents.store import frames, line_search, naming, packing, schema, searching, writing
+from services.documents.store.packing import Packed
+from services.documents.store.protocol import (
+    Collection,
+    Described,
+    Document,
+    Hit,
+    Lines,
+    LineWhere,
+    NewDocument,
+    Origin,
+    Search,
+    StoredChunk,
+    StoreUnavailable,
+    Unembedded,
+    Vectors,
+)
+from services.files import in_thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SUFFIX = ".sqlite"
+KEPT_BYTES = 256 * 1024 * 1024
+KEPT_OPEN = 32
+BUSY_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where collections lie, by what they hold."""
+
+    cases: Path
+    users: Path
+    shared: Path
+    """Of the team's and the global collections."""
+
+    def of(self, name: str) -> Path:
+        if name.startswith(naming.CASE_PREFIX):
+            return self.cases
+        return self.users if name.startswith("user_") else self.shared
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys((self.cases, self.users, self.shared)))
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """An open collection: one connection for reading, used by one thread at a time."""
+
+    path: Path
+    connection: sqlite3.Connection
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    frame: frames.Frame | None = None
+    embedder_id: str = ""
+
+    def close(self) -> None:
+        with self.lock:
+            self.connection.close()
+
+
+class EmbeddedStore:
+    """A `DocumentStore` (services.documents.store.protocol) for one process.
+
+    Reads of a collection go on while it is written (SQLite's write-ahead log). What is in memory belongs to one
+    version of a collection and is read anew after each write.
+    """
+
+    def __init__(self, folders: Folders, *, kept_bytes: int = KEPT_BYTES, kept_open: int = KEPT_OPEN) -> None:
+        self._folders = folders
+        self._kept_bytes = kept_bytes
+        self._kept_open = kept_open
+        self._shelves: OrderedDict[str, _Shelf] = OrderedDict()
+        self._guard = threading.Lock()
+        self._writing: dict[str, threading.Lock] = {}
+        self._ended: dict[str, int] = {}
+        """The last version of each deleted collection: one made anew must never seem to be the old one."""
+
+    async def expect(self, collection: Collection, origin: Origin) -> Document:
+        def work(connection: sqlite3.Connection) -> Document:
+            return writing.expect(connection, collection.name, origin)
+
+        return await self._write(collection, work)
+
+    async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
+        return await self._take_in(collection, docs, (), create=create)
+
+    async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
+        return await self._take_in(collection, docs, drop, create=True)
+
+    async def fail(self, name: str, doc_id: str, reason: str) -> bool:
+        return bool(await self._change(name, lambda connection: writing.fail(connection, doc_id, reason)))
+
+    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
+        return await self._read(name, lambda shelf: writing.unembedded(shelf.connection, doc_id, embedder_id), [])
+
+    async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
+        def work(connection: sqlite3.Connection) -> bool:
+            return writing.embed(connection, doc_id, embedder_id, vectors)
+
+        return bool(await self._change(name, work))
+
+    async def search(self, name: str, search: Search) -> list[Hit]:
+        def work(shelf: _Shelf) -> list[Hit]:
+            return searching.search(shelf.connection, _frame_of(shelf, search.embedder_id), search)
+
+        return await self._read(name, work, [])
+
+    async def lines(
+        self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
+    ) -> Lines:
+        def work(shelf: _Shelf) -> Lines:
+            return line_search.find(shelf.connection, where, limit, newest_first=newest_first, by_time=by_time)
+
+        return await self._read(name, work, Lines(0, ()))
+
+    async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
+        return await self._read(name, lambda shelf: line_search.distinct(shelf.connection, where, column, limit), [])
+
+    async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
+        return await self._read(name, lambda shelf: writing.chunks(shelf.connection, doc_id, indices), [])
+
+    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        return await self._read(name, lambda shelf: writing.holders(shelf.connection, words), ({}, 0))
+
+    async def describe(self, name: str) -> Described | None:
+        def work(shelf: _Shelf) -> Described | None:
+            return writing.describe(shelf.connection, shelf.path.stat().st_size)
+
+        return await self._read(name, work, None)
+
+    async def delete_document(self, name: str, doc_id: str) -> bool:
+        return bool(await self._change(name, lambda connection: writing.delete_document(connection, doc_id)))
+
+    async def delete_collection(self, name: str) -> bool:
+        return await _guarded(self._delete, self._path(name), name)
+
+    async def list_collections(self, prefix: str = "") -> list[str]:
+        return await _guarded(self._list, prefix)
+
+    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
+        found: list[tuple[str, Document]] = []
+        for name in await self.list_collections():
+            described = await self.describe(name)
+            documents = () if described is None else described.documents
+            found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
+        return found
+
+    async def packed(self, name: str) -> Packed | None:
+        """All of a collection; None where there is none."""
+        return await self._read(name, lambda shelf: packing.pack(shelf.connection), None)
+
+    async def unpack(self, packed: Packed) -> None:
+        """Make a collection from all of it; there must be none of its name."""
+        name = str(packed.collection[0])
+        await _guarded(self._transact, name, lambda connection: packing.unpack(connection, packed), None, new=True)
+
+    async def close(self) -> None:
+        await in_thread(self._close_all)
+
+    async def _take_in(
+        self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
+    ) -> list[Document]:
+        # Taking texts apart is the slow part: nobody waits for it.
+        rows = [await _guarded(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
+
+        def work(connection: sqlite3.Connection) -> list[Document]:
+            for doc_id in drop:
+                writing.delete_document(connection, doc_id)
+            added = zip(docs, rows, strict=True)
+            return [writing.add(connection, collection.name, doc, row) for doc, row in added]
+
+        if create:
+            return await self._write(collection, work)
+        return await self._change(collection.name, work) or []
+
+    async def _write(self, collection: Collection, work: Callable[[sqlite3.Connection], T]) -> T:
+        result = await _guarded(self._transact, collection.name, work, (collection, clock.now()))
+        assert result is not None, "a collection that may be made is there"  # noqa: S101 (tells the type checker)
+        return result
+
+    async def _change(self, name: str, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """As `_write`, on a collection that must be there; None where it is not."""
+        return await _guarded(self._transact, name, work, None)
+
+    async def _read(self, name: str, work: Callable[[_Shelf], T], nothing: T) -> T:
+        return await _guarded(self._look, name, work, nothing)
+
+    def _transact(
+        self,
+        name: str,
+        work: Callable[[sqlite3.Connection], T],
+        made: tuple[Collection, float] | None,
+        *,
+        new: bool = False,
+    ) -> T | None:
+        """One transaction; the version goes up with whatever was changed in it. A `new` collection brings its own."""
+        path = self._path(name)
+        with self._writer_of(name):
+            if not path.exists():
+                if made is None and not new:
+                    return None
+                path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.closing(_connect(path, create=new or made is not None)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    if made is not None:
+                        writing.ensure(connection, *made, self._ended.get(name, 0))
+                    before = connection.total_changes
+                    result = work(connection)
+                    if connection.total_changes > before and not new:
+                        connection.execute("UPDATE collections SET version = version + 1")
+                    connection.execute("COMMIT")
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                return result
+
+    def _look(self, name: str, work: Callable[[_Shelf], T], nothing: T) -> T:
+        for last_try in (False, True):
+            shelf = self._shelf(name)
+            if shelf is None:
+                return nothing
+            with shelf.lock:
+                try:
+                    # A file that is only just being made has no tables yet.
+                    return work(shelf) if _made(shelf.connection) else nothing
+                except sqlite3.ProgrammingError:
+                    # Closed meanwhile: deleted, or pushed out by others and still on disk.
+                    if last_try:
+                        raise
+                finally:
+                    self._trim(name)
+        raise AssertionError("unreachable")
+
+    def _shelf(self, name: str) -> _Shelf | None:
+        path = self._path(name)
+        with self._guard:
+            shelf = self._shelves.get(name)
+            if shelf is not None:
+                self._shelves.move_to_end(name)
+                return shelf
+            if not path.exists():
+                return None
+            shelf = self._shelves[name] = _Shelf(path, _connect(path, create=False))
+            return shelf
+
+    def _trim(self, used: str) -> None:
+        """Forget those not asked for the longest while there are too many, or too much of them is in memory."""
+        with self._guard:
+            held = sum(shelf.frame.n_bytes for shelf in self._shelves.values() if shelf.frame is not None)
+            for name in list(self._shelves):
+                if name == used or (len(self._shelves) <= self._kept_open and held <= self._kept_bytes):
+                    continue
+                shelf = self._shelves[name]
+                if shelf.lock.acquire(blocking=False):
+                    held -= shelf.frame.n_bytes if shelf.frame is not None else 0
+                    del self._shelves[name]
+                    shelf.connection.close()
+                    shelf.lock.release()
+
+    def _delete(self, path: Path, name: str) -> bool:
+        with self._writer_of(name):
+            there = path.exists()
+            if there:
+                described = self._look(name, lambda shelf: writing.describe(shelf.connection, 0), None)
+                if described is not None:
+                    self._ended[name] = described.version
+            with self._guard:
+                shelf = self._shelves.pop(name, None)
+            if shelf is not None:
+                shelf.close()
+            for file in (path, *(path.with_name(path.name + tail) for tail in ("-wal", "-shm"))):
+                file.unlink(missing_ok=True)
+            return there
+
+    def _list(self, prefix: str) -> list[str]:
+        return sorted(
+            path.name.removesuffix(SUFFIX)
+            for folder in self._folders.all
+            for path in folder.glob(f"*{SUFFIX}")
+            if path.name.startswith(prefix)
+        )
+
+    def _close_all(self) -> None:
+        with self._guard:
+            shelves = list(self._shelves.values())
+            self._shelves.clear()
+        for shelf in shelves:
+            shelf.close()
+
+    def _path(self, name: str) -> Path:
+        return self._folders.of(name) / f"{naming.checked(name)}{SUFFIX}"
+
+    def _writer_of(self, name: str) -> threading.Lock:
+        with self._guard:
+            return self._writing.setdefault(name, threading.Lock())
+
+
+def _frame_of(shelf: _Shelf, embedder_id: str) -> frames.Frame:
+    version = writing.version(shelf.connection)
+    if shelf.frame is None or shelf.frame.version != version or shelf.embedder_id != embedder_id:
+        shelf.frame = frames.load(shelf.connection, version, embedder_id)
+        shelf.embedder_id = embedder_id
+    return shelf.frame
+
+
+def _made(connection: sqlite3.Connection) -> bool:
+    return connection.execute("PRAGMA user_version").fetchone()[0] != 0
+
+
+def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
+    """In a mode in which nothing is made by looking."""
+    mode = "rwc" if create else "rw"
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+        line_search.prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def _readable_errors() -> Generator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(f"the store of documents cannot be used: {type(error).__name__}") from error
+
+
+async def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    with _readable_errors():
+        return await in_thread(work, *args, **kwargs)

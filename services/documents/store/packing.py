@@ -1,0 +1,103 @@
+"""A whole collection as plain values, to be carried from one store to another. Blocking."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.documents.store import schema
+
+CHUNK_COLUMNS = (
+    "chunk_index, text, line_start, line_end, ts_min, ts_max, severities, chunk_type, section_path, key_path, symbol, "
+    "shown_by, components, pattern_lines, extra, n_tokens, embedded"
+)
+_TABLES = (
+    # table, its columns without the document's number, how they are ordered
+    ("chunks", CHUNK_COLUMNS, "chunk_no"),
+    ("lines", "line_no, text, text_offset, ts, ts_utc, day, clock, severity, component", "line_row"),
+)  # fmt: skip
+_WORDS = (("words", "chunks", "chunk_no"), ("line_words", "lines", "line_row"))
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    collection: list[Any]
+    """The row of the collection: name, kind, scope, guild, when made, version, state."""
+    version: int
+    rows: Mapping[str, Any]
+    """For each document its rows in every table."""
+    vectors: Mapping[str, Mapping[int, bytes]]
+    """For each document its vectors, by chunk index."""
+    stamps: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For each document a hash of all that."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stamps", {doc_id: _stamp(self, doc_id) for doc_id in self.rows})
+
+
+def pack(connection: sqlite3.Connection) -> Packed:
+    collection = list(connection.execute("SELECT * FROM collections").fetchone())
+    version = int(collection[5])
+    rows: dict[str, Any] = {}
+    vectors: dict[str, dict[int, bytes]] = {}
+    documents = connection.execute(
+        f"SELECT doc_no, collection, {schema.DOCUMENT_COLUMNS} FROM documents ORDER BY doc_no"
+    )
+    for number, *document in documents.fetchall():
+        doc_id = str(document[1])
+        held: dict[str, Any] = {"order": number, "documents": [document]}
+        for table, columns, order in _TABLES:
+            query = f"SELECT {columns} FROM {table} WHERE doc_no = ? ORDER BY {order}"
+            held[table] = [list(row) for row in connection.execute(query, (number,))]
+        for words, table, key in _WORDS:
+            source = f"{words} w JOIN {table} t ON t.{key} = w.rowid"
+            query = f"SELECT w.tokens FROM {source} WHERE t.doc_no = ? ORDER BY t.{key}"
+            held[words] = [row[0] for row in connection.execute(query, (number,))]
+        query = "SELECT chunk_index, embedding FROM chunks WHERE doc_no = ? AND embedding IS NOT NULL"
+        vectors[doc_id] = dict(connection.execute(query, (number,)).fetchall())
+        rows[doc_id] = held
+    return Packed(collection, version, rows, vectors)
+
+
+def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
+    """Into a file without tables; inside the caller's transaction."""
+    for statement in schema.statements():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
+    connection.execute(f"INSERT INTO collections VALUES ({_marks(7)})", packed.collection)
+    for doc_id, held in sorted(packed.rows.items(), key=lambda item: item[1]["order"]):
+        number = held["order"]
+        (document,) = held["documents"]
+        columns = f"doc_no, collection, {schema.DOCUMENT_COLUMNS}"
+        connection.execute(
+            f"INSERT INTO documents ({columns}) VALUES ({_marks(len(document) + 1)})", [number, *document]
+        )
+        for (table, columns, key), (words, _, _) in zip(_TABLES, _WORDS, strict=True):
+            start = connection.execute(f"SELECT coalesce(max({key}), 0) + 1 FROM {table}").fetchone()[0]
+            width = columns.count(",") + 3
+            connection.executemany(
+                f"INSERT INTO {table} ({key}, doc_no, {columns}) VALUES ({_marks(width)})",
+                [[start + at, number, *row] for at, row in enumerate(held[table])],
+            )
+            connection.executemany(
+                f"INSERT INTO {words} (rowid, tokens) VALUES (?, ?)",
+                [(start + at, text) for at, text in enumerate(held[words])],
+            )
+        connection.executemany(
+            "UPDATE chunks SET embedding = ? WHERE doc_no = ? AND chunk_index = ?",
+            [(blob, number, index) for index, blob in packed.vectors.get(doc_id, {}).items()],
+        )
+
+
+def _stamp(packed: Packed, doc_id: str) -> str:
+    text = json.dumps(packed.rows[doc_id], ensure_ascii=False).encode()
+    blobs = sorted(packed.vectors.get(doc_id, {}).items())
+    return hashlib.sha256(text + b"".join(blob for _, blob in blobs)).hexdigest()
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)

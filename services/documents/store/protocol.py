@@ -1,0 +1,319 @@
+"""What a store of documents keeps, and what it is asked (DOCUMENT_QA 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.documents.units import ChunkType, DocumentKind, Prepared
+
+Vectors = NDArray[np.float32]
+"""One row a text, each of length 1."""
+
+
+class State(StrEnum):
+    PENDING = "pending"
+    """Announced; nothing of it can be searched yet."""
+    LEXICAL = "lexical"
+    """Searchable by words; its vectors are still to come."""
+    READY = "ready"
+    FAILED = "failed"
+
+    @property
+    def searchable(self) -> bool:
+        return self in {State.LEXICAL, State.READY}
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    name: str
+    """`case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.naming)."""
+    kb_type: str
+    scope_id: str | None = None
+    guild_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a document comes from."""
+
+    filename: str
+    uploader_id: int | None = None
+    message_id: int | None = None
+    attachment_id: int | None = None
+    uploaded_at: str = ""
+    """RFC 3339, UTC."""
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Metadata of the whole document, which its chunks inherit: `title`, `topic`, `category`, `tags`, `internal`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    origin: Origin
+    prepared: Prepared
+    vectors: Vectors | None = None
+    """Of its embedded chunks, in their order; None: to come later."""
+    embedder_id: str = ""
+    """Whose vectors they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as the store knows it."""
+
+    doc_id: str
+    origin: Origin
+    state: State
+    kind: DocumentKind = DocumentKind.TEXT
+    sha256: str = ""
+    size: int = 0
+    revision: int = 1
+    """Of its file name: a file posted again with other content is the next one."""
+    current: bool = True
+    """Whether it is the newest searchable one of its name: older ones are kept, and not searched."""
+    error: str = ""
+    """Why it failed, in words for people."""
+    embedder_id: str = ""
+    """Whose vectors it has."""
+    n_lines: int = 0
+    n_chunks: int = 0
+    redactions: Mapping[str, int] = field(default_factory=dict[str, int])
+    flags: tuple[str, ...] = ()
+
+    @property
+    def filename(self) -> str:
+        return self.origin.filename
+
+    def is_unfinished(self, embedder_id: str) -> bool:
+        """Whether work on it is left: it has no vectors, or another embedder's."""
+        if self.state in {State.PENDING, State.LEXICAL}:
+            return True
+        return self.state is State.READY and bool(embedder_id) and self.embedder_id not in {"", embedder_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A collection with what is in it."""
+
+    collection: Collection
+    created_at: str
+    version: int
+    """One more with each write; a collection made anew goes on counting where the deleted one stopped."""
+    documents: tuple[Document, ...] = ()
+    n_bytes: int = 0
+    """On disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which chunks may be found: all of the conditions that are set."""
+
+    doc_ids: frozenset[str] | None = None
+    """None: the current revision of every document."""
+    types: frozenset[ChunkType] | None = None
+    internal: bool = True
+    """Whether documents marked `internal` may be found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How keyword and vector search are weighed against each other (DOCUMENT_QA 5.4)."""
+
+    prose: float = 0.7
+    window: float = 0.5
+    pattern: float = 0.7
+    leaf: float = 0.7
+    identifier: float = 0.3
+    identifier_bonus: float = 2.0
+    bm25_k1: float = 1.2
+    bm25_b: float = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    text: str
+    vector: Vectors | None = None
+    """Of one row; None: by words only."""
+    embedder_id: str = ""
+    """Vectors of another embedder are never compared with it."""
+    identifiers: tuple[str, ...] = ()
+    """What is looked for literally, letter case aside."""
+    depth: int = 15
+    """How many candidates each arm gives."""
+    where: Where = field(default_factory=Where)
+    weights: Weights = field(default_factory=Weights)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    chunk_id: str
+    doc_id: str
+    index: int
+    type: ChunkType
+    text: str
+    line_start: int
+    line_end: int
+    lines: tuple[int, ...] = ()
+    ts_min: str | None = None
+    ts_max: str | None = None
+    severities: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    heading: str | None = None
+    key_path: str | None = None
+    symbol: str | None = None
+    shown_by: int | None = None
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    chunk: StoredChunk
+    score: float | None
+    """The cosine with the question, an absolute figure; None where there is no vector to compare."""
+    rank_score: float
+    """For order only."""
+    keywords: float = 0.0
+    """BM25, not comparable between searches."""
+    verbatim: float = 0.0
+    """The share of the identifiers that it holds literally."""
+    coverage: float = 0.0
+    """The share of the question's words that it holds, rare words counting more."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLine:
+    doc_id: str
+    line_no: int
+    text: str
+    ts: str | None = None
+    ts_utc: str | None = None
+    severity: str | None = None
+    component: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LineWhere:
+    """Which lines: all of the conditions that are set."""
+
+    doc_ids: tuple[str, ...]
+    first: int | None = None
+    last: int | None = None
+    """Line numbers, both included."""
+    clocks: tuple[str, str] | None = None
+    """Times of day, from (included) and to (excluded), as `HH:MM:SS.ffffff`."""
+    days: tuple[str, str] | None = None
+    """`YYYY-MM-DD`, both included; or `MM-DD`, of any year."""
+    instants: tuple[str, str] | None = None
+    """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`."""
+    severities: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    """Any of them, as the last part of the component's name or the whole, letter case aside."""
+    holding: tuple[str, ...] = ()
+    """All of these, literally, letter case aside."""
+    words: tuple[str, ...] = ()
+    """All of these, as words in any form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some of the lines that fit, and how many do in all."""
+
+    total: int
+    lines: tuple[StoredLine, ...]
+    """In the order asked for."""
+    per_document: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A chunk that waits for its vector."""
+
+    chunk_index: int
+    text: str
+    """With the file's name and the heading or key before it."""
+
+
+class StoreUnavailable(Exception):
+    """The store cannot be read or written now: one readable line."""
+
+
+class DocumentStore(Protocol):
+    """Every read of a collection that is not there gives an empty result, and makes nothing.
+
+    Raises everywhere: StoreUnavailable.
+    """
+
+    async def expect(self, collection: Collection, origin: Origin) -> Document:
+        """Note that a document is on its way (`pending`); the collection is made when it is missing.
+
+        Again for the same attachment: the same document.
+        """
+        ...
+
+    async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
+        """Make documents searchable by words, or with vectors given at once in every way.
+
+        The same file again is a no-op. What was expected as the same attachment becomes the document. Without `create`,
+        nothing is written, and nothing returned, when the collection is gone meanwhile.
+        """
+        ...
+
+    async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
+        """Add and delete in one step: whoever searches meanwhile finds the old state, then the new."""
+        ...
+
+    async def fail(self, name: str, doc_id: str, reason: str) -> bool:
+        """Note why a document cannot be read. False: it is gone."""
+        ...
+
+    async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
+        """What has no vector of this embedder yet."""
+        ...
+
+    async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
+        """Keep vectors by chunk index. With the last one the document is `ready`. False: it is gone."""
+        ...
+
+    async def search(self, name: str, search: Search) -> list[Hit]:
+        """Best first: the union of both arms' best, and of what holds an identifier literally."""
+        ...
+
+    async def lines(
+        self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
+    ) -> Lines: ...
+
+    async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
+        """`severity` or `component`: its values in the lines that fit, with counts, the most frequent first."""
+        ...
+
+    async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]: ...
+
+    async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
+        """For each word how many chunks hold it, and how many chunks there are."""
+        ...
+
+    async def describe(self, name: str) -> Described | None:
+        """The collection and its documents, in order of arrival; None when there is no such collection."""
+        ...
+
+    async def delete_document(self, name: str, doc_id: str) -> bool: ...
+
+    async def delete_collection(self, name: str) -> bool:
+        """Everything of it, from memory and disk. False: it was not there."""
+        ...
+
+    async def list_collections(self, prefix: str = "") -> list[str]: ...
+
+    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
+        """What a crash left `pending` or `lexical`, with the collection's name: to be queued again at the start.
+
+        With `embedder_id` also what has vectors of another embedder.
+        """
+        ...
+
+    async def close(self) -> None: ...

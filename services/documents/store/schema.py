@@ -1,0 +1,269 @@
+"""The tables of one collection's file, and how a document becomes rows of them (DOCUMENT_QA 3)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from services.documents.store import tokens
+from services.documents.store.phrasing import spoken
+from services.documents.store.protocol import Document, Origin, State, StoredChunk, StoredLine
+from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
+
+FORMAT = 1
+
+TABLES = """
+CREATE TABLE collections (
+    name TEXT PRIMARY KEY, kb_type TEXT NOT NULL, scope_id TEXT, guild_id INTEGER,
+    created_at TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL
+);
+CREATE TABLE documents (
+    doc_no INTEGER PRIMARY KEY, doc_id TEXT NOT NULL UNIQUE, collection TEXT NOT NULL, filename TEXT NOT NULL,
+    sha256 TEXT, size INTEGER NOT NULL, file_type TEXT NOT NULL, uploader_id INTEGER, message_id INTEGER,
+    attachment_id INTEGER, uploaded_at TEXT NOT NULL, state TEXT NOT NULL, error TEXT NOT NULL,
+    n_lines INTEGER NOT NULL, n_chunks INTEGER NOT NULL, redactions TEXT NOT NULL, flags TEXT NOT NULL,
+    extra TEXT NOT NULL, revision INTEGER NOT NULL, embedder TEXT NOT NULL,
+    UNIQUE (collection, sha256, filename)
+);
+CREATE TABLE chunks (
+    chunk_no INTEGER PRIMARY KEY, doc_no INTEGER NOT NULL, chunk_index INTEGER NOT NULL, text TEXT NOT NULL,
+    line_start INTEGER NOT NULL, line_end INTEGER NOT NULL, ts_min TEXT, ts_max TEXT, severities TEXT NOT NULL,
+    chunk_type TEXT NOT NULL, section_path TEXT, key_path TEXT, symbol TEXT, shown_by INTEGER, components TEXT NOT NULL,
+    pattern_lines TEXT NOT NULL, extra TEXT NOT NULL, n_tokens INTEGER NOT NULL, embedded INTEGER NOT NULL,
+    embedding BLOB
+);
+CREATE UNIQUE INDEX chunks_by_document ON chunks (doc_no, chunk_index);
+CREATE TABLE lines (
+    line_row INTEGER PRIMARY KEY, doc_no INTEGER NOT NULL, line_no INTEGER NOT NULL, text TEXT NOT NULL,
+    text_offset INTEGER, ts TEXT, ts_utc TEXT, day TEXT, clock TEXT, severity TEXT, component TEXT
+);
+CREATE UNIQUE INDEX lines_by_number ON lines (doc_no, line_no);
+CREATE VIRTUAL TABLE words USING fts5(tokens, tokenize="unicode61 remove_diacritics 0 tokenchars '_./:-'");
+CREATE VIRTUAL TABLE words_found USING fts5vocab(words, instance);
+CREATE VIRTUAL TABLE words_held USING fts5vocab(words, row);
+CREATE VIRTUAL TABLE line_words USING fts5(
+    tokens, detail=none, tokenize="unicode61 remove_diacritics 0 tokenchars '_./:-'"
+);
+"""
+
+DOCUMENT_COLUMNS = (
+    "doc_id, filename, sha256, size, file_type, uploader_id, message_id, attachment_id, uploaded_at, state, error, "
+    "n_lines, n_chunks, redactions, flags, extra, revision, embedder"
+)
+CHUNK_COLUMNS = (
+    "d.doc_id, c.chunk_index, c.text, c.line_start, c.line_end, c.ts_min, c.ts_max, c.severities, c.chunk_type, "
+    "c.section_path, c.key_path, c.symbol, c.shown_by, c.components, c.pattern_lines, c.extra, d.extra, d.filename"
+)
+LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.component"
+
+_CLOCK = re.compile(r"(?<!\d)([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:[.,](\d{1,9}))?)?(?!\d)")
+_DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{2})[-/.](\d{2})(?!\d)")
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A prepared document, taken apart before anybody waits for the database."""
+
+    chunks: list[Row]
+    chunk_tokens: list[str]
+    lines: list[Row]
+    line_tokens: list[str]
+
+
+def document_id(collection: str, origin: Origin, sha256: str) -> str:
+    """From content, so that two runs over the same messages name documents alike."""
+    known = f"attachment {origin.attachment_id}" if origin.attachment_id is not None else sha256
+    return hashlib.sha256(f"{collection}\n{origin.filename}\n{known}".encode()).hexdigest()[:16]
+
+
+def chunk_id(doc_id: str, index: int) -> str:
+    return f"{doc_id}:{index}"
+
+
+def rows_of(origin: Origin, prepared: Prepared) -> Rows:
+    """Tokenises everything: the slow part of taking a document in (about 0.5 s a MiB)."""
+    chunk_tokens = [tokens.tokens(_searched(origin, chunk)) for chunk in prepared.chunks]
+    embedded = {chunk.index for chunk in to_embed(prepared)}
+    texts = prepared.text.split("\n")[: prepared.n_lines]
+    records = {record.line_no: record for record in prepared.lines}
+    lines: list[Row] = []
+    for number, text in enumerate(texts, start=1):
+        record = records.get(number)
+        if record is None:
+            lines.append((number, text, None, None, None, None, None, None, None))
+        else:
+            day, clock = when(record.ts, record.ts_utc)
+            stamps = (record.text_offset, record.ts, record.ts_utc, day, clock)
+            lines.append((number, text, *stamps, record.severity, record.component))
+    return Rows(
+        [
+            _chunk_row(chunk, len(found), chunk.index in embedded)
+            for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)
+        ],
+        [tokens.rendered(found) for found in chunk_tokens],
+        lines,
+        [tokens.rendered(list(dict.fromkeys(tokens.tokens(text)))) for text in texts],
+    )
+
+
+def to_embed(prepared: Prepared) -> list[Chunk]:
+    """The chunks that get a vector, in their order.
+
+    Windows of lines beside line patterns do not: embedding both costs five times as much and finds nothing more
+    (see `python -m benchmarks.documents`).
+    """
+    patterned = any(chunk.type is ChunkType.PATTERN for chunk in prepared.chunks)
+    kept = [chunk for chunk in prepared.chunks if chunk.embedded]
+    return [chunk for chunk in kept if not (patterned and chunk.type is ChunkType.WINDOW)]
+
+
+def embedded_text(origin: Origin, chunk: Chunk | StoredChunk) -> str:
+    """What is turned into a vector: `filename › heading or key path` and the text (DOCUMENT_QA 4.4).
+
+    A line pattern stands for itself: names of files say nothing about what happened.
+    """
+    if chunk.type in {ChunkType.PATTERN, ChunkType.WINDOW}:
+        return spoken(chunk.text)
+    title = origin.extra.get("title") or origin.extra.get("topic")
+    if chunk.type is ChunkType.LEAF:
+        return chunk.text
+    path = " › ".join(part for part in (title, chunk.heading or chunk.key_path or chunk.symbol) if part)
+    return f"{path}\n{chunk.text}" if path else chunk.text
+
+
+def _searched(origin: Origin, chunk: Chunk) -> str:
+    if chunk.type in {ChunkType.PATTERN, ChunkType.WINDOW, ChunkType.LEAF}:
+        return chunk.text
+    title = origin.extra.get("title") or origin.extra.get("topic") or ""
+    return "\n".join(part for part in (title, chunk.heading, chunk.text) if part)
+
+
+def when(ts: str | None, ts_utc: str | None) -> tuple[str | None, str | None]:
+    """Day and time of day as the writer of the log meant them: people ask for what they read in the file."""
+    written = ts or ""
+    stamp = ts_utc or ""
+    day = _DAY.search(written)
+    clock = _CLOCK.search(written)
+    local_day = "-".join(day.groups()) if day else (stamp[:10] or None)
+    if clock is None:
+        clock = _CLOCK.search(stamp)
+    if clock is None:
+        return local_day, None
+    hour, minute, second, fraction = clock.groups()
+    return local_day, f"{hour}:{minute}:{second or '00'}.{(fraction or '')[:6].ljust(6, '0')}"
+
+
+def document_of(row: Row, *, current: bool = True) -> Document:
+    (doc_id, filename, sha256, size, kind, uploader, message, attachment, at, state, error, *rest) = row
+    n_lines, n_chunks, redactions, flags, extra, revision, embedder = rest
+    origin = Origin(
+        cast("str", filename),
+        cast("int | None", uploader),
+        cast("int | None", message),
+        cast("int | None", attachment),
+        cast("str", at),
+        _mapping(extra),
+    )
+    return Document(
+        doc_id=cast("str", doc_id),
+        origin=origin,
+        state=State(cast("str", state)),
+        kind=DocumentKind(cast("str", kind)),
+        sha256=cast("str | None", sha256) or "",
+        size=cast("int", size),
+        revision=cast("int", revision),
+        current=current,
+        error=cast("str", error),
+        embedder_id=cast("str", embedder),
+        n_lines=cast("int", n_lines),
+        n_chunks=cast("int", n_chunks),
+        redactions=cast("dict[str, int]", json.loads(cast("str", redactions))),
+        flags=tuple(cast("list[str]", json.loads(cast("str", flags)))),
+    )
+
+
+def chunk_of(row: Row) -> StoredChunk:
+    (doc_id, index, text, start, end, ts_min, ts_max, severities, kind, *rest) = row
+    heading, key_path, symbol, shown_by, components, lines, extra, doc_extra, filename = rest
+    inherited = {"filename": cast("str", filename), **_mapping(doc_extra)}
+    return StoredChunk(
+        chunk_id=chunk_id(cast("str", doc_id), cast("int", index)),
+        doc_id=cast("str", doc_id),
+        index=cast("int", index),
+        type=ChunkType(cast("str", kind)),
+        text=cast("str", text),
+        line_start=cast("int", start),
+        line_end=cast("int", end),
+        lines=tuple(cast("list[int]", json.loads(cast("str", lines)))),
+        ts_min=cast("str | None", ts_min),
+        ts_max=cast("str | None", ts_max),
+        severities=_words(severities),
+        components=tuple(cast("list[str]", json.loads(cast("str", components)))),
+        heading=cast("str | None", heading),
+        key_path=cast("str | None", key_path),
+        symbol=cast("str | None", symbol),
+        shown_by=cast("int | None", shown_by),
+        extra={**inherited, **_mapping(extra)},
+    )
+
+
+def line_of(row: Row) -> StoredLine:
+    doc_id, number, text, ts, ts_utc, severity, component = row
+    return StoredLine(
+        cast("str", doc_id),
+        cast("int", number),
+        cast("str", text),
+        cast("str | None", ts),
+        cast("str | None", ts_utc),
+        cast("str | None", severity),
+        cast("str | None", component),
+    )
+
+
+def mapping_text(mapping: Mapping[str, object]) -> str:
+    return json.dumps(dict(mapping), ensure_ascii=False, sort_keys=True)
+
+
+def list_text(items: Iterable[object]) -> str:
+    return json.dumps(list(items), ensure_ascii=False)
+
+
+def statements() -> list[str]:
+    """One by one, so that they run inside a transaction."""
+    return [statement.strip() for statement in TABLES.split(";") if statement.strip()]
+
+
+def _chunk_row(chunk: Chunk, n_tokens: int, embedded: bool) -> Row:
+    return (
+        chunk.index,
+        chunk.text,
+        chunk.line_start,
+        chunk.line_end,
+        chunk.ts_min,
+        chunk.ts_max,
+        " ".join(chunk.severities),
+        chunk.type.value,
+        chunk.heading,
+        chunk.key_path,
+        chunk.symbol,
+        chunk.shown_by,
+        list_text(chunk.components),
+        list_text(chunk.lines),
+        mapping_text(chunk.extra),
+        n_tokens,
+        int(embedded),
+    )
+
+
+def _mapping(text: object) -> dict[str, str]:
+    return cast("dict[str, str]", json.loads(cast("str", text)))
+
+
+def _words(text: object) -> tuple[str, ...]:
+    return tuple(cast("str", text).split())

@@ -1,0 +1,139 @@
+"""One search over one collection's file. Blocking; to be run off the loop."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+
+from services.documents.store import schema, tokens
+from services.documents.store.frames import KINDS, Frame
+from services.documents.store.fusing import Floats, Places, best, bm25, fuse, weights_of
+from services.documents.store.protocol import Hit, Search, Where
+
+VERBATIM_KEPT = 200
+"""How many chunks that hold an identifier are looked at, the first ones."""
+
+CURRENT = """
+SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename
+"""
+
+
+def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[Hit]:
+    """The union of the best by meaning, the best by words, and what holds an identifier; best first."""
+    allowed = _allowed(connection, frame, asked.where)
+    if not len(allowed):
+        return []
+    words = tokens.query_tokens(asked.text)
+    telling = [word for word in words if not frame.says_nothing(connection, word)]
+    held = [frame.holders(connection, word) for word in telling or words]
+    weights = asked.weights
+    keywords, coverage = bm25(held, frame.lengths, weights.bm25_k1, weights.bm25_b)
+    cosines = _cosines(frame, asked)
+    share = _verbatim(connection, frame, asked.identifiers, allowed)
+    chosen = [best(keywords, allowed, asked.depth, positive=True)]
+    if cosines is not None:
+        chosen.append(best(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False))
+    literal = best(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
+    if len(literal) > asked.depth:
+        # More than anybody reads: those that fit the rest of the question best.
+        literal = best(share * 1000 + keywords, literal, asked.depth, positive=True)
+    union: Places = np.unique(np.concatenate([*chosen, literal]))
+    found = share[union]
+    weight = weights_of(frame, union, weights, found)
+    vector_scores = None if cosines is None else cosines[union]
+    ranks = fuse(vector_scores, keywords[union], found, weight, weights.identifier_bonus)
+    # On a tie the newer document, then the earlier chunk.
+    order = np.lexsort((union, -frame.documents[union], -ranks.round(6)))
+    chunks = _chunks(connection, frame, union)
+    hits: list[Hit] = []
+    for at in order:
+        place = int(union[at])
+        cosine = None if vector_scores is None or np.isnan(vector_scores[at]) else float(vector_scores[at])
+        hits.append(
+            Hit(
+                chunks[place],
+                cosine,
+                float(ranks[at]),
+                float(keywords[place]),
+                float(found[at]),
+                float(coverage[place]),
+            )
+        )
+    return hits
+
+
+@lru_cache(maxsize=1024)
+def literally(needle: str) -> re.Pattern[str]:
+    """Matches `needle` where no letter or digit goes on: 10.0.0.1 is not in 10.0.0.12."""
+    words = r"\s+".join(re.escape(word) for word in needle.split())
+    before = r"(?<![^\W_])" if needle[:1].isalnum() else ""
+    after = r"(?![^\W_])" if needle[-1:].isalnum() else ""
+    return re.compile(before + words + after, re.IGNORECASE)
+
+
+def match_of(words: list[str]) -> str:
+    """An FTS5 query for all of `words`: each is quoted, and no token holds a quote."""
+    return " AND ".join(f'"{word}"' for word in words)
+
+
+def _allowed(connection: sqlite3.Connection, frame: Frame, where: Where) -> Places:
+    numbers = [row[0] for row in connection.execute(CURRENT)]
+    if where.doc_ids is not None or not where.internal:
+        known = connection.execute("SELECT doc_no, doc_id, extra FROM documents").fetchall()
+        asked = {
+            number
+            for number, doc_id, extra in known
+            if (where.doc_ids is None or doc_id in where.doc_ids)
+            and (where.internal or '"internal": "true"' not in cast("str", extra))
+        }
+        # Documents named one by one may be older revisions.
+        numbers = asked if where.doc_ids is not None else asked & set(numbers)
+    mask = np.isin(frame.documents, np.array(sorted(numbers), dtype=np.int64))
+    if where.types is not None:
+        codes = [code for code, kind in enumerate(KINDS) if kind in where.types]
+        mask &= np.isin(frame.kinds, np.array(codes, dtype=np.int8))
+    return np.flatnonzero(mask)
+
+
+def _cosines(frame: Frame, asked: Search) -> Floats | None:
+    if asked.vector is None or not len(frame.embedded):
+        return None
+    cosines = np.full(len(frame.rows), np.nan, dtype=np.float32)
+    cosines[frame.embedded] = frame.vectors @ asked.vector.reshape(-1)
+    return cosines
+
+
+def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[str, ...], allowed: Places) -> Floats:
+    share = np.zeros(len(frame.rows), dtype=np.float32)
+    ok = np.zeros(len(frame.rows), dtype=bool)
+    ok[allowed] = True
+    for identifier in identifiers:
+        words = tokens.parts(identifier)
+        if not words:
+            continue
+        pattern = literally(identifier)
+        rows = connection.execute(
+            "SELECT w.rowid, c.text FROM words w JOIN chunks c ON c.chunk_no = w.rowid WHERE words MATCH ? LIMIT 5000",
+            (match_of(words),),
+        )
+        for row, text in rows:
+            place = int(frame.places(np.array([row]))[0])
+            if ok[place] and pattern.search(text):
+                share[place] += 1 / len(identifiers)
+    return share
+
+
+def _chunks(connection: sqlite3.Connection, frame: Frame, union: Places) -> dict[int, schema.StoredChunk]:
+    wanted = [int(row) for row in frame.rows[union]]
+    marks = ",".join("?" * len(wanted))
+    rows = connection.execute(
+        f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
+        f"WHERE c.chunk_no IN ({marks})",
+        wanted,
+    ).fetchall()
+    by_row = {row[0]: schema.chunk_of(row[1:]) for row in rows}
+    return {int(place): by_row[int(row)] for place, row in zip(union, frame.rows[union], strict=True)}

@@ -1,0 +1,259 @@
+"""What is written to one collection's file, and read back by key. Blocking; inside the caller's transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import numpy as np
+
+import clock
+from services.documents.store import schema, tokens
+from services.documents.store.protocol import (
+    Collection,
+    Described,
+    Document,
+    NewDocument,
+    Origin,
+    State,
+    StoredChunk,
+    Unembedded,
+    Vectors,
+)
+from services.documents.units import DocumentKind
+
+
+def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
+    """Make tables and the collection's own row where they are missing.
+
+    Versions begin with the time: one made anew, also by another process, never seems to be the old one.
+    """
+    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        for statement in schema.statements():
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
+        connection.execute(
+            "INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, 'open')",
+            (
+                collection.name,
+                collection.kb_type,
+                collection.scope_id,
+                collection.guild_id,
+                clock.rfc3339(now),
+                max(last_version, int(now * 1000)),
+            ),
+        )
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return cast("int", connection.execute("SELECT version FROM collections").fetchone()[0])
+
+
+def expect(connection: sqlite3.Connection, name: str, origin: Origin) -> Document:
+    known = _by_attachment(connection, origin)
+    if known is None:
+        doc_id = schema.document_id(name, origin, "")
+        _insert(connection, name, doc_id, origin, None)
+        known = _document(connection, doc_id)
+    return known
+
+
+def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schema.Rows) -> Document:
+    """The same file again is the document there is."""
+    origin, prepared = new.origin, new.prepared
+    expected = _by_attachment(connection, origin)
+    same = connection.execute(
+        "SELECT doc_id FROM documents WHERE sha256 = ? AND filename = ? AND state IN ('lexical', 'ready')",
+        (prepared.sha256, origin.filename),
+    ).fetchone()
+    if same is not None:
+        if expected is not None and expected.doc_id != same[0]:
+            delete_document(connection, expected.doc_id)
+        return _document(connection, same[0])
+    # Half-written ones, failed ones and those expected are written anew.
+    stale = connection.execute(
+        "SELECT doc_id FROM documents WHERE sha256 = ? AND filename = ?", (prepared.sha256, origin.filename)
+    ).fetchone()
+    doc_id = expected.doc_id if expected is not None else schema.document_id(name, origin, prepared.sha256)
+    for old in {doc_id, *(stale or ())}:
+        delete_document(connection, old)
+    _insert(connection, name, doc_id, origin, new)
+    number = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()[0]
+    _insert_rows(connection, number, rows)
+    if new.vectors is not None:
+        embedded = [chunk.index for chunk in schema.to_embed(prepared)]
+        embed(connection, doc_id, new.embedder_id, dict(zip(embedded, new.vectors, strict=True)))
+    return _document(connection, doc_id)
+
+
+def fail(connection: sqlite3.Connection, doc_id: str, reason: str) -> bool:
+    changed = connection.execute("UPDATE documents SET state = 'failed', error = ? WHERE doc_id = ?", (reason, doc_id))
+    return changed.rowcount > 0
+
+
+def unembedded(connection: sqlite3.Connection, doc_id: str, embedder_id: str) -> list[Unembedded]:
+    rows = connection.execute(
+        f"SELECT {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
+        "WHERE d.doc_id = ? AND c.embedded AND (c.embedding IS NULL OR d.embedder != ?) ORDER BY c.chunk_index",
+        (doc_id, embedder_id),
+    ).fetchall()
+    chunks_left = [schema.chunk_of(row) for row in rows]
+    origin = _origin(connection, doc_id)
+    return [Unembedded(chunk.index, schema.embedded_text(origin, chunk)) for chunk in chunks_left]
+
+
+def embed(connection: sqlite3.Connection, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
+    row = connection.execute("SELECT doc_no, embedder FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
+    if row is None:
+        return False
+    number, embedder = row
+    if embedder not in {"", embedder_id}:
+        connection.execute("UPDATE chunks SET embedding = NULL WHERE doc_no = ?", (number,))
+    connection.executemany(
+        "UPDATE chunks SET embedding = ? WHERE doc_no = ? AND chunk_index = ?",
+        [(_blob(vector), number, index) for index, vector in vectors.items()],
+    )
+    left = connection.execute(
+        "SELECT count(*) FROM chunks WHERE doc_no = ? AND embedded AND embedding IS NULL", (number,)
+    ).fetchone()[0]
+    state = State.LEXICAL if left else State.READY
+    connection.execute(
+        "UPDATE documents SET embedder = ?, state = ? WHERE doc_no = ?", (embedder_id, state.value, number)
+    )
+    return True
+
+
+def chunks(connection: sqlite3.Connection, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
+    marks = ",".join("?" * len(indices))
+    rows = connection.execute(
+        f"SELECT {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
+        f"WHERE d.doc_id = ? AND c.chunk_index IN ({marks}) ORDER BY c.chunk_index",
+        (doc_id, *indices),
+    ).fetchall()
+    return [schema.chunk_of(row) for row in rows]
+
+
+def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[str, int], int]:
+    count = connection.execute("SELECT count(*) FROM chunks").fetchone()[0]
+    counts: dict[str, int] = {}
+    for word in words:
+        held = [
+            connection.execute("SELECT doc FROM words_held WHERE term = ?", (part,)).fetchone()
+            for part in tokens.parts(word)
+        ]
+        # Of a name of several parts, whatever holds it holds its rarest part.
+        counts[word] = min((row[0] if row else 0 for row in held), default=0)
+    return counts, count
+
+
+def describe(connection: sqlite3.Connection, n_bytes: int) -> Described:
+    name, kb_type, scope_id, guild_id, created_at, number, _ = connection.execute(
+        "SELECT * FROM collections"
+    ).fetchone()
+    newest: dict[str, str] = {}
+    rows = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents ORDER BY doc_no").fetchall()
+    documents = [schema.document_of(row) for row in rows]
+    for doc in documents:
+        if doc.state.searchable:
+            newest[doc.filename] = doc.doc_id
+    marked = tuple(
+        schema.document_of(row, current=newest.get(doc.filename, doc.doc_id) == doc.doc_id)
+        for row, doc in zip(rows, documents, strict=True)
+    )
+    return Described(Collection(name, kb_type, scope_id, guild_id), created_at, number, marked, n_bytes)
+
+
+def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
+    row = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
+    if row is None:
+        return False
+    connection.execute("DELETE FROM words WHERE rowid IN (SELECT chunk_no FROM chunks WHERE doc_no = ?)", row)
+    connection.execute("DELETE FROM line_words WHERE rowid IN (SELECT line_row FROM lines WHERE doc_no = ?)", row)
+    for table in ("chunks", "lines", "documents"):
+        connection.execute(f"DELETE FROM {table} WHERE doc_no = ?", row)
+    return True
+
+
+def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, new: NewDocument | None) -> None:
+    revision = connection.execute(
+        "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ?", (origin.filename,)
+    ).fetchone()[0]
+    prepared = None if new is None else new.prepared
+    connection.execute(
+        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({','.join('?' * 19)})",
+        (
+            name,
+            doc_id,
+            origin.filename,
+            prepared.sha256 if prepared else None,
+            prepared.size if prepared else 0,
+            (prepared.kind if prepared else DocumentKind.TEXT).value,
+            origin.uploader_id,
+            origin.message_id,
+            origin.attachment_id,
+            origin.uploaded_at,
+            (State.LEXICAL if prepared else State.PENDING).value,
+            "",
+            prepared.n_lines if prepared else 0,
+            len(prepared.chunks) if prepared else 0,
+            schema.mapping_text(prepared.redactions if prepared else {}),
+            schema.list_text(prepared.flags if prepared else ()),
+            schema.mapping_text(origin.extra),
+            revision,
+            "",
+        ),
+    )
+
+
+def _insert_rows(connection: sqlite3.Connection, number: int, rows: schema.Rows) -> None:
+    next_chunk = _next(connection, "chunks", "chunk_no")
+    connection.executemany(
+        f"INSERT INTO chunks VALUES ({','.join('?' * 20)})",
+        [_chunk_values(next_chunk + at, number, row) for at, row in enumerate(rows.chunks)],
+    )
+    connection.executemany(
+        "INSERT INTO words (rowid, tokens) VALUES (?, ?)",
+        [(next_chunk + at, text) for at, text in enumerate(rows.chunk_tokens)],
+    )
+    next_line = _next(connection, "lines", "line_row")
+    connection.executemany(
+        f"INSERT INTO lines VALUES ({','.join('?' * 11)})",
+        [(next_line + at, number, *row) for at, row in enumerate(rows.lines)],
+    )
+    connection.executemany(
+        "INSERT INTO line_words (rowid, tokens) VALUES (?, ?)",
+        [(next_line + at, text) for at, text in enumerate(rows.line_tokens)],
+    )
+
+
+def _chunk_values(chunk_no: int, number: int, row: schema.Row) -> schema.Row:
+    return (chunk_no, number, *row, None)
+
+
+def _next(connection: sqlite3.Connection, table: str, column: str) -> int:
+    return cast("int", connection.execute(f"SELECT coalesce(max({column}), 0) + 1 FROM {table}").fetchone()[0])
+
+
+def _by_attachment(connection: sqlite3.Connection, origin: Origin) -> Document | None:
+    if origin.attachment_id is None:
+        return None
+    row = connection.execute(
+        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE attachment_id = ? AND filename = ?",
+        (origin.attachment_id, origin.filename),
+    ).fetchone()
+    return None if row is None else schema.document_of(row)
+
+
+def _document(connection: sqlite3.Connection, doc_id: str) -> Document:
+    row = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
+    return schema.document_of(row)
+
+
+def _origin(connection: sqlite3.Connection, doc_id: str) -> Origin:
+    row = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
+    return Origin("") if row is None else schema.document_of(row).origin
+
+
+def _blob(vector: Vectors) -> bytes:
+    return np.ascontiguousarray(vector, dtype=np.float32).tobytes()

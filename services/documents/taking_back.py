@@ -1,0 +1,35 @@
+"""What is kept of a person's files, taken out (SPEC 5, "Privacy"; DOCUMENT_QA 8.1)."""
+
+from __future__ import annotations
+
+from services.documents.store import naming
+from services.documents.store.protocol import Document, DocumentStore, Origin
+
+REMOVED = "was removed by whoever posted it, or by a moderator."
+
+
+async def forget_evidence(store: DocumentStore, user_id: int) -> int:
+    """Delete every file that a person has posted in a thread; how many there were. Raises StoreUnavailable."""
+    count = 0
+    for name in await store.list_collections(naming.CASE_PREFIX):
+        described = await store.describe(name)
+        for doc in () if described is None else described.documents:
+            if doc.origin.uploader_id == user_id:
+                count += await store.delete_document(name, doc.doc_id)
+        left = await store.describe(name)
+        if left is not None and not left.documents:
+            await store.delete_collection(name)
+    return count
+
+
+async def remove_file(store: DocumentStore, name: str, doc: Document) -> None:
+    """Delete one file of a thread. Its name stays, so that it is not taken for a new one as long as its message is
+    there. Raises StoreUnavailable.
+    """
+    described = await store.describe(name)
+    if described is None or not await store.delete_document(name, doc.doc_id):
+        return
+    origin = doc.origin
+    kept = Origin(origin.filename, message_id=origin.message_id, attachment_id=origin.attachment_id)
+    gone = await store.expect(described.collection, kept)
+    await store.fail(name, gone.doc_id, f"{origin.filename} {REMOVED}")

@@ -1,0 +1,102 @@
+"""Answers kept for a while, under keys in which every write shows (DOCUMENT_QA 8.2)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import clock
+from services.documents.results import QAResult, Status
+
+MAX_ENTRIES = 1000
+MAX_BYTES = 16 * 1024 * 1024
+NOT_FOUND_SECONDS = 60.0
+
+_KEPT = {Status.OK, Status.NOT_FOUND, Status.REFUSED_IRRELEVANT}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    result: QAResult
+    collection: str
+    until: float
+    size: int
+
+
+class AnswerCache:
+    """The least recently used answer goes first when there are too many."""
+
+    def __init__(
+        self,
+        *,
+        max_entries: int = MAX_ENTRIES,
+        max_bytes: int = MAX_BYTES,
+        not_found_seconds: float = NOT_FOUND_SECONDS,
+    ) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._not_found_seconds = not_found_seconds
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._bytes = 0
+        self.hits = 0
+        self.misses = 0
+
+    def get(self, key: str) -> QAResult | None:
+        entry = self._entries.get(key)
+        if entry is not None and entry.until <= clock.now():
+            self._drop(key)
+            entry = None
+        if entry is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        self._entries.move_to_end(key)
+        return replace(entry.result, cached=True)
+
+    def put(self, key: str, collection: str, result: QAResult, ttl: float) -> None:
+        """Errors, refusals of access and answers from files half indexed are not kept."""
+        if result.status not in _KEPT or ttl <= 0:
+            return
+        if result.status is Status.NOT_FOUND:
+            ttl = min(ttl, self._not_found_seconds)
+        self._drop(key)
+        size = len(result.answer.encode()) + len(repr(result.plan)) + 200 * (1 + len(result.citations))
+        self._entries[key] = _Entry(result, collection, clock.now() + ttl, size)
+        self._bytes += size
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+            self._drop(next(iter(self._entries)))
+
+    def purge(self, collection: str) -> int:
+        """Forget all answers from one collection: its thread is closed. How many there were."""
+        gone = [key for key, entry in self._entries.items() if entry.collection == collection]
+        for key in gone:
+            self._drop(key)
+        return len(gone)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _drop(self, key: str) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.size
+
+
+def key_of(parts: Mapping[str, object]) -> str:
+    """A hash of everything that an answer depends on."""
+    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def normalised(question: str) -> str:
+    """The question with what makes no difference taken out: width, letter case, spaces, end punctuation.
+
+    A quotation stays as it is: letter case may matter inside one, but never to our search, so it is folded as well.
+    """
+    text = unicodedata.normalize("NFKC", question).casefold()
+    return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")

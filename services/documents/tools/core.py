@@ -1,0 +1,423 @@
+"""The one core behind all document tools: question in, passages found and condensed, cited answer out (DOCUMENT_QA 2).
+
+It knows no library by name: what differs between them is in their `KBConfig`. It keeps nothing between calls but
+answers in the cache; who may ask what is decided before it (services.documents.tools.wrappers).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from services.documents.asking import checking, exact, rewriting
+from services.documents.asking.exact import Scope
+from services.documents.asking.passages import Found, Passage
+from services.documents.asking.plan import Plan, plan
+from services.documents.asking.retrieving import Ranking, retrieve
+from services.documents.asking.rewriting import Resolved, Rewriter
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
+from services.documents.asking.wording import Position
+from services.documents.embedding.protocol import Embedder, EmbeddingFailed
+from services.documents.results import ConversationContext, QAResult, Status
+from services.documents.store.protocol import (
+    Described,
+    Document,
+    DocumentStore,
+    State,
+    StoreUnavailable,
+    Vectors,
+)
+from services.documents.tools.breaker import Breaker
+from services.documents.tools.cache import AnswerCache, key_of, normalised
+from services.documents.tools.config import KBConfig, SearchMode
+from services.llm.errors import LLMError
+from services.shared_calls import SharedCalls
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+DEFAULT_K = 5
+MOST_K = 20
+MAX_QUESTION_CHARS = 1000
+RESULT_CHARS = 8000
+STORE_SECONDS = 10.0
+STORE_RETRIES = 2
+VERBATIM_PASSAGES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the tools have in common."""
+
+    store: DocumentStore
+    cache: AnswerCache
+    breaker: Breaker
+    embedder: Embedder | None = None
+    synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
+    rewriter: Rewriter | None = None
+    store_seconds: float = STORE_SECONDS
+    store_retries: int = STORE_RETRIES
+
+
+class SearchFailed(Exception):
+    """The store gave no answer, also when asked again."""
+
+
+class DocumentQATool:
+    def __init__(self, name: str, config: KBConfig, shared: Shared) -> None:
+        self.name = name
+        self.config = config
+        self._shared = shared
+        self._calls = SharedCalls()
+
+    async def has_content(self, scope_id: str | None) -> bool:
+        """Whether there is anything to be asked: a tool without is not offered."""
+        try:
+            described = await self._shared.store.describe(self.config.get_collection_name(scope_id))
+        except (ValueError, StoreUnavailable):
+            return False
+        return described is not None and bool(described.documents)
+
+    async def answer_question(
+        self,
+        question: str,
+        scope_id: str | None = None,
+        k: int = DEFAULT_K,
+        conversation_context: ConversationContext | None = None,
+        filters: Mapping[str, str] | None = None,
+    ) -> QAResult:
+        """Never raises but for a cancelled call."""
+        begun = time.perf_counter()  # real time: measured for people, and no result depends on it
+        invalid = self._invalid(question, scope_id, filters)
+        if invalid:
+            return QAResult(invalid, Status.INVALID)
+        k = min(max(k, 1), MOST_K)
+        name = self.config.get_collection_name(scope_id)
+        try:
+            described = await self._searched(lambda: self._shared.store.describe(name))
+        except SearchFailed:
+            return self._nothing(Status.RETRIEVAL_ERROR)
+        unready = self._unready(described)
+        if described is None or unready is not None:
+            return unready or self._nothing(Status.NOT_INDEXED)
+        resolved = await rewriting.resolve(question.strip(), conversation_context, self._shared.rewriter)
+        key = self._key(name, described, resolved, k, filters)
+        cached = self._shared.cache.get(key)
+        if cached is not None:
+            return cached
+
+        async def fresh() -> QAResult:
+            result = await self._fresh(described, resolved, k, dict(filters or {}), begun)
+            busy = any(doc.state is State.PENDING for doc in described.documents)
+            if not resolved.refused and not busy and not _partial(result):
+                self._shared.cache.put(key, name, result, self.config.cache_ttl)
+            return result
+
+        return await self._calls.share(key, fresh)
+
+    def response(self, result: QAResult) -> str:
+        """What the agent is given: the answer with its tail, never longer than it can take."""
+        if result.status not in {Status.OK, Status.SYNTHESIS_ERROR}:
+            return result.answer
+        whole = self.config.format_response(result.answer, result.sources, result.chunk_count, result.confidence)
+        most = min(self.config.answer_char_allowance or RESULT_CHARS, RESULT_CHARS)
+        if len(whole) <= most:
+            return whole
+        tail = self.config.format_response("", result.sources, result.chunk_count, result.confidence)
+        room = most - len(tail) - 2
+        return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
+
+    async def _fresh(
+        self, described: Described, resolved: Resolved, k: int, filters: Mapping[str, str], begun: float
+    ) -> QAResult:
+        documents = _in_scope(described.documents, filters)
+        scope = Scope(self._shared.store, described.collection.name, documents)
+        understood = plan(resolved.query, documents)
+        vector = self._vector(understood)
+        searched = time.perf_counter()
+        try:
+            found = await self._searched(lambda: self._found(scope, understood, resolved, k, filters, vector))
+        except SearchFailed:
+            return replace(self._nothing(Status.RETRIEVAL_ERROR), query_used=resolved.query)
+        retrieved = time.perf_counter()
+        result = await self._judged(described, documents, understood, resolved, found)
+        timings = {
+            "retrieval": (retrieved - searched) * 1000,
+            "synthesis": (time.perf_counter() - retrieved) * 1000,
+            "total": (time.perf_counter() - begun) * 1000,
+        }
+        facts = {**understood.as_dict(), "how": resolved.how, "notes": list(found.notes)}
+        return replace(result, query_used=resolved.query, plan={**facts, **result.plan}, timings_ms=timings)
+
+    async def _found(
+        self,
+        scope: Scope,
+        understood: Plan,
+        resolved: Resolved,
+        k: int,
+        filters: Mapping[str, str],
+        vector: Callable[[], Awaitable[tuple[Vectors, str] | None]],
+    ) -> Found:
+        anchored = await _anchored(scope, resolved)
+        if anchored is not None:
+            return anchored
+        ranking = Ranking(
+            self.config.weights,
+            spread=self.config.spread,
+            exact_paths=self.config.exact_paths,
+            internal=filters.get("internal") != "hidden",
+        )
+        return await retrieve(scope, understood, k, ranking, vector)
+
+    async def _judged(
+        self, described: Described, documents: Sequence[Document], understood: Plan, resolved: Resolved, found: Found
+    ) -> QAResult:
+        pending = [doc for doc in described.documents if doc.state is State.PENDING]
+        if not found.passages and not found.facts:
+            if pending:
+                return self._indexing(described, pending, searched=True)
+            return self._not_found(documents, found, understood)
+        if self._too_far(found):
+            return self._nothing(Status.REFUSED_IRRELEVANT)
+        notes = found.notes
+        if pending:
+            notes = (*notes, f"{len(pending)} of {len(described.documents)} files are still being indexed")
+        failed = [doc for doc in described.documents if doc.state is State.FAILED]
+        notes = (*notes, *(f"{doc.filename} could not be read: {doc.error}" for doc in failed))
+        return await self._condensed(replace(found, notes=notes), resolved)
+
+    async def _condensed(self, found: Found, resolved: Resolved) -> QAResult:
+        material = self._material(found, resolved)
+        status, extra = Status.OK, ""
+        try:
+            answer = await self._shared.synthesiser.answer(material)
+        except LLMError as error:
+            log.warning("%s: the passages could not be condensed: %s", self.name, type(error).__name__)
+            answer = ""
+        if not answer.strip():
+            status, extra = Status.SYNTHESIS_ERROR, self.config.no_result_message(Status.SYNTHESIS_ERROR)
+            answer = await _verbatim(material)
+        allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
+        checked = checking.check(answer, found.passages, allowed)
+        if checked.unverified:
+            log.info("%s: %d citations or quotes are in no passage", self.name, checked.unverified)
+        noted = [f"Note: {note}." for note in found.notes if note]
+        text = "\n".join(part for part in (extra, checked.answer.strip(), *noted) if part)
+        sources = dict.fromkeys(self.config.extract_source_name(_metadata(passage)) for passage in found.passages)
+        relevances = [passage.relevance for passage in found.passages if passage.relevance is not None]
+        confidence = sum(relevances) / len(relevances) if relevances else 0.0
+        return QAResult(
+            answer=text,
+            status=status,
+            sources=tuple(sources),
+            chunk_count=len(found.passages),
+            confidence=min(max(confidence, 0.0), 1.0),
+            citations=checked.cited or tuple(passage.citation for passage in found.passages),
+            plan={} if found.count is None else {"count": found.count},
+            unverified=checked.unverified,
+        )
+
+    def _material(self, found: Found, resolved: Resolved) -> Material:
+        config = self.config
+        described = [_metadata(passage) for passage in found.passages]
+        headers = [
+            f"[Chunk {number} - {config.format_chunk_metadata(metadata, passage.score)}]"
+            for number, (metadata, passage) in enumerate(zip(described, found.passages, strict=True), start=1)
+        ]
+        return Material(
+            question=resolved.question,
+            query=resolved.query,
+            passages=found.passages,
+            headers=tuple(headers),
+            citations=tuple(config.cite(metadata) for metadata in described),
+            system_prompt=config.system_prompt,
+            citation_format=config.get_citation_format(),
+            facts=found.facts,
+            count=found.count,
+            notes=found.notes,
+            max_tokens=config.max_answer_tokens,
+        )
+
+    def _too_far(self, found: Found) -> bool:
+        """Whether even the best passage is too far from the question. Never judged by a fused score."""
+        if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
+            return False
+        cosines = [passage.score for passage in found.passages if passage.score is not None]
+        if cosines:
+            threshold = self.config.relevance_threshold
+            return threshold is not None and max(cosines) < threshold
+        threshold = self.config.keyword_threshold
+        best = max((passage.relevance or 0.0 for passage in found.passages), default=0.0)
+        return threshold is not None and best < threshold
+
+    def _invalid(self, question: str, scope_id: str | None, filters: Mapping[str, str] | None) -> str:
+        if self.config.requires_scope_id and not scope_id:
+            return self.config.no_result_message(Status.INVALID)
+        try:
+            self.config.get_collection_name(scope_id)
+        except ValueError:
+            return self.config.no_result_message(Status.INVALID)
+        if not question.strip():
+            return "The question is empty."
+        if len(question) > MAX_QUESTION_CHARS:
+            return f"The question has {len(question)} characters; {MAX_QUESTION_CHARS} is the most."
+        unknown = sorted(set(filters or ()) - self.config.filterable_fields)
+        return f"There is no filter {', '.join(unknown)} here." if unknown else ""
+
+    def _unready(self, described: Described | None) -> QAResult | None:
+        """Nothing to search: never posted, still on its way, or unreadable, each said as it is."""
+        if described is None or not described.documents:
+            return self._nothing(Status.NOT_INDEXED)
+        if any(doc.state.searchable for doc in described.documents):
+            return None
+        pending = [doc for doc in described.documents if doc.state is State.PENDING]
+        if pending:
+            return self._indexing(described, pending, searched=False)
+        reasons = [f"{doc.filename} could not be read: {doc.error}" for doc in described.documents]
+        return QAResult("\n".join(reasons), Status.NOT_INDEXED)
+
+    def _indexing(self, described: Described, pending: Sequence[Document], *, searched: bool) -> QAResult:
+        text = f"{len(pending)} of {len(described.documents)} files are being indexed; ask again in a moment."
+        if searched:
+            text += " Nothing was found in the others so far."
+        return QAResult(text, Status.INDEXING)
+
+    def _not_found(self, documents: Sequence[Document], found: Found, understood: Plan) -> QAResult:
+        what = "1 file" if len(documents) == 1 else f"{len(documents)} files"
+        text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
+        text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
+        return QAResult(text, Status.NOT_FOUND)
+
+    def _nothing(self, status: Status) -> QAResult:
+        return QAResult(self.config.no_result_message(status), status)
+
+    def _key(
+        self, name: str, described: Described, resolved: Resolved, k: int, filters: Mapping[str, str] | None
+    ) -> str:
+        embedder = self._shared.embedder
+        return key_of(
+            {
+                "tool": self.name,
+                "collection": name,
+                "version": described.version,
+                "question": normalised(resolved.question),
+                "query": normalised(resolved.query),
+                "how": resolved.how,
+                "anchors": [(anchor.doc_id, anchor.line_start, anchor.line_end) for anchor in resolved.anchors],
+                "k": k,
+                "filters": sorted((filters or {}).items()),
+                "synthesis": self._shared.synthesiser.id,
+                "embedder": "" if embedder is None else embedder.id,
+            }
+        )
+
+    def _vector(self, understood: Plan) -> Callable[[], Awaitable[tuple[Vectors, str] | None]]:
+        """The question's vector: made once, and only if somebody wants it."""
+        known: list[tuple[Vectors, str] | None] = []
+
+        async def embedded() -> tuple[Vectors, str] | None:
+            if not known:
+                known.append(await self._embedded(understood.text))
+            return known[0]
+
+        return embedded
+
+    async def _embedded(self, text: str) -> tuple[Vectors, str] | None:
+        embedder = self._shared.embedder
+        if embedder is None:
+            return None
+        try:
+            return (await embedder.embed([text]))[0], embedder.id
+        except EmbeddingFailed as error:
+            log.warning("%s: searched by words only: %s", self.name, error)
+            return None
+
+    async def _searched(self, search: Callable[[], Awaitable[T]]) -> T:
+        """With a time limit, retries, and a rest for a store that has stopped working."""
+        shared = self._shared
+        if shared.breaker.is_open:
+            raise SearchFailed
+        for left in range(shared.store_retries, -1, -1):
+            try:
+                async with asyncio.timeout(shared.store_seconds):
+                    result = await search()
+            except (StoreUnavailable, TimeoutError) as error:
+                log.warning("%s: the search failed (%s), %d tries left", self.name, type(error).__name__, left)
+            else:
+                shared.breaker.worked()
+                return result
+        shared.breaker.failed()
+        raise SearchFailed
+
+
+async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
+    """What a follow-up asks about lines cited before; None where they are gone."""
+    known = {doc.doc_id for doc in scope.documents}
+    anchors = [anchor for anchor in resolved.anchors if anchor.doc_id in known]
+    if not anchors:
+        return None
+    if resolved.position is None:
+        passages = [
+            await exact.around(scope, anchor.doc_id, range(anchor.line_start, anchor.line_end + 1))
+            for anchor in anchors
+        ]
+        return Found(tuple(passages), exact=True)
+    anchor = anchors[0]
+    line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
+    return await exact.neighbour(scope, anchor.doc_id, line, resolved.position)
+
+
+def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
+    """What may be searched: of each name the newest revision."""
+    hidden = filters.get("internal") == "hidden"
+    wanted = {name: value for name, value in filters.items() if name != "internal"}
+    return tuple(
+        doc
+        for doc in documents
+        if doc.current
+        and doc.state.searchable
+        and not (hidden and doc.origin.extra.get("internal") == "true")
+        and all(_field(doc, name) == value for name, value in wanted.items())
+    )
+
+
+def _field(doc: Document, name: str) -> str | None:
+    return doc.filename if name == "filename" else doc.origin.extra.get(name)
+
+
+def _metadata(passage: Passage) -> dict[str, str]:
+    """What a `KBConfig` formats."""
+    citation = passage.citation
+    facts = {
+        **passage.metadata,
+        "filename": passage.source,
+        "line_start": str(citation.line_start),
+        "line_end": str(citation.line_end),
+        "line_number": str(citation.line_start),
+        "timestamp": passage.timestamp or "",
+    }
+    facts.setdefault("section", passage.metadata.get("heading", ""))
+    facts.setdefault("document_title", passage.metadata.get("title", ""))
+    return {name: value for name, value in facts.items() if value}
+
+
+async def _verbatim(material: Material) -> str:
+    """The best passages as they are, where no model could condense them."""
+    best = replace(
+        material,
+        passages=material.passages[:VERBATIM_PASSAGES],
+        headers=material.headers[:VERBATIM_PASSAGES],
+        citations=material.citations[:VERBATIM_PASSAGES],
+    )
+    return await ExtractiveSynthesiser().answer(best)
+
+
+def _partial(result: QAResult) -> bool:
+    return any("still being indexed" in str(note) for note in result.plan.get("notes", ()))
+
+
+__all__ = ["DEFAULT_K", "MAX_QUESTION_CHARS", "MOST_K", "DocumentQATool", "SearchMode", "Shared"]

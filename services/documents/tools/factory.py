@@ -1,0 +1,160 @@
+"""One place that builds the document tools, and registers those that can work (DOCUMENT_QA 8.5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.assistant import Usage
+from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
+from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
+from services.documents.embedding.protocol import Embedder
+from services.documents.results import Citation, ConversationContext, Status, ToolContext
+from services.documents.store.protocol import DocumentStore, Weights
+from services.documents.tools import schemas
+from services.documents.tools.breaker import Breaker
+from services.documents.tools.cache import AnswerCache
+from services.documents.tools.config import KBConfig
+from services.documents.tools.configs import CaseEvidence, GlobalKB, TeamKB, UserKB
+from services.documents.tools.core import DEFAULT_K, STORE_SECONDS, DocumentQATool, Shared
+from services.documents.tools.schemas import ToolSchema
+from services.documents.tools.wrappers import (
+    AnswerFromCaseEvidence,
+    AnswerFromGlobalKB,
+    AnswerFromTeamKB,
+    AnswerFromUserKB,
+    Shares,
+    Tool,
+)
+from services.model_assistant import Asker
+from services.tools import Tool as ModelTool
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long answers keep, in seconds."""
+
+    case: int = 3600
+    user: int = 86_400
+    team: int = 43_200
+    shared: int = 604_800
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools that are there, and what the answering side needs to know about them."""
+
+    tools: dict[str, Tool]
+    schemas: dict[str, ToolSchema]
+    shared: Shared
+
+    async def offered(self, ctx: ToolContext) -> dict[str, Tool]:
+        """Those with something in them that this person may ask here."""
+        return {name: tool for name, tool in self.tools.items() if await tool.offered(ctx)}
+
+    async def bound(self, ctx: ToolContext) -> list[ModelTool]:
+        """What the model may call while it answers this question: who asks, and where, is bound in, not asked for.
+
+        Good for one answer: each call hears what the calls before it found.
+        """
+        said = _Said(ctx.conversation)
+        return [
+            ModelTool(name, self.schemas[name].description, self.schemas[name].parameters, _runner(tool, ctx, said))
+            for name, tool in (await self.offered(ctx)).items()
+        ]
+
+    def forget(self, collection: str) -> int:
+        """Drop kept answers from a collection that is gone."""
+        return self.shared.cache.purge(collection)
+
+    def register(self, tool: Tool, schema: ToolSchema) -> None:
+        """Add a library of one's own."""
+        self.tools[tool.name] = tool
+        self.schemas[tool.name] = schema
+
+
+@dataclass(slots=True)
+class _Said:
+    """The conversation so far: the thread's, then the calls of this answer."""
+
+    context: ConversationContext
+
+    def add(self, question: str, answer: str, citations: tuple[Citation, ...]) -> None:
+        turns = (*self.context.turns, (question, answer))[-KEPT_TURNS:]
+        self.context = ConversationContext(turns, citations)
+
+
+def _runner(tool: Tool, ctx: ToolContext, said: _Said) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
+    async def run(given: Mapping[str, Any]) -> str:
+        question, k = str(given.get("question", "")), given.get("k", DEFAULT_K)
+        result = await tool.ask(ctx, question, k if isinstance(k, int) else DEFAULT_K, said.context)
+        if result.status is Status.OK:
+            said.add(question, result.answer, result.citations)
+        return tool.response(result)
+
+    return run
+
+
+def build(
+    *,
+    store: DocumentStore | None,
+    embedder: Embedder | None = None,
+    asker: Asker | None = None,
+    model: str = "",
+    usage: Usage | None = None,
+    cache: AnswerCache | None = None,
+    weights: Weights | None = None,
+    lifetimes: Lifetimes | None = None,
+    shares: Shares | None = None,
+    has_team: bool = True,
+    has_global: bool = True,
+    store_seconds: float = STORE_SECONDS,
+) -> Toolbox | None:
+    """Tools over one store, with one embedder, synthesiser and cache between them.
+
+    `asker`: who condenses passages and rewrites follow-ups; None: passages are quoted. `model`: its name. `shares`:
+    whether a person shows their runbooks in public threads; None: there are no runbooks. Without a store there is
+    no tool.
+    """
+    if store is None:
+        log.info("Document tools: none, as there is no store")
+        return None
+    counted = usage if usage is not None else Usage()
+    shared = Shared(
+        store=store,
+        cache=cache if cache is not None else AnswerCache(),
+        breaker=Breaker(),
+        embedder=embedder,
+        synthesiser=ExtractiveSynthesiser() if asker is None else ModelSynthesiser(asker, counted, model),
+        rewriter=None if asker is None else ModelRewriter(asker, counted),
+        store_seconds=store_seconds,
+    )
+    toolbox = Toolbox({}, {}, shared)
+    kept = lifetimes if lifetimes is not None else Lifetimes()
+    asked = weights if weights is not None else Weights()
+
+    def core(name: str, config: KBConfig) -> DocumentQATool:
+        config.weights = asked
+        return DocumentQATool(name, config, shared)
+
+    def register(tool: Tool) -> None:
+        toolbox.register(tool, schemas.SCHEMAS[tool.name])
+
+    register(AnswerFromCaseEvidence(core(schemas.CASE, CaseEvidence(cache_ttl=kept.case)), store))
+    if shares is not None:
+        register(AnswerFromUserKB(core(schemas.USER, UserKB(cache_ttl=kept.user)), shares))
+    if has_team:
+        register(AnswerFromTeamKB(core(schemas.TEAM, TeamKB(cache_ttl=kept.team)), store))
+    if has_global:
+        register(AnswerFromGlobalKB(core(schemas.GLOBAL, GlobalKB(cache_ttl=kept.shared))))
+    log.info(
+        "Document tools: %s; %s; %s",
+        ", ".join(toolbox.tools),
+        "keyword search only" if embedder is None else f"embeddings by {embedder.id}",
+        f"condensed by {shared.synthesiser.id}",
+    )
+    return toolbox

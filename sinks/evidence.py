@@ -1,0 +1,73 @@
+"""What people see of their files: a reaction, and one line where a file cannot be read."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from model.messages import Author, Message, snowflake_time
+from operators.cases import Filing
+from operators.chunk import Filed
+from services.discord import Poster, PostFailed
+from services.discord_text import inert, split
+from services.history import History
+from services.people import People
+
+WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
+LARGE_BYTES = 1024 * 1024
+"""Files from this size on take a while, and are said to."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileNotes:
+    """Tells under each file's message how it stands. Nothing waits for it, and its failures are lines in the log."""
+
+    poster: Poster
+    history: History
+    people: People
+
+    async def begun(self, filing: Filing) -> None:
+        """A file is being read; those that take a moment only go without a word."""
+        offer = filing.offer
+        if offer.attachment.size >= LARGE_BYTES:
+            await self._react(offer.place_id, offer.message_id, WORKING)
+
+    async def ended(self, filed: Filed) -> None:
+        """A file can be searched, or cannot be read."""
+        offer = filed.filing.offer
+        if not filed.is_new:
+            return
+        if offer.attachment.size >= LARGE_BYTES:
+            await self._unreact(offer.place_id, offer.message_id, WORKING)
+        await self._react(offer.place_id, offer.message_id, FAILED if filed.failure else DONE)
+        # In a channel, the answer itself tells: there is no thread to write to yet.
+        if filed.failure and offer.place_id == offer.case_id:
+            await self._say(filed)
+
+    async def _say(self, filed: Filed) -> None:
+        offer = filed.filing.offer
+        (text, *_) = split(f"{FAILED} {inert(filed.failure)}")
+        nonce = f"{offer.attachment.id:x}-f"
+        # No reply: after a crash, a reply to the message would be taken for its answer.
+        try:
+            message_id = await self.poster.send(offer.place_id, text, nonce=nonce)
+        except PostFailed as error:
+            log.warning("evidence: not told: %s", error)
+            return
+        bot = Author(self.people.bot_id or 0, "", is_bot=True)
+        at = snowflake_time(message_id)
+        self.history.note(Message(message_id, offer.place_id, bot, text, at, offer.guild_id))
+
+    async def _react(self, place_id: int, message_id: int, emoji: str) -> None:
+        try:
+            await self.poster.react(place_id, message_id, emoji)
+        except PostFailed as error:
+            log.info("evidence: no reaction: %s", error)
+
+    async def _unreact(self, place_id: int, message_id: int, emoji: str) -> None:
+        try:
+            await self.poster.unreact(place_id, message_id, emoji)
+        except PostFailed as error:
+            log.info("evidence: reaction not taken back: %s", error)

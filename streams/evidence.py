@@ -1,0 +1,194 @@
+"""Files of support threads: taken in as they are posted, and gone when their thread is closed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NamedTuple
+
+import reactivex as rx
+from reactivex import Observable
+
+from model.events import Event, Posted
+from model.messages import Message
+from model.outcomes import Outcome
+from operators import fork, in_turn, map_async, only, spread
+from operators.cancel_token import CancelToken
+from operators.cases import Cases, Filing
+from operators.chunk import Filed, chunk
+from operators.discard import Discarding, discard
+from operators.embed import embed
+from operators.inquiry import Inquiry
+from operators.step import named
+from services.documents.offers import Offer, is_closed, offers_of
+from streams.closings import discardings
+from streams.wiring import EvidenceParts, EvidenceRules
+
+log = logging.getLogger(__name__)
+
+THREADS_AT_ONCE = 16
+"""The files of one thread are read one after another."""
+NOTES_AT_ONCE = 4
+ALL = 1 << 62
+"""However many wait: files are few, and none is dropped."""
+
+Work = Filing | Discarding
+
+
+class Done(NamedTuple):
+    case_id: int
+    filed: Filed | None = None
+
+
+def evidence(
+    events: Observable[Event],
+    gathered: Observable[Inquiry],
+    outcomes: Observable[Outcome],
+    parts: EvidenceParts | None,
+    rules: EvidenceRules,
+) -> Observable[Filed]:
+    """Each file, when it can be searched in every way, or never will be.
+
+    offered  --f1-f2--------f3-----|      all of one thread: in their order
+    read     ------f1---f2---------|      searchable by words; then the vectors follow, `embed_at_once` at a time
+    closed   -----------------c----|      f3 is called off, then the collection is deleted
+    filed    ---------f1----f2f3---|
+    """
+    if parts is None:
+        return rx.empty()
+    p = parts
+    filings = offers(events, gathered, parts, rules).pipe(spread(lambda offer: begun(p.cases, offer)), fork("files"))
+    work: Observable[Work] = rx.merge(filings, discardings(events, outcomes, parts, rules))
+    read = work.pipe(in_their_order(parts), fork("read files"))
+    return rx.merge(
+        read.pipe(embedding(parts, rules)),
+        filings.pipe(tell(p.begun)),
+        read.pipe(tell(p.ended)),
+    )
+
+
+def offers(
+    events: Observable[Event], gathered: Observable[Inquiry], parts: EvidenceParts, rules: EvidenceRules
+) -> Observable[Offer]:
+    """What is posted in threads that the bot serves, and what belongs to a question that it is about to answer.
+
+    posted    --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
+    gathered  ----------q----------|      q asks in a channel, with a file, or in a thread that the bot has not served
+    offers    --f1------f2---------|
+    """
+
+    def posted(event: Posted) -> Iterator[Offer]:
+        message = event.message
+        place = parts.history.place(message.channel_id)
+        ours = (
+            place.owner_id == parts.people.bot_id or parts.posts.in_thread(place.id) or parts.cases.has_files(place.id)
+        )
+        if place.is_thread and ours:
+            yield from of(message, place.id)
+
+    def asked(inquiry: Inquiry) -> Iterator[Offer]:
+        case_id = inquiry.case_id
+        for message in inquiry.messages:
+            in_part = message.id in inquiry.part.message_ids
+            # The message that a thread was opened on has the thread's id.
+            if in_part or case_id in {message.channel_id, message.id}:
+                yield from of(message, case_id)
+
+    def of(message: Message, case_id: int) -> Iterator[Offer]:
+        closed = parts.history.knows(case_id) and is_closed(parts.history.place(case_id), rules.solved_tags)
+        if not closed and not parts.withheld(message):
+            yield from offers_of(message, case_id, block_lines=rules.block_lines)
+
+    return rx.merge(events.pipe(only(Posted), spread(posted)), gathered.pipe(spread(asked)))
+
+
+def begun(cases: Cases, offer: Offer) -> tuple[Filing, ...]:
+    filing = cases.begin(offer)
+    return () if filing is None else (filing,)
+
+
+def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[Filed]]:
+    """Read files and delete them: those of one thread in the order in which that was called for."""
+    filing = chunk(parts.intake)
+    discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
+
+    async def handle(work: Work) -> Done:
+        if not isinstance(work, Filing):
+            await discarding(work)
+            return Done(work.case_id)
+        filed = await filing(work)
+        parts.cases.settle(work)
+        return Done(work.offer.case_id, filed)
+
+    def given_up(work: Work, error: Exception) -> Done:
+        if not isinstance(work, Filing):
+            log.error("evidence: thread %d: not deleted", work.case_id, exc_info=error)
+            return Done(work.case_id)
+        if work.token.error is None:
+            log.error("evidence: attachment %d is left out", work.offer.attachment.id, exc_info=error)
+        parts.cases.settle(work)
+        return Done(work.offer.case_id)
+
+    def pipeline(taken: Observable[Work]) -> Observable[Done]:
+        return taken.pipe(
+            map_async(
+                handle,
+                on_failure=given_up,
+                max_concurrent=THREADS_AT_ONCE,
+                token=token_of,
+                gauge=named(parts.gauge, "chunk"),
+            )
+        )
+
+    def operator(source: Observable[Work]) -> Observable[Filed]:
+        return source.pipe(
+            in_turn(
+                case_of,
+                pipeline,
+                key_of_result=lambda done: done.case_id,
+                max_active=THREADS_AT_ONCE,
+                max_waiting=ALL,
+                on_overflow=lambda work: Done(case_of(work)),
+            ),
+            spread(lambda done: () if done.filed is None else (done.filed,)),
+        )
+
+    return operator
+
+
+def case_of(work: Work) -> int:
+    return work.offer.case_id if isinstance(work, Filing) else work.case_id
+
+
+def token_of(work: Work) -> CancelToken | None:
+    return work.token if isinstance(work, Filing) else None
+
+
+def embedding(parts: EvidenceParts, rules: EvidenceRules) -> Callable[[Observable[Filed]], Observable[Filed]]:
+    """Give files their vectors, where there is somebody who makes them."""
+    if parts.embedder is None:
+        return lambda read: read
+    return map_async(
+        embed(parts.intake.store, parts.embedder),
+        on_failure=as_it_is,
+        max_concurrent=rules.embed_at_once,
+        token=lambda filed: filed.filing.token,
+        gauge=named(parts.gauge, "embed"),
+    )
+
+
+def as_it_is(filed: Filed, error: Exception) -> Filed:
+    if filed.filing.token.error is None:
+        log.error("evidence: attachment %d: by words only", filed.filing.offer.attachment.id, exc_info=error)
+    return filed
+
+
+def tell(listener: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[Observable[Any]], Observable[Filed]]:
+    """Let somebody know, beside everything else; nothing comes out."""
+
+    def failed(_item: object, error: Exception) -> None:
+        log.error("evidence: not told", exc_info=error)
+
+    return lambda items: items.pipe(
+        map_async(listener, on_failure=failed, max_concurrent=NOTES_AT_ONCE), spread(lambda _: ())
+    )

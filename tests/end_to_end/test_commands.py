@@ -1,0 +1,348 @@
+"""Slash commands: offered in each server, answered to their caller alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.live import LiveOptions
+from model.outcomes import Reason, Result
+from services.llm.exchanges import read
+from tests.end_to_end.bots import RunningBot
+from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.scenes import answering
+from tests.loopback import llm_scenes as scenes
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.interactions import Interaction
+from tests.loopback.llm_server import LLMServer
+
+pytestmark = pytest.mark.real_time
+
+QUESTION = "how can I restore a backup?"
+
+
+def offered(server: DiscordServer) -> list[dict[str, Any]]:
+    return server.state.commands.get(f"/applications/{server.bot.id}/guilds/{server.guild.id}/commands", [])
+
+
+async def until_offered(server: DiscordServer) -> None:
+    await server.until(lambda: offered(server))
+
+
+async def said(server: DiscordServer, one: Interaction) -> str:
+    """The whole answer, all of it seen by nobody else, pinging nobody."""
+    await server.until(lambda: one.answered)
+    await asyncio.sleep(0.05)
+    assert all(piece.ephemeral for piece in one.said)
+    assert all(piece.allowed_mentions == {"parse": []} for piece in one.said)
+    assert all(len(piece.content) <= 2000 for piece in one.said)
+    return "\n".join(one.texts)
+
+
+def opted_out(bot: RunningBot) -> list[str]:
+    path = bot.settings.app.data_dir / "state" / "opt-outs.json"
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def holding(folder: Path, word: str) -> list[Path]:
+    """The files that hold a word."""
+    return [path for path in folder.rglob("*") if path.is_file() and word in path.read_text(errors="replace")]
+
+
+async def until_quiet(server: DiscordServer, exchanges: Path) -> None:
+    """Wait until what was captured has been sorted: the model is asked no more."""
+    sizes = [0]
+
+    def settled() -> bool:
+        sizes.append(exchanges.stat().st_size)
+        return len(sizes) > 100 and sizes[-1] == sizes[-100]
+
+    await server.until(settled)
+
+
+async def test_commands_are_offered_in_the_servers_that_the_bot_is_in(
+    start: Start, discord_server: DiscordServer
+) -> None:
+    discord_server.add_channel("help")
+    bot = await start()
+    await until_offered(discord_server)
+    names = {command["name"]: [each["name"] for each in command["options"]] for command in offered(discord_server)}
+    assert names["privacy"] == ["opt-out", "opt-in", "forget"]
+    assert names["ask"] == ["question"]
+    assert await bot.stop() == 0
+    assert not discord_server.unknown
+
+
+async def test_a_new_session_registers_nothing_anew(start: Start, discord_server: DiscordServer) -> None:
+    discord_server.add_channel("help")
+    bot = await start()
+    await until_offered(discord_server)
+    await discord_server.invalidate_session()
+    await discord_server.until(lambda: discord_server.gateway.identified == 2)
+    await bot.until_idle()
+    assert discord_server.count("PUT", "/commands$") == 1
+
+
+@pytest.mark.parametrize("status", [403, 429, 400, 500])
+async def test_a_registration_that_fails_is_one_line_and_the_bot_goes_on(
+    start: Start, discord_server: DiscordServer, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    body = {"message": "no", "code": 50001 if status == 403 else 0, "retry_after": 3600, "global": False}
+    headers = {"Via": "1.1 google"} if status == 429 else {}
+    discord_server.fail_next("PUT", "/commands$", status=status, times=99, body=body, headers=headers)
+    bot = await start()
+    await discord_server.until(lambda: "no slash commands" in caplog.text)
+    await discord_server.say(help_, ada, QUESTION)
+    await bot.until_posts(1)
+    assert bot.results == [(Result.REPLIED, None)]
+    lines = [record for record in caplog.records if "no slash commands" in record.message]
+    assert len(lines) == 1
+    assert lines[0].exc_info is None
+    assert ("applications.commands" in lines[0].message) == (status == 403)
+
+
+async def test_a_registration_that_failed_is_tried_again_with_the_next_session(
+    start: Start, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    discord_server.add_channel("help")
+    discord_server.fail_next("PUT", "/commands$", status=403)
+    await start()
+    await discord_server.until(lambda: "no slash commands" in caplog.text)
+    await discord_server.invalidate_session()
+    await until_offered(discord_server)
+
+
+async def test_a_question_by_command_is_answered_to_the_one_who_asked(
+    start: Start, discord_server: DiscordServer
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start()
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    assert "lf backup restore" in await said(discord_server, one)
+    assert one.deferred
+    assert not discord_server.posts
+    assert not bot.ends, "it is no message: nothing is recorded, captured or counted among the outcomes"
+    assert await bot.stop() == 0
+
+
+async def test_a_long_answer_by_command_comes_in_pieces(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer
+) -> None:
+    """Pitfall 24."""
+    llm_server.otherwise = answering(AnswerResult={"answer": "```\n" + "lf import --verbose\n" * 140 + "```"})
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    await discord_server.until(lambda: len(one.said) == 2)
+    text = await said(discord_server, one)
+    assert text.count("```") == 4
+    assert text.count("lf import") == 140
+
+
+async def test_an_answer_by_command_pings_nobody(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer
+) -> None:
+    """Pitfall 19."""
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    llm_server.otherwise = answering(AnswerResult={"answer": f"@everyone {ada.mention}, wait."})
+    await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    assert "@everyone" in await said(discord_server, one)
+    assert not any(piece.message.pings for piece in one.said)
+
+
+async def test_questions_by_command_count_against_the_budget(start: Start, discord_server: DiscordServer) -> None:
+    help_, ada, bob = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("b"),
+    )
+    bot = await start(limits={"chains_per_user_per_hour": 1, "answers_per_day": 2})
+    await until_offered(discord_server)
+    texts = [
+        await said(discord_server, await discord_server.call(help_, who, "ask", question=QUESTION))
+        for who in (ada, ada, bob, bob)
+    ]
+    assert ["lf backup restore" in text for text in texts] == [True, False, True, False]
+    assert "try again later" in texts[1]
+    assert bot.parts is not None
+    assert bot.parts.services.budget.spent.answers == 2
+    assert await bot.stop() == 0
+    assert json.loads((bot.settings.app.data_dir / "state" / "usage.json").read_text())["answers"] == 2
+
+
+async def test_chatter_by_command_gets_a_line_and_no_answer(start: Start, discord_server: DiscordServer) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question="good morning all")
+    assert "cannot answer that" in await said(discord_server, one)
+
+
+async def test_a_failure_is_one_neutral_line(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    llm_server.otherwise = scenes.status(401, says="key sk-loopback is wrong")
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    assert await said(discord_server, one) == "That did not work. Please try again later."
+    assert "Rejected" in caplog.text
+
+
+async def test_opting_out_takes_effect_at_once_and_outlives_the_process(
+    start: Start, discord_server: DiscordServer
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start()
+    await until_offered(discord_server)
+    assert "From now on" in await said(discord_server, await discord_server.call(help_, ada, "privacy opt-out"))
+    assert opted_out(bot) == [str(ada.id)]
+    message = await discord_server.say(help_, ada, QUESTION)
+    await bot.until_ended(message)
+    assert bot.ignored(Reason.OPTED_OUT)
+    refused = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    assert "You have opted out" in await said(discord_server, refused)
+    assert "already" in await said(discord_server, await discord_server.call(help_, ada, "privacy opt-out"))
+    assert await bot.stop() == 0
+    again = await start()
+    later = await discord_server.say(help_, ada, QUESTION)
+    await again.until_ended(later)
+    assert again.ignored(Reason.OPTED_OUT)
+    assert "counted in again" in await said(discord_server, await discord_server.call(help_, ada, "privacy opt-in"))
+    assert opted_out(again) == []
+    await discord_server.say(help_, ada, QUESTION)
+    await again.until_posts(1)
+    assert "have not opted out" in await said(discord_server, await discord_server.call(help_, ada, "privacy opt-in"))
+
+
+async def test_opting_out_calls_off_what_is_under_way(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer
+) -> None:
+    llm_server.otherwise = scenes.slow(0.5)
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    answering_now = await discord_server.say(help_, ada, QUESTION)
+    await discord_server.until(lambda: llm_server.seen)
+    waiting = await discord_server.say(help_, ada, "and on Windows?")
+    await said(discord_server, await discord_server.call(help_, ada, "privacy opt-out"))
+    await bot.until_ended(answering_now, waiting)
+    assert not discord_server.posts
+    asked = len(llm_server.seen)
+    await bot.until_idle()
+    assert len(llm_server.seen) == asked
+
+
+async def test_forgetting_removes_what_the_running_bot_has_kept(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    tess, bob = discord_server.add_member("tess"), discord_server.add_member("bob")
+    exchanges = data / "llm-recordings" / "day.jsonl"
+    exchanges.parent.mkdir()
+    bot = await start(
+        LiveOptions(llm_record=exchanges),
+        ai_response={"llm": llm(llm_server)},
+        discord={"team_member_ids": [str(tess.id)], "team_active_seconds": 0.01, "feedback": True},
+    )
+    await until_offered(discord_server)
+    mine = await discord_server.say(help_, ada, "how can I restore a backup of my zebra pictures?")
+    await bot.until_posts(1)
+    await discord_server.say(help_, tess, "With lf backup restore.", reply_to=mine)
+    await discord_server.until(lambda: any(result is Result.CAPTURED for result, _ in bot.results))
+    await bot.until_idle()
+    await until_quiet(discord_server, exchanges)
+    assert {path.name for path in holding(data, "zebra")} >= {"posts.jsonl", "day.jsonl"}
+    text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+    for what in ("1 messages in captured", "1 answers that I remembered", "recorded exchanges", "count of your"):
+        assert what in text
+    assert "Out of my reach" in text
+    await discord_server.say(help_, bob, QUESTION)
+    await bot.until_posts(2)
+    assert await bot.stop() == 0
+    assert not holding(data, "zebra")
+    steps = {exchange.step for exchange in read(exchanges)}
+    assert "generate" in steps, "what was asked afterwards stands in the file that took the old one's place"
+    assert str(ada.id) not in (data / "state" / "usage.json").read_text()
+
+
+async def test_who_is_not_known_has_nothing_to_forget(start: Start, discord_server: DiscordServer) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    assert "kept nothing" in await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
+
+
+async def test_a_state_folder_that_cannot_be_written_is_told_and_the_choice_holds(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start()
+    await until_offered(discord_server)
+    with monkeypatch.context() as full:
+        full.setattr("services.opt_outs._replace", full_disk)
+        one = await discord_server.call(help_, ada, "privacy opt-out")
+        assert "could not be written down" in await said(discord_server, one)
+    message = await discord_server.say(help_, ada, QUESTION)
+    await bot.until_ended(message)
+    assert bot.ignored(Reason.OPTED_OUT)
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+async def test_interactions_are_never_recorded(start: Start, discord_server: DiscordServer, tmp_path: Path) -> None:
+    recording = tmp_path / "session.jsonl"
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start(LiveOptions(record=recording))
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    await said(discord_server, one)
+    assert await bot.stop() == 0
+    assert one.token not in recording.read_text()
+    assert "INTERACTION" not in recording.read_text()
+
+
+async def test_a_dry_run_offers_no_commands(start: Start, discord_server: DiscordServer) -> None:
+    discord_server.add_channel("help")
+    bot = await start(LiveOptions(dry_run=True))
+    await bot.until_idle()
+    assert await bot.stop() == 0
+    assert not offered(discord_server)
+
+
+async def test_a_call_under_way_at_shutdown_leaves_nothing_behind(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer
+) -> None:
+    llm_server.otherwise = scenes.slow(30)
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    one = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    await discord_server.until(lambda: llm_server.seen)
+    assert await bot.stop() == 0
+    assert not one.answered
+
+
+async def test_discord_refusing_an_answer_is_a_line_in_the_log(
+    start: Start, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    discord_server.fail_next("POST", "/callback$", status=404, body={"message": "Unknown interaction", "code": 10062})
+    await discord_server.call(help_, ada, "ask", question=QUESTION)
+    await discord_server.until(lambda: "command /ask: not answered" in caplog.text)
+    again = await discord_server.call(help_, ada, "ask", question=QUESTION)
+    assert "lf backup restore" in await said(discord_server, again)

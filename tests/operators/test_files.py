@@ -1,0 +1,383 @@
+"""Reading files, giving them vectors, deleting and sweeping them: where the store, Discord or a file is in trouble."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clock import now
+from model.conversations import Conversation, Role, Turn
+from model.messages import Place, PlaceKind
+from operators import chunk as chunk_module
+from operators.cases import Cases, Filing
+from operators.chunk import Filed, Intake, chunk, collection_of, to_its_end
+from operators.discard import Closing, Dropping, discard
+from operators.embed import embed
+from operators.retrieve import Lookup, earlier_in
+from operators.sweep import Threads, sweep
+from services.discord import LookupFailed
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.offers import Offer
+from services.documents.runbooks import Runbooks
+from services.documents.store import naming
+from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.protocol import State, StoreUnavailable
+from services.documents.tools.factory import build
+from tests.world import Uploads
+
+CASE, GUILD = 7, 9
+
+
+class BrokenStore(EmbeddedStore):
+    """The embedded one, of which single calls fail."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Folders(folder, folder, folder))
+        self.broken: set[str] = set()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "broken" and name in object.__getattribute__(self, "__dict__").get("broken", ()):
+            raise StoreUnavailable("the disk is full")
+        return object.__getattribute__(self, name)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[BrokenStore]:
+    store = BrokenStore(tmp_path)
+    yield store
+    store.broken.clear()
+    await store.close()
+
+
+def filing_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> Filing:
+    file = uploads.file(name, content)
+    filing = Cases().begin(Offer(CASE, GUILD, CASE, 70, 101, file, now()))
+    assert filing is not None
+    return filing
+
+
+async def taken(store: BrokenStore, uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> Filed:
+    return await chunk(Intake(store, uploads))(filing_of(uploads, name, content))
+
+
+async def names(store: BrokenStore) -> list[str]:
+    described = await store.describe(naming.case(str(CASE)))
+    return [] if described is None else [doc.filename for doc in described.documents]
+
+
+async def test_a_store_that_cannot_be_written_is_told_and_the_file_can_be_posted_again(store: BrokenStore) -> None:
+    store.broken = {"expect"}
+    filed = await taken(store, Uploads())
+    assert filed.document is None
+    assert "Post it again in a few minutes" in filed.failure
+    store.broken = {"add"}
+    assert "few minutes" in (await taken(store, Uploads())).failure
+
+
+async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
+    store: BrokenStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(chunk_module, "prepare", broken)
+    filed = await taken(store, Uploads())
+    assert "through a fault of the bot" in filed.failure
+    assert "ZeroDivisionError" in caplog.text
+    monkeypatch.undo()
+    assert (await taken(store, Uploads(), "other.log")).document is not None
+
+
+async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the_file(
+    store: BrokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(chunk_module, "prepare", broken)
+    assert "few minutes" in (await taken(store, Uploads())).failure
+
+
+async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
+    uploads = Uploads()
+    filing = filing_of(uploads)
+    first = await chunk(Intake(store, uploads))(filing)
+    again = await chunk(Intake(store, uploads))(filing)
+    assert first.is_new
+    assert not again.is_new
+    assert again.document is not None
+    failed = filing_of(uploads, "a.exe", "MZ")
+    assert "a program" in (await chunk(Intake(store, uploads))(failed)).failure
+    assert (await chunk(Intake(store, uploads))(failed)).document is None
+
+
+async def test_what_a_crash_has_left_pending_is_read(store: BrokenStore) -> None:
+    uploads = Uploads()
+    filing = filing_of(uploads)
+    await store.expect(collection_of(filing.offer), chunk_module.origin_of(filing.offer))
+    assert (await chunk(Intake(store, uploads))(filing)).document is not None
+
+
+async def test_work_that_is_called_off_is_waited_for() -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        await asyncio.sleep(5)
+        done.append("written")
+
+    task = asyncio.create_task(to_its_end(work()))
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["written"]
+
+
+async def test_a_file_gets_its_vectors_and_one_that_failed_none(store: BrokenStore) -> None:
+    filed = await taken(store, Uploads())
+    embedding = embed(store, HashingEmbedder())
+    assert await embedding(filed) is filed
+    described = await store.describe(naming.case(str(CASE)))
+    assert described is not None
+    assert [doc.state for doc in described.documents] == [State.READY]
+    nothing = replace(filed, document=None)
+    assert await embedding(nothing) is nothing
+
+
+async def test_without_a_store_a_file_stays_as_it_is(store: BrokenStore, caplog: pytest.LogCaptureFixture) -> None:
+    filed = await taken(store, Uploads())
+    store.broken = {"unembedded"}
+    assert await embed(store, HashingEmbedder())(filed) is filed
+    assert "by words only" in caplog.text
+
+
+# Deleting
+
+
+async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    await taken(store, Uploads())
+    cases, forgotten = Cases([CASE]), list[str]()
+    discarding = discard(store, cases, forgotten.append)
+    closing = Closing(CASE)
+    closing.call_off(cases)
+    store.broken = {"delete_collection"}
+    await discarding(closing)
+    assert cases.has_files(CASE)
+    assert "the disk is full" in caplog.text
+    store.broken = set()
+    await discarding(closing)
+    await discarding(closing)
+    assert await names(store) == []
+    assert forgotten == ["case_7"] * 3
+
+
+async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> None:
+    await taken(store, Uploads())
+    cases = Cases([CASE, 8])
+    discarding = discard(store, cases, list[str]().append)
+    for case_id, guild_id in ((CASE, 1), (8, GUILD)):
+        closing = Closing(case_id, guild_id=guild_id)
+        closing.call_off(cases)
+        await discarding(closing)
+    assert await names(store) == ["app.log"]
+    await discarding(Closing(CASE, guild_id=GUILD))
+    assert await names(store) == []
+
+
+async def test_only_the_files_of_a_deleted_message_go_and_of_an_edited_one_those_taken_off(store: BrokenStore) -> None:
+    uploads = Uploads()
+    await taken(store, uploads, "one.log", "1")
+    await taken(store, uploads, "two.log", "2")
+    cases = Cases([CASE])
+    discarding = discard(store, cases, list[str]().append)
+    dropping = Dropping(CASE, frozenset({70}), kept=frozenset({1000}))
+    dropping.call_off(cases)
+    await discarding(dropping)
+    assert await names(store) == ["one.log"]
+    await discarding(Dropping(CASE, frozenset({71})))
+    assert await names(store) == ["one.log"]
+    await discarding(Dropping(99, frozenset({70})))
+
+
+# Sweeping
+
+
+@dataclass
+class Discord:
+    """What it says of threads; an exception instead is raised."""
+
+    guilds: Collection[int] | Exception = (GUILD,)
+    active: Collection[int] | Exception = ()
+    places: dict[int, Place | Exception] = field(default_factory=dict[int, Place | Exception])
+    asked: list[int] = field(default_factory=list[int])
+
+    @property
+    def threads(self) -> Threads:
+        async def active(guild_id: int) -> Collection[int]:
+            return said(self.active)
+
+        async def find(place_id: int) -> Place | None:
+            self.asked.append(place_id)
+            found = self.places.get(place_id)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return Threads(lambda: said(self.guilds), active, find)
+
+
+def said(what: Collection[int] | Exception) -> Collection[int]:
+    if isinstance(what, Exception):
+        raise what
+    return what
+
+
+def sweeper(store: BrokenStore, discord: Discord, gone: list[int]) -> Callable[[object], Any]:
+    async def remove(case_id: int) -> None:
+        gone.append(case_id)
+        await store.delete_collection(naming.case(str(case_id)))
+
+    return sweep(store, discord.threads, remove, solved_tags=frozenset({"solved"}), grace_seconds=3600)
+
+
+POST = Place(CASE, PlaceKind.FORUM_POST, guild_id=GUILD)
+
+
+@pytest.mark.parametrize(
+    "discord",
+    [
+        Discord(),
+        Discord(guilds=(GUILD + 1,)),
+        Discord(places={CASE: replace(POST, locked=True)}),
+        Discord(places={CASE: replace(POST, tags=("Solved",))}),
+        Discord(places={CASE: replace(POST, archived=True, archived_at=-3600.0)}),
+    ],
+    ids=["deleted", "guild left", "locked", "solved", "archived for long"],
+)
+async def test_a_thread_that_is_over_is_swept_up_when_it_is_seen_so_twice(store: BrokenStore, discord: Discord) -> None:
+    await taken(store, Uploads())
+    gone: list[int] = []
+    sweeping = sweeper(store, discord, gone)
+    assert await sweeping(None) == 0
+    assert await names(store) == ["app.log"]
+    assert await sweeping(None) == 1
+    assert gone == [CASE]
+    assert await sweeping(None) == 0
+
+
+@pytest.mark.parametrize(
+    "discord",
+    [
+        Discord(active=(CASE,)),
+        Discord(places={CASE: POST}),
+        Discord(places={CASE: replace(POST, archived=True, archived_at=0.0)}),
+        Discord(places={CASE: replace(POST, archived=True)}),
+        Discord(places={CASE: LookupFailed("403")}),
+        Discord(active=LookupFailed("500")),
+        Discord(guilds=LookupFailed("away")),
+        Discord(guilds=()),
+    ],
+    ids=["active", "there", "archived lately", "archived at some time", "unknown", "not listed", "away", "no guild"],
+)
+async def test_whatever_is_not_known_to_be_over_stays(store: BrokenStore, discord: Discord) -> None:
+    await taken(store, Uploads())
+    gone: list[int] = []
+    sweeping = sweeper(store, discord, gone)
+    for _ in range(3):
+        await sweeping(None)
+    assert not gone
+    assert await names(store) == ["app.log"]
+
+
+async def test_one_incomplete_sweep_between_two_complete_ones_starts_no_count_anew(store: BrokenStore) -> None:
+    await taken(store, Uploads())
+    gone: list[int] = []
+    discord = Discord()
+    sweeping = sweeper(store, discord, gone)
+    await sweeping(None)
+    discord.active = LookupFailed("500")
+    await sweeping(None)
+    assert not gone
+    discord.active = ()
+    await sweeping(None)
+    assert gone == [CASE]
+
+
+async def test_a_store_that_cannot_be_read_is_not_swept(store: BrokenStore) -> None:
+    await taken(store, Uploads())
+    gone: list[int] = []
+    sweeping = sweeper(store, Discord(), gone)
+    store.broken = {"list_collections"}
+    assert await sweeping(None) == 0
+    store.broken = set()
+    described, store.describe = store.describe, _gone  # type: ignore[method-assign]
+    assert await sweeping(None) == 0
+    store.describe = described  # type: ignore[method-assign]
+    assert not gone
+
+
+async def _gone(_: str) -> None:
+    """It was deleted between two looks."""
+
+
+# Looking up
+
+
+async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
+    runbooks = Runbooks(store, tmp_path / "shown.json")
+    toolbox = build(store=store, shares=runbooks.shown_in_threads)
+    assert toolbox is not None
+    return Lookup(store, toolbox, cases, runbooks)
+
+
+async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Path) -> None:
+    uploads = Uploads()
+    await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n")
+    await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n2026-02-16T00:00:01 INFO web: down\n")
+    await taken(store, uploads, "a.exe", "MZ")
+    cases = Cases([CASE])
+    cases.begin(Offer(CASE, GUILD, CASE, 71, 101, uploads.file("next.log", "x"), now()))
+    lookup = await lookup_of(store, tmp_path, cases)
+    toolset = await lookup.toolset(101, POST, CASE, public=True)
+    assert toolset is not None
+    first, second, third = toolset.files
+    assert first.startswith("app.log (log")
+    assert "2 lines" in first
+    assert "not readable" in second
+    assert third == "next.log (1 bytes, being read)"
+    store.broken = {"describe"}
+    blind = await lookup.toolset(101, POST, CASE, public=True)
+    assert blind is not None
+    assert blind.files == (third,)
+
+
+async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenStore, tmp_path: Path) -> None:
+    lookup = await lookup_of(store, tmp_path, Cases())
+    await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
+    assert await lookup.toolset(101, POST, CASE, public=True) is None
+    assert await lookup.toolset(102, POST, CASE, public=False) is None
+    private = await lookup.toolset(101, POST, None, public=False)
+    assert private is not None
+    assert private.files == ("runbook of the asker: Restart",)
+    await private.ready()
+    assert [tool.name for tool in private.tools] == ["answer_from_user_kb"]
+    await lookup.runbooks.show_in_threads(101, shown=True)
+    assert await lookup.toolset(101, POST, CASE, public=True) is not None
+
+
+def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
+    def turn(text: str, role: Role = Role.USER, *, asked_now: bool = False) -> Turn:
+        return Turn(role, text, asked_now=asked_now)
+
+    said_before = [turn("hello", Role.ASSISTANT)]
+    for n in range(4):
+        said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
+    conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
+    assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))

@@ -1,0 +1,70 @@
+"""Answers held against their passages."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.documents.asking.checking import check
+from services.documents.asking.passages import Passage
+
+PASSAGE = Passage(
+    doc_id="d",
+    source="logs/server.log",
+    text="10:00 start\n10:01 ERROR disk full on sda1\n10:02 stop",
+    line_start=40,
+    line_end=42,
+    matched=(41,),
+    chunk_id="d:0",
+    timestamp="2031-03-04T10:01:00",
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The disk was full, logs/server.log:41 (10:01:00).",
+        "The disk was full (server.log:41).",
+        "See logs/server.log:40-42: it stopped.",
+        "It says `disk full on sda1` in line 41.",
+        'It says "DISK FULL   on sda1".',
+        "Line 40 to 42 show it.",
+        "At 10:01 the disk was full.",
+        "",
+    ],
+)
+def test_what_the_passages_hold_stays(answer: str) -> None:
+    checked = check(answer, [PASSAGE])
+    assert checked.answer == answer
+    assert checked.unverified == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("See logs/server.log:43.", "See (unverified)."),
+        ("See logs/server.log:39-41 (10:00:00).", "See (unverified)."),
+        ("See other.log:41.", "See (unverified)."),
+        ("It is on line 77 of server.log.", "It is on (unverified)."),
+        ('It says "disk empty".', 'It says "disk empty" (unverified).'),
+        ("It says `rm -rf /`.", "It says `rm -rf /` (unverified)."),
+        ("See KB-9999.", "See (unverified)."),
+    ],
+)
+def test_what_they_do_not_hold_is_marked_and_counted(answer: str, left: str) -> None:
+    checked = check(answer, [PASSAGE])
+    assert checked.answer == left
+    assert checked.unverified == 1
+    assert checked.cited == ()
+
+
+def test_citations_that_hold_are_told_each_once_in_their_order() -> None:
+    answer = "First server.log:42, then server.log:41 (10:01:00), again logs/server.log:42."
+    cited = check(answer, [PASSAGE]).cited
+    assert [(each.source, each.line_start, each.timestamp) for each in cited] == [
+        ("logs/server.log", 42, None),
+        ("logs/server.log", 41, "2031-03-04T10:01:00"),
+    ]
+
+
+def test_a_title_of_the_headers_may_be_quoted() -> None:
+    assert check('As "Rate limits" says.', [PASSAGE], ["[Chunk 1 - Title: Rate limits]"]).unverified == 0

@@ -1,0 +1,125 @@
+"""When a question needs the ones before it, and which rewrites are good enough."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.documents.asking.rewriting import accepted, needs_context, resolve
+from services.documents.results import Citation, ConversationContext
+
+TURNS = (("What happened to blk_42 in data.log?", "It was deleted at 10:02."),)
+SAID = ConversationContext(TURNS)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When did that happen?",
+        "Which component wrote it?",
+        "And what came just before that?",
+        "and before that?",
+        "which file?",
+        "why?",
+        "What about the next one?",
+        "Was it an error?",
+        "who did this?",
+        "how come?",
+        "what else?",
+    ],
+)
+def test_questions_that_point_back_need_the_conversation(question: str) -> None:
+    assert needs_context(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened to blk_43?",
+        "What is on line 12?",
+        "What was logged at 10:05?",
+        "How many errors are there?",
+        "Which restart policy does the storefront service have in deploy/compose.yaml?",
+        "Does the documentation explain how sessions are prolonged for all people?",
+        "And what happened to blk_44?",
+    ],
+)
+def test_questions_that_stand_alone_do_not(question: str) -> None:
+    assert not needs_context(question)
+
+
+@pytest.mark.parametrize(
+    "rewritten",
+    [
+        "When did blk_42 happen to be deleted in data.log?",
+        "At what time was blk_42 deleted?",
+    ],
+)
+def test_a_rewrite_from_what_was_said_is_accepted(rewritten: str) -> None:
+    assert accepted("When did that happen?", rewritten, TURNS)
+
+
+@pytest.mark.parametrize(
+    ("question", "rewritten"),
+    [
+        ("When did that happen?", ""),
+        ("When did that happen?", "When was blk_42 deleted?\nIt was at 10:02."),
+        ("When did that happen?", "It was deleted at 10:02."),
+        ("When did that happen?", "When was blk_99 deleted?"),
+        ("When did that happen?", "When was blk_42 deleted in other.log?"),
+        ("When did that happen?", "When was blk_42 deleted " + "really " * 60 + "?"),
+        ("Did 10.0.0.7 do it?", "Did anybody delete blk_42?"),
+        ('Is it "gone for good"?', "Is blk_42 gone?"),
+        ("And after 17 tries?", "What happened to blk_42 after some tries?"),
+    ],
+)
+def test_a_rewrite_that_loses_or_invents_something_is_not(question: str, rewritten: str) -> None:
+    assert not accepted(question, rewritten, TURNS)
+
+
+class Rewriter:
+    def __init__(self, rewritten: str, seconds: float = 0.0) -> None:
+        self.rewritten, self.seconds = rewritten, seconds
+        self.turns: list[tuple[tuple[str, str], ...]] = []
+
+    async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
+        self.turns.append(turns)
+        await asyncio.sleep(self.seconds)
+        return self.rewritten
+
+
+async def test_no_model_is_asked_without_need() -> None:
+    rewriter = Rewriter("never")
+    for question, said in (("What happened to blk_43?", SAID), ("When did that happen?", None)):
+        resolved = await resolve(question, said, rewriter)
+        assert (resolved.query, resolved.how) == (question, "as asked")
+    assert rewriter.turns == []
+
+
+async def test_the_last_three_turns_are_shown_each_cut_short() -> None:
+    rewriter = Rewriter("When was blk_42 deleted?")
+    said = ConversationContext(tuple((f"Question {n} about blk_42 {'x' * 300}", "Yes. " * 100) for n in range(5)))
+    await resolve("When did that happen?", said, rewriter)
+    (turns,) = rewriter.turns
+    assert [asked[:10] for asked, _ in turns] == ["Question 2", "Question 3", "Question 4"]
+    assert all(len(text) <= 200 for turn in turns for text in turn)
+
+
+async def test_a_slow_model_is_not_waited_for() -> None:
+    resolved = await resolve("When did that happen?", SAID, Rewriter("When was blk_42 deleted?", seconds=4))
+    assert resolved.query == "What happened to blk_42 in data.log? When did that happen?"
+    assert not resolved.refused
+
+
+async def test_a_refused_rewrite_is_remembered_as_refused() -> None:
+    resolved = await resolve("When did that happen?", SAID, Rewriter("When was blk_99 deleted?"))
+    assert resolved.how == "with the previous question"
+    assert resolved.refused
+
+
+async def test_what_came_next_starts_from_the_line_cited_last() -> None:
+    cited = (Citation("d", "data.log", 4, 5, None, "d:0"),)
+    resolved = await resolve("and then?", ConversationContext(TURNS, cited), None)
+    assert resolved.anchors == cited
+    assert resolved.how == "beside the cited line"

@@ -1,0 +1,143 @@
+"""Invented documents, and the tools over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from model.conversations import Image
+from services.assistant import Usage
+from services.documents.asking.rewriting import RewrittenQuestion
+from services.documents.asking.synthesis import CondensedAnswer
+from services.documents.embedding.filling import fill
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.embedding.protocol import Embedder
+from services.documents.limits import Limits
+from services.documents.preparing import prepare
+from services.documents.results import ToolContext
+from services.documents.store import naming
+from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
+from services.documents.tools.factory import Toolbox, build
+from services.llm.errors import LLMError
+
+M = TypeVar("M", bound=BaseModel)
+
+GUILD, THREAD, OTHER_THREAD, FRAN, MARA = 7, 100, 200, 311, 312
+
+LOG = """\
+2031-03-04 10:00:00,100 INFO [main] shop.app.Lifecycle: Starting version 5.1
+2031-03-04 10:00:02,200 INFO [main] shop.db.Pool: 50 connections opened
+2031-03-04 10:01:15,000 WARN [pool-1] shop.http.Server: Slow response: GET /cart took 8123 ms
+2031-03-04 10:02:00,500 ERROR [pool-2] shop.payment.Gateway: Charge for order ord-58213 declined: card expired
+2031-03-04 10:02:00,900 INFO [pool-2] shop.payment.Gateway: Customer of ord-58213 notified
+2031-03-04 10:03:30,000 ERROR [pool-3] shop.mail.Sender: SMTP connection to 10.20.30.40:2525 refused
+2031-03-04 10:04:00,000 FATAL [main] shop.db.Pool: No free connection for 30 s
+2031-03-04 10:04:01,000 INFO [main] shop.app.Lifecycle: Shutting down
+"""
+OTHER_LOG = """\
+2031-03-05 08:00:00,100 INFO [main] depot.app.Lifecycle: Starting version 2.0
+2031-03-05 08:10:00,000 ERROR [pool-1] depot.robot.Arm: Collision near shelf zx-99
+2031-03-05 08:10:05,000 INFO [main] depot.app.Lifecycle: Paused
+"""
+COMPOSE = """\
+services:
+  storefront:
+    image: registry.example.net/storefront:5.1
+    restart: unless-stopped
+    ports:
+      - "8443:443"
+  ledger:
+    image: registry.example.net/ledger:2.2
+    restart: always
+"""
+RUNBOOK = """\
+# Database timeout runbook
+
+## Check the pool
+
+Look at the connection pool first: run `poolctl show` and note how many connections are taken.
+
+## Restart the ledger
+
+If more than forty are taken, restart the ledger with `ledgerctl restart`. If it still fails, call Mara.
+"""
+
+
+def new_store(root: Path) -> EmbeddedStore:
+    return EmbeddedStore(Folders(root / "evidence", root / "runbooks", root / "shared"))
+
+
+def new(filename: str, text: str, **extra: str) -> NewDocument:
+    return NewDocument(Origin(filename, extra=extra), prepare(filename, text.encode(), limits=Limits()))
+
+
+def case(thread: int = THREAD, guild: int = GUILD) -> Collection:
+    return Collection(naming.case(str(thread)), "case", str(thread), guild)
+
+
+async def post(store: DocumentStore, filename: str, text: str, thread: int = THREAD) -> Document:
+    (document,) = await store.add(case(thread), [new(filename, text)])
+    await fill(store, HashingEmbedder(), case(thread).name, document.doc_id)
+    return document
+
+
+async def write_runbook(store: DocumentStore, text: str, user: int, title: str = "Database timeout runbook") -> None:
+    collection = Collection(naming.user(str(user)), "user", str(user))
+    (document,) = await store.add(collection, [new("runbook.md", text, title=title, category="Procedures")])
+    await fill(store, HashingEmbedder(), collection.name, document.doc_id)
+
+
+def toolbox(
+    store: DocumentStore,
+    *,
+    embedder: Embedder | None = None,
+    asker: ScriptedAsker | None = None,
+    sharing: Sequence[int] = (),
+    store_seconds: float = 10.0,
+) -> Toolbox:
+    built = build(
+        store=store,
+        embedder=embedder,
+        asker=asker,
+        model="scripted",
+        shares=lambda user: user in sharing,
+        store_seconds=store_seconds,
+    )
+    assert built is not None
+    return built
+
+
+def context(
+    thread: int | None = THREAD,
+    asker: int = FRAN,
+    *,
+    guild: int | None = GUILD,
+    public: bool = True,
+    team: bool = False,
+) -> ToolContext:
+    return ToolContext(guild, thread, asker, thread_is_public=public, asker_is_team=team)
+
+
+class ScriptedAsker:
+    """Answers what it was told to, and remembers what it was asked."""
+
+    def __init__(self, *answers: str | LLMError, rewrites: Sequence[str | LLMError] = ()) -> None:
+        self._answers = list(answers)
+        self._rewrites = list(rewrites)
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def ask(
+        self, step: str, system: str, user: str, model: type[M], usage: Usage, *, images: Sequence[Image] = ()
+    ) -> M:
+        self.asked.append((step, system, user))
+        script = self._rewrites if step == "rewrite" else self._answers
+        answer = script.pop(0)
+        if isinstance(answer, LLMError):
+            raise answer
+        made = RewrittenQuestion(question=answer) if step == "rewrite" else CondensedAnswer(answer=answer)
+        assert isinstance(made, model)
+        return made

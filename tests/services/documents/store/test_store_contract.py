@@ -1,0 +1,267 @@
+"""What every store of documents does alike."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.store.protocol import (
+    Collection,
+    DocumentStore,
+    LineWhere,
+    NewDocument,
+    Origin,
+    Search,
+    State,
+    Where,
+)
+from services.documents.store.schema import embedded_text, to_embed
+from tests.services.documents import cases
+from tests.services.documents.store import chroma_server, imitated_chroma
+
+pytestmark = pytest.mark.real_time
+EMBEDDER = HashingEmbedder()
+
+
+@pytest.fixture(params=["embedded", "imitated chroma", "chroma"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[DocumentStore]:
+    kinds: dict[str, Callable[[Path], DocumentStore]] = {
+        "embedded": cases.new_store,
+        "imitated chroma": imitated_chroma.new_store,
+        "chroma": chroma_server.new_store,
+    }
+    opened = kinds[request.param](tmp_path)
+    yield opened
+    for name in await opened.list_collections():
+        await opened.delete_collection(name)
+    await opened.close()
+
+
+async def test_reading_what_is_not_there_gives_nothing_and_makes_nothing(store: DocumentStore) -> None:
+    name = cases.case().name
+    assert await store.describe(name) is None
+    assert await store.search(name, Search("anything")) == []
+    assert (await store.lines(name, LineWhere(("x",)))).total == 0
+    assert await store.distinct(name, LineWhere(("x",)), "severity") == []
+    assert await store.chunks(name, "x", [0]) == []
+    assert await store.holders(name, ["x"]) == ({}, 0)
+    assert await store.unembedded(name, "x", EMBEDDER.id) == []
+    assert not await store.fail(name, "x", "gone")
+    assert not await store.embed(name, "x", EMBEDDER.id, {})
+    assert not await store.delete_document(name, "x")
+    assert not await store.delete_collection(name)
+    assert await store.list_collections() == []
+
+
+async def test_a_file_can_be_searched_by_words_as_soon_as_it_is_added(store: DocumentStore) -> None:
+    (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    assert document.state is State.LEXICAL
+    assert document.n_lines == 8
+    hits = await store.search(cases.case().name, Search("card EXPIRED"))
+    assert "card expired" in hits[0].chunk.text
+    assert hits[0].score is None
+
+
+async def test_both_parts_and_wholes_of_names_are_words(store: DocumentStore) -> None:
+    await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    for words in ("ord-58213", "58213", "10.20.30.40:2525", "shop.payment.Gateway", "gateway", "PAYMENT"):
+        hits = await store.search(cases.case().name, Search(words))
+        assert hits, words
+
+
+async def test_vectors_come_later_and_give_cosines(store: DocumentStore) -> None:
+    (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    name = cases.case().name
+    waiting = await store.unembedded(name, document.doc_id, EMBEDDER.id)
+    vectors = await EMBEDDER.embed([chunk.text for chunk in waiting])
+    some = {chunk.chunk_index: vector for chunk, vector in zip(waiting, vectors, strict=True)}
+    first = next(iter(some))
+    assert await store.embed(name, document.doc_id, EMBEDDER.id, {first: some.pop(first)})
+    assert await state_of(store, document.doc_id) is State.LEXICAL
+    assert await store.embed(name, document.doc_id, EMBEDDER.id, some)
+    assert await state_of(store, document.doc_id) is State.READY
+    question = waiting[0].text
+    hits = await store.search(name, Search(question, (await EMBEDDER.embed([question]))[0], EMBEDDER.id))
+    scores = [hit.score for hit in hits if hit.score is not None]
+    assert max(scores) == pytest.approx(1.0, abs=1e-5)  # a cosine, not a distance
+    assert min(scores) >= -1.0001
+
+
+async def test_vectors_of_another_embedder_are_never_compared(store: DocumentStore) -> None:
+    document = await cases.post(store, "shop.log", cases.LOG)
+    other = HashingEmbedder(64)
+    hits = await store.search(cases.case().name, Search("card", (await other.embed(["card"]))[0], other.id))
+    assert hits
+    assert all(hit.score is None for hit in hits)
+    assert [doc.doc_id for _, doc in await store.unfinished(other.id)] == [document.doc_id]
+    assert await store.unembedded(cases.case().name, document.doc_id, other.id)
+
+
+async def test_the_same_file_again_changes_nothing(store: DocumentStore) -> None:
+    first = await cases.post(store, "shop.log", cases.LOG)
+    before = await version(store)
+    (again,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    assert again.doc_id == first.doc_id
+    assert await version(store) == before
+
+
+async def test_of_two_files_of_one_name_the_newer_answers_and_both_are_kept(store: DocumentStore) -> None:
+    old = await cases.post(store, "shop.log", cases.LOG)
+    newer = await cases.post(store, "shop.log", cases.OTHER_LOG)
+    described = await store.describe(cases.case().name)
+    assert described is not None
+    assert {doc.doc_id: (doc.revision, doc.current) for doc in described.documents} == {
+        old.doc_id: (1, False),
+        newer.doc_id: (2, True),
+    }
+    hits = await store.search(cases.case().name, Search("card collision starting version"))
+    assert {hit.chunk.doc_id for hit in hits} == {newer.doc_id}
+    named = await store.search(cases.case().name, Search("card", where=Where(frozenset({old.doc_id}))))
+    assert {hit.chunk.doc_id for hit in named} == {old.doc_id}
+
+
+async def test_each_write_raises_the_version_and_no_read_does(store: DocumentStore) -> None:
+    name = cases.case().name
+    seen = [0]
+
+    async def raised() -> bool:
+        seen.append(await version(store))
+        return seen[-1] > seen[-2]
+
+    await store.expect(cases.case(), Origin("later.log", attachment_id=5))
+    assert await raised()
+    (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    assert await raised()
+    await store.search(name, Search("card"))
+    assert not await raised()
+    waiting = await store.unembedded(name, document.doc_id, EMBEDDER.id)
+    vectors = await EMBEDDER.embed([chunk.text for chunk in waiting])
+    await store.embed(name, document.doc_id, EMBEDDER.id, {waiting[0].chunk_index: vectors[0]})
+    assert await raised()
+    await store.fail(name, document.doc_id, "no text")
+    assert await raised()
+    await store.delete_document(name, document.doc_id)
+    assert await raised()
+
+
+async def test_a_collection_made_anew_never_has_an_old_version(store: DocumentStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    before = await version(store)
+    assert await store.delete_collection(cases.case().name)
+    await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    assert await version(store) > before
+
+
+async def test_what_is_expected_becomes_the_file(store: DocumentStore) -> None:
+    expected = await store.expect(cases.case(), Origin("shop.log", attachment_id=9))
+    assert expected.state is State.PENDING
+    again = await store.expect(cases.case(), Origin("shop.log", attachment_id=9))
+    assert again.doc_id == expected.doc_id
+    prepared = cases.new("shop.log", cases.LOG).prepared
+    (document,) = await store.add(cases.case(), [NewDocument(Origin("shop.log", attachment_id=9), prepared)])
+    assert document.doc_id == expected.doc_id
+    assert await state_of(store, expected.doc_id) is State.LEXICAL
+
+
+async def test_a_late_result_does_not_bring_a_closed_case_back(store: DocumentStore) -> None:
+    await store.expect(cases.case(), Origin("shop.log", attachment_id=9))
+    await store.delete_collection(cases.case().name)
+    assert await store.add(cases.case(), [cases.new("shop.log", cases.LOG)], create=False) == []
+    assert await store.list_collections() == []
+
+
+async def test_unfinished_work_is_told_at_the_start(store: DocumentStore) -> None:
+    pending = await store.expect(cases.case(), Origin("later.log", attachment_id=5))
+    (lexical,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
+    await cases.post(store, "done.log", cases.OTHER_LOG)
+    unfinished = await store.unfinished(EMBEDDER.id)
+    assert {(name, doc.doc_id) for name, doc in unfinished} == {
+        (cases.case().name, pending.doc_id),
+        (cases.case().name, lexical.doc_id),
+    }
+
+
+async def test_a_failed_file_can_be_posted_again(store: DocumentStore) -> None:
+    expected = await store.expect(cases.case(), Origin("shop.log", attachment_id=9))
+    assert await store.fail(cases.case().name, expected.doc_id, "it could not be downloaded")
+    assert await state_of(store, expected.doc_id) is State.FAILED
+    prepared = cases.new("shop.log", cases.LOG).prepared
+    (document,) = await store.add(cases.case(), [NewDocument(Origin("shop.log", attachment_id=9), prepared)])
+    assert document.state is State.LEXICAL
+
+
+async def test_deleting_a_document_takes_all_of_it(store: DocumentStore) -> None:
+    shop = await cases.post(store, "shop.log", cases.LOG)
+    depot = await cases.post(store, "depot.log", cases.OTHER_LOG)
+    assert await store.delete_document(cases.case().name, shop.doc_id)
+    hits = await store.search(cases.case().name, Search("card expired ord-58213 collision"))
+    assert {hit.chunk.doc_id for hit in hits} == {depot.doc_id}
+    assert (await store.lines(cases.case().name, LineWhere((shop.doc_id,)))).total == 0
+
+
+async def test_lines_are_found_by_their_facts(store: DocumentStore) -> None:
+    doc = await cases.post(store, "shop.log", cases.LOG)
+    ids = (doc.doc_id,)
+    wanted = {
+        (4, 6): LineWhere(ids, severities=("ERROR",)),
+        (4, 5): LineWhere(ids, holding=("ORD-58213",)),
+        (3,): LineWhere(ids, clocks=("10:01:15", "10:01:16")),
+        (7, 8): LineWhere(ids, first=7, last=20),
+        (6,): LineWhere(ids, words=("refusing", "connections")),
+        (2, 7): LineWhere(ids, components=("shop.db.Pool",)),
+        (1, 2, 3, 4, 5, 6, 7, 8): LineWhere(ids, days=("2031-03-04", "2031-03-04")),
+        (8,): LineWhere(ids, instants=("2031-03-04T10:04:01", "2031-03-04T10:05")),
+        (): LineWhere(ids, holding=("ord-5821",)),  # the beginning of another name
+    }
+    for numbers, where in wanted.items():
+        found = await store.lines(cases.case().name, where)
+        assert tuple(line.line_no for line in found.lines) == numbers, where
+        assert found.total == len(numbers)
+    newest = await store.lines(cases.case().name, LineWhere(ids, severities=("ERROR",)), limit=1, newest_first=True)
+    assert [line.line_no for line in newest.lines] == [6]
+    assert newest.total == 2
+    levels = await store.distinct(cases.case().name, LineWhere(ids), "severity")
+    assert dict(levels) == {"INFO": 4, "ERROR": 2, "WARN": 1, "FATAL": 1}
+
+
+async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore) -> None:
+    collection = Collection("global_kb", "global")
+    (old,) = await store.add(collection, [cases.new("setup.md", "# Setup\n\nPress the green button.\n")])
+    doc = cases.new("setup.md", "# Setup\n\nPress the blue button.\n")
+    texts = [embedded_text(doc.origin, chunk) for chunk in to_embed(doc.prepared)]
+    ready = NewDocument(doc.origin, doc.prepared, await EMBEDDER.embed(texts), EMBEDDER.id)
+    (fresh,) = await store.revise(collection, [ready], [old.doc_id])
+    assert fresh.state is State.READY
+    hits = await store.search("global_kb", Search("button"))
+    assert [hit.chunk.text for hit in hits if "green" in hit.chunk.text] == []
+    assert any("blue" in hit.chunk.text for hit in hits)
+
+
+async def test_internal_documents_can_be_left_out(store: DocumentStore) -> None:
+    collection = Collection("team_7_kb", "team", "7", 7)
+    await store.add(collection, [cases.new("secret.md", "# Keys\n\nThe spare key hangs left.\n", internal="true")])
+    assert await store.search("team_7_kb", Search("spare key"))
+    assert await store.search("team_7_kb", Search("spare key", where=Where(internal=False))) == []
+
+
+async def test_two_collections_know_nothing_of_each_other(store: DocumentStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG, cases.THREAD)
+    await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
+    assert await store.list_collections("case_") == [cases.case().name, cases.case(cases.OTHER_THREAD).name]
+    hits = await store.search(cases.case(cases.OTHER_THREAD).name, Search("card expired payment version"))
+    assert {hit.chunk.extra["filename"] for hit in hits} == {"depot.log"}
+
+
+async def version(store: DocumentStore) -> int:
+    described = await store.describe(cases.case().name)
+    assert described is not None
+    return described.version
+
+
+async def state_of(store: DocumentStore, doc_id: str) -> State:
+    described = await store.describe(cases.case().name)
+    assert described is not None
+    return next(doc.state for doc in described.documents if doc.doc_id == doc_id)

@@ -1,0 +1,133 @@
+"""Who may ask what, where (DOCUMENT_QA 8.1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.results import Status, ToolContext
+from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.protocol import Collection
+from services.documents.tools import schemas
+from tests.services.documents import cases
+
+QUESTIONS = (
+    "What is on line 4 of shop.log?",
+    "What happened to ord-58213?",
+    "How many ERROR entries are there?",
+    "What was logged at 10:04:00?",
+    "When did the first FATAL entry appear?",
+    "Why was a card declined?",
+    "Which restart policy has ledger in deploy/compose.yaml?",
+    "list all warnings",
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EmbeddedStore:
+    return cases.new_store(tmp_path)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_nothing_of_one_thread_is_found_in_another(store: EmbeddedStore, question: str) -> None:
+    await cases.post(store, "shop.log", cases.LOG, cases.THREAD)
+    await cases.post(store, "deploy/compose.yaml", cases.COMPOSE, cases.THREAD)
+    await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
+    tools = cases.toolbox(store, embedder=HashingEmbedder())
+    tool = tools.tools[schemas.CASE]
+    own = await tool.ask(cases.context(cases.THREAD), question)
+    other = await tool.ask(cases.context(cases.OTHER_THREAD), question)
+    assert {each.source for each in own.citations} <= {"shop.log", "deploy/compose.yaml"}
+    assert {each.source for each in other.citations} <= {"depot.log"}
+    for words in ("card expired", "8123 ms", "unless-stopped", "Charge for"):
+        assert words not in tool.response(other)
+
+
+async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked_up(store: EmbeddedStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    tools = cases.toolbox(store)
+    allowed = await tools.tools[schemas.CASE].ask(cases.context(), "What is on line 4 of shop.log?")
+    ctx = ToolContext(cases.GUILD, cases.THREAD, cases.MARA, asker_can_view=False)
+    denied = await tools.tools[schemas.CASE].ask(ctx, "What is on line 4 of shop.log?")
+    assert (allowed.status, denied.status) == (Status.OK, Status.DENIED)
+    assert "expired" not in denied.answer
+    assert not await tools.tools[schemas.CASE].offered(ctx)
+
+
+async def test_a_thread_of_another_guild_is_denied(store: EmbeddedStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    result = await cases.toolbox(store).tools[schemas.CASE].ask(cases.context(guild=8), "What is on line 4?")
+    assert result.status is Status.DENIED
+
+
+async def test_runbooks_of_one_user_are_never_shown_to_another(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    await cases.write_runbook(store, "# Restarts\n\nNever restart the ledger on Fridays.\n", cases.MARA, "Restarts")
+    tools = cases.toolbox(store, embedder=HashingEmbedder())
+    for asker, own, others in ((cases.FRAN, "ledgerctl", "Fridays"), (cases.MARA, "Fridays", "ledgerctl")):
+        ctx = cases.context(None, asker, public=False)
+        text = await tools.tools[schemas.USER].run(ctx, "How do I restart the ledger?", k=20)
+        assert own in text
+        assert others not in text
+
+
+async def test_runbooks_are_answered_from_in_public_only_when_their_owner_wants_that(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    private, sharing = cases.toolbox(store), cases.toolbox(store, sharing=[cases.FRAN])
+    question = "How do I restart the ledger?"
+    assert (await private.tools[schemas.USER].ask(cases.context(), question)).status is Status.DENIED
+    assert schemas.USER not in await private.offered(cases.context())
+    assert (await sharing.tools[schemas.USER].ask(cases.context(), question)).status is Status.OK
+    assert schemas.USER in await sharing.offered(cases.context())
+
+
+async def team_notes(store: EmbeddedStore, guild: int = cases.GUILD) -> None:
+    collection = Collection(f"team_{guild}_kb", "team", str(guild), guild)
+    await store.add(
+        collection,
+        [
+            cases.new("refunds.md", "# Refunds\n\nRefunds take three days.\n", topic="refunds"),
+            cases.new(
+                "fraud.md", "# Fraud\n\nRefunds above 900 EUR are checked by Mara.\n", topic="fraud", internal="true"
+            ),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("team", "public", "seen"), [(False, True, False), (False, False, False), (True, False, True), (True, True, False)]
+)
+async def test_internal_topics_are_for_the_team_where_nobody_else_reads(
+    store: EmbeddedStore, team: bool, public: bool, seen: bool
+) -> None:
+    await team_notes(store)
+    ctx = cases.context(public=public, team=team)
+    text = (
+        await cases.toolbox(store)
+        .tools[schemas.TEAM]
+        .run(ctx, "How many days do refunds take, and who checks refunds?", k=10)
+    )
+    assert ("900 EUR" in text) is seen
+    assert "three days" in text
+
+
+async def test_what_the_team_may_see_is_not_kept_for_others(store: EmbeddedStore) -> None:
+    await team_notes(store)
+    tool = cases.toolbox(store).tools[schemas.TEAM]
+    assert "900 EUR" in await tool.run(
+        cases.context(public=False, team=True), "How many days do refunds take, and who checks refunds?"
+    )
+    assert "900 EUR" not in await tool.run(
+        cases.context(public=False), "How many days do refunds take, and who checks refunds?"
+    )
+
+
+async def test_the_notes_of_one_guild_are_not_for_another(store: EmbeddedStore) -> None:
+    await team_notes(store)
+    tool = cases.toolbox(store).tools[schemas.TEAM]
+    assert (await tool.ask(cases.context(guild=8), "refunds?")).status is Status.NOT_INDEXED
+    pretending = ToolContext(8, cases.THREAD, cases.FRAN, team_id=str(cases.GUILD))
+    assert (await tool.ask(pretending, "refunds?")).status is Status.DENIED
+    assert (await tool.ask(cases.context(guild=None), "refunds?")).status is Status.INVALID

@@ -1,0 +1,209 @@
+"""Every row of the table of errors (DOCUMENT_QA 8.4): each situation has its own status and its own words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.embedding.protocol import EmbeddingFailed
+from services.documents.results import QAResult, Status
+from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.protocol import Described, Origin, StoreUnavailable, Vectors
+from services.documents.tools import schemas
+from services.documents.tools.breaker import Breaker
+from services.documents.tools.configs import CaseEvidence
+from services.documents.tools.factory import Toolbox, build
+from tests.services.documents import cases
+
+SECRET = "disk sda1 is on fire"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EmbeddedStore:
+    return cases.new_store(tmp_path)
+
+
+async def ask(
+    tools: Toolbox, question: str, *, tool: str = schemas.CASE, thread: int | None = cases.THREAD
+) -> QAResult:
+    return await tools.tools[tool].ask(cases.context(thread), question)
+
+
+async def test_without_a_thread_there_is_no_evidence(store: EmbeddedStore) -> None:
+    result = await ask(cases.toolbox(store), "What happened?", thread=None)
+    assert result.status is Status.INVALID
+
+
+@pytest.mark.parametrize("question", ["", "   \n", "why? " * 300])
+async def test_a_question_must_be_one(store: EmbeddedStore, question: str) -> None:
+    result = await ask(cases.toolbox(store), question)
+    assert result.status is Status.INVALID
+    assert "question" in result.answer
+
+
+async def test_where_nothing_was_posted_the_user_is_to_be_asked(store: EmbeddedStore) -> None:
+    result = await ask(cases.toolbox(store), "What happened?")
+    assert result.status is Status.NOT_INDEXED
+    assert "ask the user" in result.answer
+    assert await store.list_collections() == []
+
+
+async def test_files_on_their_way_are_told(store: EmbeddedStore) -> None:
+    await store.expect(cases.case(), Origin("big.log", attachment_id=1))
+    result = await ask(cases.toolbox(store), "What happened?")
+    assert result.status is Status.INDEXING
+    assert "1 of 1 files" in result.answer
+
+
+async def test_what_is_there_is_searched_while_others_are_on_their_way(store: EmbeddedStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    await store.expect(cases.case(), Origin("big.log", attachment_id=1))
+    tools = cases.toolbox(store)
+    found = await ask(tools, "What happened to ord-58213?")
+    assert found.status is Status.OK
+    assert "1 of 2 files are still being indexed" in found.answer
+    missing = await ask(tools, "What happened to ord-11111?")
+    assert missing.status is Status.INDEXING
+    assert not (await ask(tools, "What happened to ord-58213?")).cached
+
+
+async def test_a_file_that_could_not_be_read_is_named_with_the_reason(store: EmbeddedStore) -> None:
+    expected = await store.expect(cases.case(), Origin("photo.log", attachment_id=1))
+    await store.fail(cases.case().name, expected.doc_id, "it is no text")
+    result = await ask(cases.toolbox(store), "What happened?")
+    assert result.status is Status.NOT_INDEXED
+    assert result.answer == "photo.log could not be read: it is no text"
+
+
+async def test_nothing_found_says_where_was_looked(store: EmbeddedStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    result = await ask(cases.toolbox(store), "What happened to ord-11111?")
+    assert result.status is Status.NOT_FOUND
+    assert result.answer.startswith("Searched 1 file for")
+
+
+async def test_what_is_too_far_away_is_refused_without_a_claim(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    tools = cases.toolbox(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
+    result = await ask(tools, "Which wine goes with grilled trout?", tool=schemas.USER)
+    assert result.status is Status.REFUSED_IRRELEVANT
+    assert "close enough" in result.answer
+    near = await ask(tools, "How do I check the connection pool?", tool=schemas.USER)
+    assert near.status is Status.OK
+    assert "poolctl show" in near.answer
+
+
+async def test_an_exact_name_passes_the_gate(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, f"{cases.RUNBOOK}\n## E-10421\n\nAsk the vendor.\n", cases.FRAN)
+    tools = cases.toolbox(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
+    result = await ask(tools, "Tell me whatever is known on E-10421, when, where and by whom", tool=schemas.USER)
+    assert result.status is Status.OK
+
+
+async def test_access_denied_hints_at_nothing(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    with_runbooks = await ask(cases.toolbox(store), "What are my steps?", tool=schemas.USER)
+    without = await cases.toolbox(store).tools[schemas.USER].ask(cases.context(asker=cases.MARA), "What are my steps?")
+    assert with_runbooks == without
+    assert with_runbooks.status is Status.DENIED
+
+
+async def test_without_an_embedder_words_are_compared_and_that_is_said(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    tools = cases.toolbox(store, sharing=[cases.FRAN])
+    result = await ask(tools, "How do I check the connection pool?", tool=schemas.USER)
+    assert result.status is Status.OK
+    assert "keyword search only" in result.answer
+
+
+class BrokenEmbedder(HashingEmbedder):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        raise EmbeddingFailed(SECRET)
+
+
+async def test_an_embedder_that_fails_costs_no_answer(store: EmbeddedStore) -> None:
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    tools = cases.toolbox(store, embedder=BrokenEmbedder(), sharing=[cases.FRAN])
+    result = await ask(tools, "How do I check the connection pool?", tool=schemas.USER)
+    assert result.status is Status.OK
+    assert SECRET not in result.answer
+
+
+class BrokenStore(EmbeddedStore):
+    """Fails, or hangs, as often as it is told to."""
+
+    failures = 1_000_000
+    hangs = False
+    asked = 0
+
+    async def describe(self, name: str) -> Described | None:
+        self.asked += 1
+        if self.failures > 0:
+            self.failures -= 1
+            if self.hangs:
+                await asyncio.sleep(3600)
+            raise StoreUnavailable(SECRET)
+        return await super().describe(name)
+
+
+def broken(tmp_path: Path, *, failures: int = 1_000_000, hangs: bool = False) -> tuple[BrokenStore, Toolbox]:
+    good = cases.new_store(tmp_path)
+    store = BrokenStore(good._folders)  # pyright: ignore[reportPrivateUsage]
+    store.failures, store.hangs = failures, hangs
+    tools = build(store=store)
+    assert tools is not None
+    return store, tools
+
+
+async def test_a_store_that_fails_twice_is_asked_a_third_time(tmp_path: Path) -> None:
+    await cases.post(cases.new_store(tmp_path), "shop.log", cases.LOG)
+    store, tools = broken(tmp_path)
+    # The wrapper looks once for the guild, without insisting; then the core insists.
+    store.failures = 3
+    result = await ask(tools, "What is on line 3 of shop.log?")
+    assert result.status is Status.OK
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, hangs: bool) -> None:
+    """DOCUMENT_QA 10: no text of an exception is ever shown."""
+    _, tools = broken(tmp_path, hangs=hangs)
+    result = await ask(tools, "What happened?", tool=schemas.GLOBAL)
+    assert result.status is Status.RETRIEVAL_ERROR
+    assert "temporarily unavailable" in result.answer
+    assert SECRET not in result.answer
+
+
+async def test_a_store_that_stays_down_is_left_alone_for_a_minute(tmp_path: Path) -> None:
+    store, tools = broken(tmp_path)
+    for _ in range(5):
+        await ask(tools, "What happened?", tool=schemas.GLOBAL)
+    asked = store.asked
+    result = await ask(tools, "What happened?", tool=schemas.GLOBAL)
+    assert result.status is Status.RETRIEVAL_ERROR
+    assert store.asked == asked
+    store.failures = 0
+    await asyncio.sleep(61)
+    assert (await ask(tools, "What happened?", tool=schemas.GLOBAL)).status is Status.NOT_INDEXED
+
+
+async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:
+    breaker = Breaker()
+    for _ in range(4):
+        breaker.failed()
+    breaker.worked()
+    for _ in range(4):
+        breaker.failed()
+    assert not breaker.is_open
+    breaker.failed()
+    assert breaker.is_open
+
+
+def test_each_situation_has_words_of_its_own() -> None:
+    """DOCUMENT_QA 10: one "nothing found" for four situations tells nobody what to do."""
+    texts = [CaseEvidence().no_result_message(status) for status in Status if status is not Status.OK]
+    assert len(set(texts)) == len(texts)
