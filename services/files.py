@@ -140,13 +140,17 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 def _swap(path: Path, data: bytes) -> Path:
     """The folder in which a name stands for other content now."""
-    target = Path(os.path.realpath(path))
-    _make_folder(target.parent)
+    target, mode = path, None
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            target = Path(os.path.realpath(path))
+            mode = target.stat().st_mode
     descriptor, temporary = _open_temporary(target.parent)
     try:
         try:
-            with contextlib.suppress(FileNotFoundError):
-                os.fchmod(descriptor, stat.S_IMODE(target.stat().st_mode))
+            if mode is not None:
+                os.fchmod(descriptor, stat.S_IMODE(mode))
             _write_all(descriptor, data)
             os.fsync(descriptor)
         finally:
@@ -178,8 +182,12 @@ def _open_temporary(folder: Path) -> tuple[int, Path]:
     while True:
         # In containers the process id is the same at every start, so a leftover may hold the name already.
         temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
-        with contextlib.suppress(FileExistsError):
+        try:
             return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+        except FileExistsError:
+            continue
+        except FileNotFoundError:
+            _make_folder(folder)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.archive import Pair
@@ -14,25 +15,42 @@ from services.topics import Topic
 log = logging.getLogger(__name__)
 
 
+def nothing() -> None:
+    """There is nothing else to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Not to be called twice at once: decisions follow each other."""
 
     library: TeamLibrary
 
-    async def keep(self, decision: Decision, pair: Pair) -> None:
+    async def keep(self, decision: Decision, pair: Pair, then: Callable[[], None] = nothing) -> None:
         """Write a decision about `pair`, and what follows from it. A call that is cancelled is finished all the same.
+
+        `then` is called off the event loop, once all is written.
 
         Raises:
             LibraryUnwritable: a file cannot be written; the library knows what is left to do.
         """
-        for topic in sorted(await in_thread(self.library.decide, decision, pair)):
+
+        def decided() -> frozenset[str]:
+            changed = self.library.decide(decision, pair)
+            then()
+            return changed
+
+        for topic in sorted(await in_thread(decided)):
             log.info("topic_file_updated %s by %s", topic, decision.qa_id)
 
-    async def describe(self, topic: Topic, summary: str, key: str) -> None:
-        """Write a topic's description, `key` being that of its describer.
+    async def describe(self, topic: Topic, summary: str, key: str, then: Callable[[], None] = nothing) -> None:
+        """Write a topic's description, `key` being that of its describer; `then` as in `keep`.
 
         Raises:
             LibraryUnwritable: a file cannot be written.
         """
-        await in_thread(self.library.describe, topic, summary, key)
+
+        def described() -> None:
+            self.library.describe(topic, summary, key)
+            then()
+
+        await in_thread(described)

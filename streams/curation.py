@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Never, TypeVar, cast
 
@@ -36,6 +37,7 @@ from services.files import in_thread
 from services.index_file import harmless
 from services.logs import about
 from services.team_library import TeamLibrary
+from services.team_places import LibraryUnwritable
 from services.topics import Topic
 from sinks.topics import Topics
 from streams.ticks import Tick, ticks
@@ -111,6 +113,7 @@ def curation(
     triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
 
     def worked_off(_trigger: object) -> Observable[Decided]:
+        work.look_anew()
         decisions: Observable[Decided] = unfold(work.decision)
         descriptions: Observable[Decided] = unfold(work.description)
         return rx.concat(decisions, descriptions)
@@ -134,6 +137,15 @@ class Work:
         self._tries: Counter[tuple[str, int]] = Counter()
         """By topic and content."""
         self._hurried = False
+        self._pair: Pair | None = None
+        self._left: list[Topic] = []
+        """Topics to describe, where no pair is left."""
+        self._looked = False
+        """Whether these two tell what there is to do."""
+
+    def look_anew(self) -> None:
+        """Something may have come in that was not there at the last look."""
+        self._looked = False
 
     def hurry(self) -> None:
         """Nothing more will come: what cannot be done now is left to the next start."""
@@ -148,11 +160,14 @@ class Work:
         return await self._patiently(self._describe)
 
     async def _decide(self) -> Decision | None:
-        pair = await in_thread(self._parts.library.undecided)
+        if not self._looked:
+            await in_thread(self._look)
+        pair = self._pair
         if pair is None:
             return None
         decision = await self._studied(pair)
-        await self._topics.keep(decision, pair)
+        self._looked = False
+        await self._topics.keep(decision, pair, then=self._look_if_possible)
         if decision.action is Action.FAILED:
             # Perhaps nothing works any more, a key that was withdrawn: then the archive is not used up in a minute.
             self._rest = self._backoff.pause()
@@ -162,23 +177,40 @@ class Work:
 
     async def _describe(self) -> Described | None:
         parts = self._parts
-        for topic in await in_thread(parts.library.undescribed):
+        if not self._looked or self._pair is not None:
+            self._left = list(await in_thread(parts.library.undescribed))
+        while self._left:
+            topic = self._left.pop(0)
             known = topic.name, hash(topic.text)
             if self._tries[known] >= TRIES:
                 continue
             try:
                 summary = await self._summary(topic)
             except NOT_NOW:
+                self._looked = False
                 raise
             except Exception as error:
                 self._tries[known] += 1
                 bug = None if expected(error) else error
                 log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
                 continue
-            await self._topics.describe(topic, summary, parts.describer.key)
+            self._looked = False
+            await self._topics.describe(topic, summary, parts.describer.key, then=self._look_if_possible)
             self._backoff.reset()
             return Described(topic.name)
         return None
+
+    def _look(self) -> None:
+        """See what there is to do. Blocking."""
+        library = self._parts.library
+        self._pair = library.undecided()
+        self._left = [] if self._pair is not None else list(library.undescribed())
+        self._looked = True
+
+    def _look_if_possible(self) -> None:
+        """For the end of a trip to the disk, as another trip would cost as much again. Blocking."""
+        with suppress(OSError, LibraryUnwritable):  # the next one who needs to know will be told
+            self._look()
 
     async def _summary(self, topic: Topic) -> str:
         parts = self._parts
