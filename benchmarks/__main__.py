@@ -8,7 +8,6 @@ import sys
 ALL = (
     "start_up",
     "quiet_window",
-    "team_library",
     "captures",
     "knowledge_base",
     "taking_in",
