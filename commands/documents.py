@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +22,14 @@ from services.documents.embedding.filling import fill
 from services.documents.embedding.packaged import PackagedEmbedder, installed
 from services.documents.embedding.protocol import Embedder
 from services.documents.limits import Limits
+from services.documents.offers import Offer
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import DocumentStore, StoreUnavailable, Weights
+from services.documents.taking_back import forget_evidence
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.factory import Lifetimes, Toolbox, build
 from services.llm.structured import StructuredLLM
@@ -53,6 +55,8 @@ class Documents:
     runbooks: Runbooks
     intake: Intake
     settings: DocumentSettings
+    forget_answers: Callable[[str], object] = lambda _: None
+    """Told of each collection whose answers must not be given again."""
     background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def toolbox(self, usage: Usage) -> Toolbox:
@@ -86,7 +90,7 @@ class Documents:
             store_seconds=self.settings.store_timeout_seconds,
         )
         assert toolbox is not None  # noqa: S101 (there is a store)
-        self.runbooks.forget_answers = toolbox.forget
+        self.forget_answers = self.runbooks.forget_answers = toolbox.forget
         return toolbox
 
     def lookup(self, toolbox: Toolbox) -> Lookup:
@@ -94,6 +98,20 @@ class Documents:
         return Lookup(
             self.store, toolbox, self.cases, self.runbooks, chosen.ready_wait_seconds, chosen.team_name.strip()
         )
+
+    async def call_off(self, gone: Callable[[Offer], bool]) -> None:
+        """Stop reading the files of which `gone` is true; afterwards nothing of them is written any more."""
+        for case_id in self.cases.take_back(gone):
+            await self.cases.wait(case_id, self.settings.ready_wait_seconds)
+
+    async def forget(self, user_id: int) -> tuple[int, int]:
+        """Remove a person's files and runbooks, also such as are being read, and the answers from them.
+
+        How many files and runbooks there were. Raises StoreUnavailable, OSError.
+        """
+        await self.call_off(lambda offer: offer.uploader_id == user_id)
+        files = await forget_evidence(self.store, user_id, self.forget_answers)
+        return files, await self.runbooks.forget(user_id)
 
     def embed_soon(self, name: str, doc_id: str) -> None:
         """Give a document its vectors, beside everything else."""

@@ -6,15 +6,16 @@ import logging
 import re
 from dataclasses import dataclass
 
+from commands.documents import Documents
 from model.messages import Attachment
-from operators.cases import Cases
+from operators.chunk import is_of
 from services.attachments import AttachmentFailed, Attachments
 from services.discord_commands.calls import Call, CommandRefused
 from services.discord_text import inert
 from services.documents.limits import Refused, amount, check_offer, shown
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.store import naming
-from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
+from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.taking_back import remove_file
 from services.history import History
 
@@ -96,8 +97,7 @@ class RunbookCommands:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCommands:
-    store: DocumentStore
-    cases: Cases
+    documents: Documents
     history: History
 
     async def list(self, call: Call) -> str:
@@ -107,14 +107,25 @@ class EvidenceCommands:
         return "\n".join(["Files of this thread:", *(f"- {told_file(doc)}" for doc in documents)])
 
     async def delete(self, call: Call, filename: str) -> str:
-        meant = [doc for doc in await self._documents(call) if doc.filename.casefold() == filename.strip().casefold()]
-        if not meant:
+        wanted, name = filename.strip().casefold(), naming.case(str(call.place_id))
+        called = [
+            doc
+            for doc in await self._documents(call)
+            if wanted in {doc.filename.casefold(), shown(doc.filename).casefold()}
+        ]
+        if not called:
             raise CommandRefused(NO_SUCH_FILE)
-        if not call.is_moderator and any(doc.origin.uploader_id != call.user_id for doc in meant):
+        # Another's file of the same name keeps nobody from having their own forgotten.
+        meant = [doc for doc in called if call.is_moderator or doc.origin.uploader_id == call.user_id]
+        if not meant:
             raise CommandRefused(NOT_YOURS)
         try:
+            await self.documents.call_off(
+                lambda offer: offer.case_id == call.place_id and any(is_of(doc, offer) for doc in meant)
+            )
             for doc in meant:
-                await remove_file(self.store, naming.case(str(call.place_id)), doc)
+                await remove_file(self.documents.store, name, doc)
+            self.documents.forget_answers(name)
         except StoreUnavailable as error:
             raise _unavailable(error) from error
         log.info("/evidence delete: thread %d: %d files by %d", call.place_id, len(meant), call.user_id)
@@ -125,7 +136,7 @@ class EvidenceCommands:
         if self.history.knows(call.place_id) and not self.history.place(call.place_id).is_thread:
             raise CommandRefused(NOT_A_THREAD)
         try:
-            described = await self.store.describe(naming.case(str(call.place_id)))
+            described = await self.documents.store.describe(naming.case(str(call.place_id)))
         except StoreUnavailable as error:
             raise _unavailable(error) from error
         known = () if described is None else described.documents

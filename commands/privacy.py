@@ -11,7 +11,6 @@ from commands.documents import Documents
 from services import files, forgetting
 from services.discord_commands.calls import Call, CommandRefused
 from services.documents.store.protocol import StoreUnavailable
-from services.documents.taking_back import forget_evidence
 from services.forgetting import Forgotten
 
 OPTED_OUT = (
@@ -69,8 +68,7 @@ class Privacy:
             team = None if services.curation is None else services.curation.library
             done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id, team)
             if self.documents is not None:
-                done.files = await forget_evidence(self.documents.store, call.user_id)
-                done.runbooks = await self.documents.runbooks.forget(call.user_id)
+                done.files, done.runbooks = await self.documents.forget(call.user_id)
         except (OSError, StoreUnavailable) as error:
             log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
             raise CommandRefused(NOT_FORGOTTEN) from error

@@ -86,7 +86,7 @@ async def slash_commands(
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
-        evidence = EvidenceCommands(documents.store, documents.cases, services.history)
+        evidence = EvidenceCommands(documents, services.history)
     callbacks = Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence)
     commands = Commands(client, callbacks)
     try:

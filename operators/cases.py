@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from operators.cancel_token import CancelToken
@@ -104,13 +104,12 @@ class Cases:
         gone = frozenset(message_ids)
         return {case_id for case_id, case in self._cases.items() if not gone.isdisjoint(case.seen.values())}
 
-    def take_back(self, case_id: int, message_ids: Iterable[int], kept: Iterable[int] = ()) -> None:
-        """Call off the files of messages that were deleted, but for attachments that are `kept`."""
-        case, gone, still_there = self._cases.get(case_id), frozenset(message_ids), frozenset(kept)
-        for filing in () if case is None else case.open.values():
-            offer = filing.offer
-            if offer.message_id in gone and offer.attachment.id not in still_there:
-                filing.token.cancel(CaseClosed("the message was deleted"))
+    def take_back(self, gone: Callable[[Offer], bool]) -> set[int]:
+        """Call off the files of which `gone` is true; the threads that they were for."""
+        meant = [filing for case in self._cases.values() for filing in case.open.values() if gone(filing.offer)]
+        for filing in meant:
+            filing.token.cancel(CaseClosed("the file was taken back"))
+        return {filing.offer.case_id for filing in meant}
 
     def _trim(self) -> None:
         while len(self._cases) > REMEMBERED:

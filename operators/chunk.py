@@ -89,9 +89,16 @@ def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
         # To its end even when it is called off: it may make the collection, and who deletes that waits for it.
         expected = await to_its_end(store.expect(collection, origin))
         try:
-            size, total = offer.attachment.size, sum(doc.size for doc in others)
-            check_offer(offer.filename, size, intake.limits, files=len(others), total_bytes=total)
+            check = partial(
+                check_offer,
+                offer.filename,
+                limits=intake.limits,
+                files=len(others),
+                total_bytes=sum(doc.size for doc in others),
+            )
+            check(offer.attachment.size)
             data = await content(offer)
+            check(len(data))  # it may be larger than was announced
             work = partial(prepare, offer.filename, data, limits=intake.limits, redactors=intake.redactors)
             prepared = await in_thread(work)
         except Refused as refused:
@@ -105,7 +112,8 @@ def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
             log.exception("evidence: attachment %d cannot be read", offer.attachment.id)
             failure = f"{shown(offer.filename)} {NOT_READ}"
         else:
-            stored = await store.add(collection, [NewDocument(origin, prepared)], create=False)
+            # As above: who deletes the file waits for what is being written of it.
+            stored = await to_its_end(store.add(collection, [NewDocument(origin, prepared)], create=False))
             return Filed(filing, stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, failure)
         return Filed(filing, failure=failure)

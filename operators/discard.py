@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from operators.cases import Cases
+from services.documents.offers import Offer
 from services.documents.store import naming
-from services.documents.store.protocol import DocumentStore, StoreUnavailable
+from services.documents.store.protocol import DocumentStore, Origin, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,12 @@ class Dropping:
     """Attachments of theirs that are still there."""
 
     def call_off(self, cases: Cases) -> None:
-        cases.take_back(self.case_id, self.message_ids, self.kept)
+        cases.take_back(lambda offer: offer.case_id == self.case_id and self.brought(offer))
+
+    def brought(self, file: Origin | Offer) -> bool:
+        """Whether a file came with what is gone."""
+        attachment_id = file.attachment.id if isinstance(file, Offer) else file.attachment_id
+        return file.message_id in self.message_ids and attachment_id not in self.kept
 
 
 Discarding = Closing | Dropping
@@ -77,8 +83,7 @@ def discard(
     async def drop(dropping: Dropping, name: str) -> None:
         described = await store.describe(name)
         for doc in () if described is None else described.documents:
-            origin = doc.origin
-            if origin.message_id in dropping.message_ids and origin.attachment_id not in dropping.kept:
+            if dropping.brought(doc.origin):
                 await store.delete_document(name, doc.doc_id)
 
     return discarded

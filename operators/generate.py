@@ -20,8 +20,9 @@ def generate(
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Draft an answer, and hold it to the rules: length, then citations, then links.
 
-    An answer over `max_chars` is asked for once more. Citations that name nothing loaded are dropped. Links that
-    neither a source, nor the team, nor the asker has given are taken out.
+    An answer over `max_chars` is asked for once more. Citations that name nothing loaded are dropped. Where
+    files are looked things up in, lines of files and quotations that nobody has given are marked. Links that neither a
+    source, nor the team, nor the asker has given are taken out.
     """
 
     async def generated(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -39,6 +40,7 @@ def generate(
         citations = tuple(keep_citations(named, [source.id for source in inquiry.sources]))
         if inquiry.toolset is not None:
             citations += tuple(inquiry.toolset.citations(each for each in named if each.strip() not in citations))
+            text = inquiry.toolset.checked(text, known_to(inquiry))
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
@@ -59,6 +61,11 @@ def generate(
         )
 
     return generated
+
+
+def known_to(inquiry: Inquiry) -> list[str]:
+    """What an answer may quote beside what was found for it."""
+    return [*(source.text for source in inquiry.sources), *(turn.text for turn in inquiry.conversation.turns)]
 
 
 def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:

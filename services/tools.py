@@ -55,6 +55,12 @@ class Toolset(Protocol):
         """What was found, as sources that an answer can be checked against."""
         ...
 
+    def checked(self, text: str, known: Iterable[str]) -> str:
+        """`text`, with a mark at each line of a file and each quotation that stands neither in what was found nor in
+        what is `known` otherwise.
+        """
+        ...
+
     def citations(self, named: Iterable[str]) -> list[str]:
         """Those of the citations that name what was found."""
         ...

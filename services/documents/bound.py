@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from services.documents.asking import checking
+from services.documents.asking.passages import Passage
+from services.documents.asking.rewriting import KEPT_TURNS
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.tools.core import DEFAULT_K
 from services.documents.tools.factory import Toolbox
@@ -14,8 +18,8 @@ from services.documents.tools.wrappers import Tool as DocumentTool
 from services.library import Source
 from services.tools import Tool
 
-_EARLIER = 3
-"""Questions and answers that a follow-up may be understood from."""
+log = logging.getLogger(__name__)
+
 _PLACED = re.compile(r"(?P<name>.+?):(?P<line>\d{1,7})\b")
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
@@ -59,7 +63,7 @@ class BoundTools:
         result = await self._offered[name].ask(self._context, question, k, known)
         self._found.append((name, result))
         if result.status is Status.OK:
-            turns = (*known.turns, (question, result.answer))[-_EARLIER:]
+            turns = (*known.turns, (question, result.answer))[-KEPT_TURNS:]
             self._context = replace(self._context, conversation=ConversationContext(turns, result.citations))
         return result
 
@@ -76,6 +80,17 @@ class BoundTools:
             for name, result in self._found
             if result.status is Status.OK and result.sources
         )
+
+    def checked(self, text: str, known: Iterable[str]) -> str:
+        cited = (citation for result in self.results for citation in result.citations)
+        places = [
+            Passage(each.doc_id, each.source, "", each.line_start, each.line_end, (), each.chunk_id) for each in cited
+        ]
+        given = [self.text(name, result) for name, result in self._found]
+        checked = checking.check(text, places, [*given, *self.files, *known])
+        if checked.unverified:
+            log.info("answer: %d citations or quotes are in nothing that was given", checked.unverified)
+        return checked.answer
 
     def citations(self, named: Iterable[str]) -> list[str]:
         """`server.log:1045` when that line was found, else `server.log`; nothing where no such file was found."""

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from services.documents.store import naming
 from services.documents.store.protocol import Document, DocumentStore, Origin
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
 
 
-async def forget_evidence(store: DocumentStore, user_id: int) -> int:
-    """Delete every file that a person has posted in a thread; how many there were. Raises StoreUnavailable."""
+async def forget_evidence(
+    store: DocumentStore, user_id: int, forget_answers: Callable[[str], object] = lambda _: None
+) -> int:
+    """Delete every file that a person has posted in a thread; how many there were. Raises StoreUnavailable.
+
+    `forget_answers`: told of each collection that files were taken from.
+    """
     count = 0
     for name in await store.list_collections(naming.CASE_PREFIX):
         described = await store.describe(name)
-        for doc in () if described is None else described.documents:
-            if doc.origin.uploader_id == user_id:
-                count += await store.delete_document(name, doc.doc_id)
+        theirs = () if described is None else described.documents
+        theirs = [doc for doc in theirs if doc.origin.uploader_id == user_id]
+        for doc in theirs:
+            count += await store.delete_document(name, doc.doc_id)
+        if theirs:
+            forget_answers(name)
         left = await store.describe(name)
         if left is not None and not left.documents:
             await store.delete_collection(name)

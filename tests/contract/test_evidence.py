@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from commands import documents as documents_module
+from commands.file_commands import EvidenceCommands
 from model.events import Deleted, GuildGone, PlaceSeen
-from model.messages import Message, PlaceKind
+from model.messages import Author, Message, PlaceKind
+from services.discord_commands.calls import Call, CommandRefused
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State
 from tests.world import (
@@ -434,4 +436,118 @@ async def test_files_that_all_turn_out_unreadable_leave_the_answer_without_sourc
     await world.wait(120)
     assert world.story[1] == "replied"
     assert not world.script.offered
+    await world.close()
+
+
+async def test_what_an_answer_cites_or_quotes_of_a_file_and_is_not_there_is_marked_where_people_read_it(
+    tmp_path: Path,
+) -> None:
+    """DOCUMENT_QA 6, of the answer itself."""
+    uploads = Uploads()
+    said = (
+        'app.log:31 says "connection to 10.0.0.7 refused". app.log:99 says "disk is on fire", as does secret.log:3 '
+        "and line 4711."
+    )
+    world = await begin(tmp_path, uploads, script=Script(picks=[], answers=[answer(said, "app.log:31")]))
+    await answered_with(world, uploads, "what does the first ERROR in app.log say?")
+    (sent,) = [each.text for each in world.board.sent]
+    assert 'app.log:31 says "connection to 10.0.0.7 refused".' in sent
+    assert '"disk is on fire" (unverified)' in sent
+    assert not any(made_up in sent for made_up in ("app.log:99", "secret.log:3", "4711"))
+    await world.close()
+
+
+async def test_a_file_that_is_larger_than_announced_passes_no_limit(tmp_path: Path) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads, documents={"max_thread_bytes": len(LOG) + 10})
+    question = await answered_with(world, uploads)
+    world.says(ANNA, "", where=question.id, attachments=(uploads.file("more.log", "x" * 100, size=5),))
+    await world.wait(1)
+    assert [(doc.filename, doc.state) for doc in await held(world, question.id)] == [
+        ("app.log", State.LEXICAL),
+        ("more.log", State.FAILED),
+    ]
+    await world.close()
+
+
+def call(by: Author, place_id: int, *, moderator: bool = False) -> Call:
+    return Call(1, by.id, GUILD, place_id, moderator)
+
+
+def commands_of(world: World) -> EvidenceCommands:
+    assert world.documents is not None
+    return EvidenceCommands(world.documents, world.parts.services.history)
+
+
+async def test_a_file_that_is_deleted_while_it_is_read_does_not_come_back(tmp_path: Path) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads)
+    question = await answered_with(world, uploads)
+    uploads.seconds = 10
+    world.says(ANNA, "", where=question.id, attachments=(uploads.file("late.log", LOG + "\n!"),))
+    await world.wait(1)
+    assert "Forgotten" in await commands_of(world).delete(call(ANNA, question.id), "late.log")
+    await world.wait(30)
+    assert [doc.filename for doc in await held(world, question.id) if doc.state is not State.FAILED] == ["app.log"]
+    await world.close()
+
+
+async def test_forgetting_a_person_takes_what_is_being_read_of_theirs(tmp_path: Path) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads)
+    question = await answered_with(world, uploads)
+    world.says(BEN, "", where=question.id, attachments=(uploads.file("ben.log", LOG + "\n?"),))
+    await world.wait(1)
+    uploads.seconds = 10
+    world.says(ANNA, "", where=question.id, attachments=(uploads.file("late.log", LOG + "\n!"),))
+    await world.wait(1)
+    assert world.documents is not None
+    assert await world.documents.forget(ANNA.id) == (2, 0)
+    await world.wait(30)
+    assert [doc.filename for doc in await held(world, question.id)] == ["ben.log"]
+    await world.close()
+
+
+async def test_answers_from_a_file_are_forgotten_with_it(tmp_path: Path) -> None:
+    for how in ("delete", "forget"):
+        uploads = Uploads()
+        world = await begin(tmp_path / how, uploads)
+        question = await answered_with(world, uploads)
+        lookup = world.parts.services.lookup
+        assert lookup is not None
+        cache = lookup.toolbox.shared.cache
+        assert len(cache) == 1
+        if how == "delete":
+            await commands_of(world).delete(call(ANNA, question.id), "app.log")
+        else:
+            assert world.documents is not None
+            await world.documents.forget(ANNA.id)
+        assert len(cache) == 0
+        await world.close()
+
+
+async def test_anothers_file_of_the_same_name_keeps_nobody_from_deleting_their_own(tmp_path: Path) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads)
+    question = await answered_with(world, uploads)
+    world.says(BEN, "", where=question.id, attachments=(uploads.file("app.log", LOG + "\n!"),))
+    await world.wait(1)
+    commands = commands_of(world)
+    with pytest.raises(CommandRefused, match="Only whoever posted"):
+        await commands.delete(call(TESS, question.id), "app.log")
+    assert "Forgotten" in await commands.delete(call(ANNA, question.id), "app.log")
+    left = [doc.origin.uploader_id for doc in await held(world, question.id) if doc.state is not State.FAILED]
+    assert left == [BEN.id]
+    assert "Forgotten" in await commands.delete(call(TESS, question.id, moderator=True), "app.log")
+    await world.close()
+
+
+async def test_a_long_name_can_be_given_as_it_is_listed(tmp_path: Path) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads)
+    name = "very-" * 30 + "long.log"
+    world.says(ANNA, "which line says ERROR? see the log", attachments=(uploads.file(name, LOG),))
+    await world.wait(120)
+    (case_id,) = [int(file.removeprefix("case_").removesuffix(".sqlite")) for file in collections(tmp_path)]
+    assert "Forgotten" in await commands_of(world).delete(call(ANNA, case_id), f"{name[:79]}…")
     await world.close()

@@ -7,6 +7,7 @@ import pytest
 from model.messages import Attachment
 from operators import cases as cases_module
 from operators.cases import CaseClosed, Cases, Filing
+from operators.discard import Dropping
 from services.documents.offers import Offer
 
 
@@ -65,8 +66,8 @@ async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() 
     cases = Cases()
     gone, kept, other = begun(cases, 1), begun(cases, 2), begun(cases, 3, message_id=71)
     assert cases.with_files_of([70, 5]) == {7}
-    cases.take_back(7, [70], kept=[2])
-    cases.take_back(99, [70])
+    Dropping(7, frozenset([70]), frozenset([2])).call_off(cases)
+    Dropping(99, frozenset([70, 71])).call_off(cases)
     assert [filing.token.error is not None for filing in (gone, kept, other)] == [True, False, False]
 
 

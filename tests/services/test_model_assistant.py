@@ -79,6 +79,9 @@ class Box:
     def text(self, name: str, result: QAResult) -> str:
         return result.answer
 
+    def checked(self, text: str, known: Iterable[str]) -> str:
+        return text
+
     def found(self) -> tuple[Source, ...]:
         return ()
 

@@ -89,6 +89,8 @@ class EmbeddedStore:
         self._shelves: OrderedDict[str, _Shelf] = OrderedDict()
         self._guard = threading.Lock()
         self._writing: dict[str, threading.Lock] = {}
+        self._ending: set[str] = set()
+        """Being deleted: whoever opened one now would go on reading what is gone."""
         self._ended: dict[str, int] = {}
         """The last version of each deleted collection: one made anew must never seem to be the old one."""
 
@@ -256,7 +258,7 @@ class EmbeddedStore:
             if shelf is not None:
                 self._shelves.move_to_end(name)
                 return shelf
-            if not path.exists():
+            if name in self._ending or not path.exists():
                 return None
             shelf = self._shelves[name] = _Shelf(path, _connect(path, create=False))
             return shelf
@@ -283,11 +285,16 @@ class EmbeddedStore:
                 if described is not None:
                     self._ended[name] = described.version
             with self._guard:
+                self._ending.add(name)
                 shelf = self._shelves.pop(name, None)
-            if shelf is not None:
-                shelf.close()
-            for file in (path, *(path.with_name(path.name + tail) for tail in ("-wal", "-shm"))):
-                file.unlink(missing_ok=True)
+            try:
+                if shelf is not None:
+                    shelf.close()
+                for file in (path, *(path.with_name(path.name + tail) for tail in ("-wal", "-shm"))):
+                    file.unlink(missing_ok=True)
+            finally:
+                with self._guard:
+                    self._ending.discard(name)
             return there
 
     def _list(self, prefix: str) -> list[str]:

@@ -43,6 +43,8 @@ class AnswerCache:
         self._not_found_seconds = not_found_seconds
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._bytes = 0
+        self.purges = 0
+        """How often answers were forgotten: one that was begun before is not to be kept after."""
         self.hits = 0
         self.misses = 0
 
@@ -73,6 +75,7 @@ class AnswerCache:
 
     def purge(self, collection: str) -> int:
         """Forget all answers from one collection: its thread is closed. How many there were."""
+        self.purges += 1
         gone = [key for key, entry in self._entries.items() if entry.collection == collection]
         for key in gone:
             self._drop(key)

@@ -110,10 +110,13 @@ class DocumentQATool:
         if cached is not None:
             return cached
 
+        purges = self._shared.cache.purges
+
         async def fresh() -> QAResult:
             result = await self._fresh(described, resolved, k, dict(filters or {}), begun)
             busy = any(doc.state is State.PENDING for doc in described.documents)
-            if not resolved.refused and not busy and not _partial(result):
+            purged = self._shared.cache.purges != purges
+            if not resolved.refused and not busy and not purged and not _partial(result):
                 self._shared.cache.put(key, name, result, self.config.cache_ttl)
             return result
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from services.assistant import Usage
-from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
+from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
 from services.documents.embedding.protocol import Embedder
-from services.documents.results import Citation, ConversationContext, Status, ToolContext
+from services.documents.results import ToolContext
 from services.documents.store.protocol import DocumentStore, Weights
 from services.documents.tools import schemas
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.config import KBConfig
 from services.documents.tools.configs import CaseEvidence, GlobalKB, TeamKB, UserKB
-from services.documents.tools.core import DEFAULT_K, STORE_SECONDS, DocumentQATool, Shared
+from services.documents.tools.core import STORE_SECONDS, DocumentQATool, Shared
 from services.documents.tools.schemas import ToolSchema
 from services.documents.tools.wrappers import (
     AnswerFromCaseEvidence,
@@ -29,7 +27,6 @@ from services.documents.tools.wrappers import (
     Tool,
 )
 from services.model_assistant import Asker
-from services.tools import Tool as ModelTool
 
 log = logging.getLogger(__name__)
 
@@ -56,17 +53,6 @@ class Toolbox:
         """Those with something in them that this person may ask here."""
         return {name: tool for name, tool in self.tools.items() if await tool.offered(ctx)}
 
-    async def bound(self, ctx: ToolContext) -> list[ModelTool]:
-        """What the model may call while it answers this question: who asks, and where, is bound in, not asked for.
-
-        Good for one answer: each call hears what the calls before it found.
-        """
-        said = _Said(ctx.conversation)
-        return [
-            ModelTool(name, self.schemas[name].description, self.schemas[name].parameters, _runner(tool, ctx, said))
-            for name, tool in (await self.offered(ctx)).items()
-        ]
-
     def forget(self, collection: str) -> int:
         """Drop kept answers from a collection that is gone."""
         return self.shared.cache.purge(collection)
@@ -75,28 +61,6 @@ class Toolbox:
         """Add a library of one's own."""
         self.tools[tool.name] = tool
         self.schemas[tool.name] = schema
-
-
-@dataclass(slots=True)
-class _Said:
-    """The conversation so far: the thread's, then the calls of this answer."""
-
-    context: ConversationContext
-
-    def add(self, question: str, answer: str, citations: tuple[Citation, ...]) -> None:
-        turns = (*self.context.turns, (question, answer))[-KEPT_TURNS:]
-        self.context = ConversationContext(turns, citations)
-
-
-def _runner(tool: Tool, ctx: ToolContext, said: _Said) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
-    async def run(given: Mapping[str, Any]) -> str:
-        question, k = str(given.get("question", "")), given.get("k", DEFAULT_K)
-        result = await tool.ask(ctx, question, k if isinstance(k, int) else DEFAULT_K, said.context)
-        if result.status is Status.OK:
-            said.add(question, result.answer, result.citations)
-        return tool.response(result)
-
-    return run
 
 
 def build(

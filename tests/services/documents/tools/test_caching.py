@@ -6,6 +6,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,22 @@ async def test_closing_a_thread_forgets_its_answers(store: EmbeddedStore) -> Non
     await tools.tools[schemas.CASE].ask(cases.context(cases.OTHER_THREAD), "How many lines mention zx-99?")
     assert tools.forget(cases.case().name) == 1
     assert len(tools.shared.cache) == 1
+
+
+async def test_an_answer_that_was_under_way_when_its_thread_was_closed_is_not_kept(store: EmbeddedStore) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    asker = cases.ScriptedAsker("It was declined.")
+    tools = cases.toolbox(store, asker=asker)
+
+    async def closed(*args: Any, **kwargs: Any) -> Any:
+        await store.delete_collection(cases.case().name)
+        tools.forget(cases.case().name)
+        return await answered(*args, **kwargs)
+
+    answered = asker.ask
+    asker.ask = closed
+    await tools.tools[schemas.CASE].ask(cases.context(), QUESTION)
+    assert len(tools.shared.cache) == 0
 
 
 async def test_no_more_is_kept_than_allowed() -> None:

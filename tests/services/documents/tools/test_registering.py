@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from services.documents.bound import BoundTools
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
@@ -109,7 +110,9 @@ async def test_a_tool_without_content_is_not_offered(store: EmbeddedStore) -> No
 
 async def test_the_model_never_says_who_asks_or_where(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    (tool,) = await cases.toolbox(store).bound(cases.context())
+    tools = BoundTools(cases.toolbox(store), cases.context())
+    await tools.ready()
+    (tool,) = tools.tools
     assert set(tool.parameters["properties"]) == {"question", "k"}
     text = await tool.run({"question": "What is on line 4 of shop.log?", "thread_id": cases.OTHER_THREAD})
     assert "card expired" in text
@@ -117,7 +120,9 @@ async def test_the_model_never_says_who_asks_or_where(store: EmbeddedStore) -> N
 
 async def test_calls_of_one_answer_go_on_from_each_other(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    (tool,) = await cases.toolbox(store).bound(cases.context())
+    tools = BoundTools(cases.toolbox(store), cases.context())
+    await tools.ready()
+    (tool,) = tools.tools
     await tool.run({"question": "Which entries mention 10.20.30.40:2525?", "k": 3})
     assert "shop.log:7 " in await tool.run({"question": "and what came right after that?"})
 
