@@ -4,10 +4,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Errors only: its warnings are about the metadata of packages, and help nobody here.
+PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
+EXTRAS := extra-embeddings extra-chroma extra-pdf extra-browser
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: $(EXTRAS) eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
@@ -16,6 +19,7 @@ help:
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
+	@echo "make extra-NAME     install an extra: embeddings, chroma, pdf or browser"
 	@echo "make lock           resolve the dependencies anew"
 
 demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json
@@ -69,12 +73,17 @@ eval-documents: $(VENV)/development
 	$(BIN)/python -m benchmarks.documents
 
 $(VENV)/runtime: requirements/runtime.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@echo "Installing what Millrace needs into $(VENV); once, for a minute or so."
+	@$(PIP) -r $<
 	@touch $@
 
 $(VENV)/development: requirements/development.txt $(VENV)/runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
+	@echo "Installing what the checks need into $(VENV); once, for a minute or so."
+	@$(PIP) -r $<
 	@touch $@
+
+$(EXTRAS): extra-%: $(VENV)/runtime
+	@$(PIP) -c requirements/development.txt $$($(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$*'])")
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
 """Exit codes: done; finished with failures or cut off; unusable configuration or input, and nothing was done."""
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    cli = argparse.ArgumentParser(
+    cli = Parser(
         prog="app.py",
         description="Millrace answers questions in Discord from a knowledge base, or stays silent. "
         "Without one of the commands below it runs the bot.",
@@ -62,6 +63,13 @@ def parser() -> argparse.ArgumentParser:
     llm.add_argument("--llm-record", type=Path, metavar="FILE", help="append each exchange with the model to FILE")
     llm.add_argument("--llm-replay", type=Path, metavar="FILE", help="answer from recorded exchanges, without network")
     return cli
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the list of all options above it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(UNUSABLE, f"{self.prog}: {message.removeprefix('argument ')}; --help shows what there is\n")
 
 
 def positive(text: str) -> float:

@@ -14,17 +14,20 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from commands.documents import EMBEDDED
 from commands.team import team_places
 from commands.thinking import endpoint_settings
 from services import team_state
 from services.data_folder import DataFolder
 from services.documents.embedding.packaged import REMEDY, installed
 from services.documents.store.embedded import SUFFIX
+from services.documents.store.reachable import chroma_unreachable_because
 from services.files import remedy
+from services.llm.endpoint import EndpointSettings
 from services.llm.reachable import unreachable_because
 from services.team_places import LibraryUnusable
 from services.team_state import begins_after
-from settings import LLMSettings, Settings, SettingsError, usable_token
+from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (as Discord's documentation shows it)."""
@@ -59,8 +62,7 @@ def check(settings: Settings) -> int:
         staff(settings),
         team(settings),
         log_file(settings),
-        *documents(settings),
-        *asyncio.run(models(settings)),
+        *asyncio.run(asked(settings)),
     ]
     show(Console(), found)
     return 2 if any(finding.verdict is Verdict.MISSING for finding in found) else 0
@@ -156,35 +158,60 @@ def log_file(settings: Settings) -> Finding:
     return Finding("logging.file.path", Verdict.OK, str(path))
 
 
-def documents(settings: Settings) -> Iterator[Finding]:
+async def asked(settings: Settings) -> list[Finding]:
+    """What is known only from servers, where any are named."""
+    about_files, about_models = await asyncio.gather(documents(settings), models(settings))
+    return [*about_files, *about_models]
+
+
+async def documents(settings: Settings) -> list[Finding]:
     """Files of threads and runbooks."""
     chosen = settings.documents
     if not chosen.enabled:
-        yield Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are left alone")
-        return
-    folder = DataFolder(settings.app.data_dir)
+        return [Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are left alone")]
+    return list(await asyncio.gather(store(chosen, DataFolder(settings.app.data_dir)), embedder(chosen)))
+
+
+async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
+    """Where documents are kept."""
+    if chosen.store != EMBEDDED:
+        trouble = await chroma_unreachable_because(chosen.store)
+        if trouble is not None:
+            says = f"Chroma at {chosen.store} {trouble}; until then files are left alone"
+            return Finding("documents.store", Verdict.WARNING, says)
+        return Finding("documents.store", Verdict.OK, f"Chroma at {chosen.store} is there")
     for place in (folder.evidence, folder.runbooks):
         trouble = unwritable_because(place)
         if trouble is not None:
-            yield Finding("documents.store", Verdict.WARNING, f"{place} {trouble}; files are left alone")
-            break
-    else:
-        files = sum(1 for place in (folder.evidence, folder.runbooks) for _ in place.glob(f"*{SUFFIX}"))
-        yield Finding("documents.store", Verdict.OK, f"{chosen.store}, {files} collections")
-    if chosen.embeddings is not None:
-        yield Finding("documents.embeddings", Verdict.OK, f"{chosen.embeddings.model} at {chosen.embeddings.base_url}")
-    elif installed():
-        yield Finding("documents.embeddings", Verdict.OK, "the packaged model")
-    else:
-        yield Finding("documents.embeddings", Verdict.WARNING, REMEDY)
+            return Finding("documents.store", Verdict.WARNING, f"{place} {trouble}; files are left alone")
+    threads, people = (sum(1 for _ in place.glob(f"*{SUFFIX}")) for place in (folder.evidence, folder.runbooks))
+    says = f"embedded: files of {threads} threads, runbooks of {people} people"
+    return Finding("documents.store", Verdict.OK, says)
 
 
-async def models(settings: Settings) -> list[Finding]:
-    answering, learning = await asyncio.gather(
-        model("ai_response.llm", settings.ai_response.llm, "null: answers quote the documents, no model is asked"),
-        model("kb.llm", settings.kb.llm, "null: the one of ai_response is asked"),
+async def embedder(chosen: DocumentSettings) -> Finding:
+    """Who makes vectors of texts."""
+    about, at = "documents.embeddings", chosen.embeddings
+    if at is None:
+        if installed():
+            return Finding(about, Verdict.OK, "the packaged model")
+        return Finding(about, Verdict.WARNING, REMEDY)
+    endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
+    trouble = await unreachable_because(endpoint)
+    if trouble is not None:
+        return Finding(about, Verdict.WARNING, f"{trouble}; until then documents are searched by words only")
+    return Finding(about, Verdict.OK, f"{endpoint.name} is there")
+
+
+async def models(settings: Settings) -> tuple[Finding, Finding]:
+    answering = settings.ai_response.llm
+    instead = (
+        "topics and descriptions go by words, no model is asked" if answering is None else "ai_response.llm is asked"
     )
-    return [answering, learning]
+    return await asyncio.gather(
+        model("ai_response.llm", answering, "null: answers quote the documents, no model is asked"),
+        model("kb.llm", settings.kb.llm, f"null: {instead}"),
+    )
 
 
 async def model(about: str, llm: LLMSettings | None, if_none: str) -> Finding:

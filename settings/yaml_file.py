@@ -48,6 +48,8 @@ def read_text(path: Path, *, missing: str) -> str:
         return path.read_text("utf-8-sig")
     except FileNotFoundError:
         raise SettingsError(f"{path}: there is no such file; {missing}") from None
+    except IsADirectoryError:
+        raise SettingsError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
     except UnicodeDecodeError:
@@ -88,5 +90,9 @@ def _not_yaml(path: Path, error: Exception) -> str:
             where = f"{path}:{mark.line + 1}:{mark.column + 1}"
         # What the parser found stands in quotes, and may be part of a secret.
         problem = (error.problem or "").split("'")[0].split('"')[0].removesuffix("but found ").strip(" ,")
-        what = f"{what} ({problem})" if problem else what
+        if "'\\t'" in (error.problem or ""):
+            return f"{where}: {what} (a tab stands here); indent with blanks"
+        # Cut short, it says nothing: what was being read says more.
+        said = problem if " " in problem else error.context
+        what = f"{what} ({said})" if said else what
     return f"{where}: {what}; {QUOTES}"

@@ -104,7 +104,7 @@ class Terminal:
         asking = room - SOURCE - 3 if not quotes else (room - SOURCE - 4) * 11 // 20
         cells: list[tuple[str, str] | str] = [in_cells(asked(outcome.part), asking), (" → ", "dim"), (source, "green")]
         if quotes:
-            quote = first_quote(outcome.reply_text or "")
+            quote = first_quote(outcome.reply_text or "").removeprefix("```\n")
             cells += [" ", (in_cells(quote, room - asking - SOURCE - 4).rstrip(), "dim italic")]
         return cells
 

@@ -63,6 +63,6 @@ def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Text:
         try:
             from services.web_fetcher.pdf import read_pdf  # noqa: PLC0415
         except ImportError:
-            raise FetchFailed("it is a PDF, and those are read with the extra `pdf` only (pypdf)") from None
+            raise FetchFailed("it is a PDF, and those are read with the extra `pdf` only: make extra-pdf") from None
         return read_pdf(body, max_bytes)
     raise FetchFailed(f"documents of its type are not read ({kind[:80]!r})")

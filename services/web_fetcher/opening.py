@@ -50,7 +50,7 @@ def open_web(
         from services.web_fetcher.browser import BrowserFetcher  # noqa: PLC0415 (an extra, which need not be there)
     except ImportError:
         raise RendererMissing(
-            "kb.web_fetch_renderer is `browser`, which needs the extra of that name (playwright); install it, or set "
-            "it to `http`"
+            "kb.web_fetch_renderer is `browser`, which needs the extra of that name: make extra-browser, or set it to "
+            "`http`"
         ) from None
     return BrowserFetcher(client, extraction, timeout_seconds=timeout_seconds)

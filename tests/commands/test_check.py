@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 import app
 from commands import check
 from commands.check import Finding, Verdict
-from settings import load
+from services.documents.store.reachable import chroma_unreachable_because
+from settings import Settings, load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 from tests.loopback.llm_server import LLMServer
 
@@ -164,3 +168,82 @@ def test_a_cursor_that_would_stop_all_learning_is_missing(config: Path) -> None:
     state.rmdir()
     state.write_text('{"last_processed_qa_id": "qa_20200101_000000"}')
     assert verdict(config, "kb.team_state_path") is Verdict.OK
+
+
+def about_documents(config: Path, yaml: str) -> dict[str, Finding]:
+    config.write_text(yaml)
+    return {finding.about: finding for finding in asyncio.run(check.documents(load(config)))}
+
+
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_documents_left_alone_are_skipped(config: Path) -> None:
+    found = about_documents(config, "documents: {enabled: false}\n")
+    assert [finding.verdict for finding in found.values()] == [Verdict.SKIPPED]
+
+
+def test_documents_in_the_data_folder_are_counted(config: Path, tmp_path: Path) -> None:
+    (tmp_path / "data" / "evidence").mkdir(parents=True)
+    (tmp_path / "data" / "evidence" / "case_1.sqlite").touch()
+    found = about_documents(config, "app: {data_dir: data}\n")
+    assert found["documents.store"] == Finding(
+        "documents.store", Verdict.OK, "embedded: files of 1 threads, runbooks of 0 people"
+    )
+
+
+def test_servers_for_documents_that_cannot_be_reached_are_warnings(config: Path) -> None:
+    at = f"http://127.0.0.1:{closed_port()}"
+    embeddings = f"{{base_url: '{at}/v1', api_key: {SECRET_KEY}, model: tiny}}"
+    found = about_documents(config, f"documents: {{store: '{at}', embeddings: {embeddings}}}\n")
+    for finding in found.values():
+        assert finding.verdict is Verdict.WARNING
+        assert "cannot be reached" in finding.says
+        assert SECRET_KEY not in finding.says
+
+
+def test_without_the_extra_the_table_says_how_to_get_it(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_name: str) -> None:
+        return None
+
+    monkeypatch.setattr("services.documents.store.reachable.importlib.util.find_spec", absent)
+    found = about_documents(config, "documents: {store: 'http://127.0.0.1:9'}\n")
+    assert "make extra-chroma" in found["documents.store"].says
+
+
+@pytest.fixture
+def settings_with(config: Path) -> Callable[[str], Settings]:
+    def written(yaml: str) -> Settings:
+        config.write_text(yaml)
+        return load(config)
+
+    return written
+
+
+@pytest.mark.real_time
+async def test_servers_for_documents_that_answer_are_there(settings_with: Callable[[str], Settings]) -> None:
+    async def beat(_request: web.Request) -> web.Response:
+        return web.json_response({"nanosecond heartbeat": 1})
+
+    async def silence(_request: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    service = web.Application()
+    service.router.add_get("/api/v2/heartbeat", beat)
+    service.router.add_get("/slow/api/v2/heartbeat", silence)
+    async with TestServer(service) as server, LLMServer() as llm:
+        at = str(server.make_url("")).rstrip("/")
+        embeddings = f"{{base_url: '{llm.base_url}', api_key: {SECRET_KEY}, model: tiny}}"
+        settings = settings_with(f"documents: {{store: '{at}', embeddings: {embeddings}}}\n")
+        assert [finding.verdict for finding in await check.documents(settings)] == [Verdict.OK, Verdict.OK]
+        assert "HTTP 404" in (await chroma_unreachable_because(f"{at}/elsewhere") or "")
+        assert "did not answer" in (await chroma_unreachable_because(f"{at}/slow", timeout_seconds=0.05) or "")
+
+
+def test_where_no_model_is_set_at_all_none_is_said_to_be_asked(config: Path) -> None:
+    found = asyncio.run(check.models(load(config)))
+    assert [finding.says for finding in found if "is asked" in finding.says and "no model" not in finding.says] == []

@@ -74,7 +74,9 @@ def test_values_that_make_no_sense_are_refused_by_the_parser(
     with pytest.raises(SystemExit) as caught:
         app.main(arguments)
     assert caught.value.code == 2
-    assert arguments[0] in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert arguments[0] in said
+    assert said.count("\n") == 1, "one line, without the list of all options"
 
 
 @pytest.mark.parametrize(

@@ -229,10 +229,33 @@ def test_what_is_not_usable_yaml_is_refused_without_quoting_it(refused: Failure,
     assert line.startswith("config.yaml")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("app:\n\tdry_run: true\n", "a tab stands here"),
+        ("app: [1, 2\n", "while parsing a flow sequence"),
+        ("app: {dry_run: true\n", "while parsing a flow mapping"),
+    ],
+)
+def test_what_is_wrong_with_the_yaml_is_said_in_words(refused: Failure, text: str, words: str) -> None:
+    assert words in refused(text)
+
+
+def test_a_file_that_cannot_be_read_for_another_reason_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: object) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(SettingsError, match=r"cannot be read \(Permission denied\)"):
+        load(tmp_path / "config.yaml", {})
+
+
 def test_a_file_that_is_missing_or_unreadable_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"nowhere\.yaml: there is no such file; .*--config"):
         load(tmp_path / "nowhere.yaml", {})
-    with pytest.raises(SettingsError, match="cannot be read"):
+    with pytest.raises(SettingsError, match="is a folder; name a file"):
         load(tmp_path, {})
     (tmp_path / "config.yaml").write_bytes(b"app: \xff\xfe\x00")
     with pytest.raises(SettingsError, match="UTF-8"):

@@ -59,6 +59,11 @@ def test_a_reply_is_one_line_with_time_place_asker_question_source_and_quote() -
     ]
 
 
+def test_of_an_answer_in_a_code_block_the_words_are_shown() -> None:
+    [line] = shown(replied("what is the first error?", reply="```\nERROR valve stuck\n```"))[2:]
+    assert line.endswith(" ERROR valve stuck ```")
+
+
 def test_a_thread_is_shown_by_the_channel_that_it_hangs_from() -> None:
     [line] = shown(replied("and the other one?", place=THREAD))[2:]
     assert "↳ #help " in line

@@ -27,7 +27,7 @@ MAX_TOKENS = 256
 BATCH = 8
 """Texts at a time: memory grows with the batch (LLM.md: 549 MB at 16 long ones)."""
 
-REMEDY = "install the extra `embeddings`, or set documents.embeddings; until then documents are searched by words only"
+REMEDY = "make extra-embeddings, or set documents.embeddings; until then documents are searched by words only"
 
 Integers = NDArray[np.int64]
 

@@ -50,6 +50,7 @@ PART_CHARS = 200_000
 """Of a packed document in one record."""
 
 AT_ONCE = 100
+CHECK = "`python app.py --check` looks what is missing"
 _NO_VECTOR = [1.0]
 """Chroma wants a vector for each record."""
 
@@ -183,7 +184,9 @@ class ChromaStore:
             raise
         except Exception as error:
             # Its client has many kinds of errors, none of which says more to whoever asks.
-            raise StoreUnavailable(f"Chroma at {self._address} cannot be used: {type(error).__name__}") from error
+            raise StoreUnavailable(
+                f"Chroma at {self._address} cannot be used ({type(error).__name__}); {CHECK}"
+            ) from error
 
     def _lock(self, name: str) -> asyncio.Lock:
         naming.checked(name)
