@@ -46,6 +46,9 @@ class Privacy:
             await self.parts.opt_outs.add(call.user_id)
         except OSError as error:
             raise _unwritten(error) from error
+        finally:
+            if self.documents is not None:
+                await self.documents.leave_alone(call.user_id)
         return OPTED_OUT
 
     async def opt_in(self, call: Call) -> str:
