@@ -71,7 +71,7 @@ class Privacy:
             team = None if services.curation is None else services.curation.library
             done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id, team)
             if self.documents is not None:
-                done.files, done.runbooks = await self.documents.forget(call.user_id)
+                forgetting.note_documents(done, self.parts.folder, *await self.documents.forget(call.user_id))
         except (OSError, StoreUnavailable) as error:
             log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
             raise CommandRefused(NOT_FORGOTTEN) from error
