@@ -104,6 +104,14 @@ class Documents:
         for case_id in self.cases.take_back(gone):
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
 
+    async def leave_alone(self, user_id: int) -> None:
+        """Take in nothing of a person's any more; what can be searched stays."""
+        try:
+            await self.call_off(lambda offer: offer.uploader_id == user_id)
+            await forget_evidence(self.store, user_id, self.forget_answers, only_unread=True)
+        except StoreUnavailable as error:
+            log.error("documents: %s; a file may stay listed as being read", error)  # noqa: TRY400 (for the operator)
+
     async def forget(self, user_id: int) -> tuple[int, int]:
         """Remove a person's files and runbooks, also such as are being read, and the answers from them.
 

@@ -15,7 +15,7 @@ from services.data_folder import DataFolder, lock
 from services.documents.runbooks import Runbooks
 from services.documents.store.protocol import StoreUnavailable
 from services.documents.taking_back import forget_evidence
-from services.forgetting import Forgotten
+from services.forgetting import Forgotten, note_documents
 from services.forgetting import forget as take_out
 from settings import Settings
 
@@ -46,7 +46,8 @@ def forget(settings: Settings, user_id: int) -> int:
         folder, team = DataFolder(root), open_team(settings)
         done = take_out(folder, settings.kb.team_raw_dir, user_id, team)
         try:
-            done.files, done.runbooks = asyncio.run(_take_out_documents(folder, settings.documents.store, user_id))
+            counts = asyncio.run(_take_out_documents(folder, settings.documents.store, user_id))
+            note_documents(done, folder, *counts)
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)

@@ -140,7 +140,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
                 slash_commands(client, settings, parts, services.seen.changed, documents)
             )
 
-        tidy = await stack.enter_async_context(kept_tidy(settings.documents, documents, parts.toolbox, client, fetcher))
+        tidy = await stack.enter_async_context(
+            kept_tidy(settings.documents, documents, parts.toolbox, client, fetcher, parts.withheld)
+        )
 
         def met(guild_id: int, at: float) -> None:
             services.seen.met(guild_id, at)

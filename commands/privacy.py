@@ -46,6 +46,9 @@ class Privacy:
             await self.parts.opt_outs.add(call.user_id)
         except OSError as error:
             raise _unwritten(error) from error
+        finally:
+            if self.documents is not None:
+                await self.documents.leave_alone(call.user_id)
         return OPTED_OUT
 
     async def opt_in(self, call: Call) -> str:
@@ -68,7 +71,7 @@ class Privacy:
             team = None if services.curation is None else services.curation.library
             done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id, team)
             if self.documents is not None:
-                done.files, done.runbooks = await self.documents.forget(call.user_id)
+                forgetting.note_documents(done, self.parts.folder, *await self.documents.forget(call.user_id))
         except (OSError, StoreUnavailable) as error:
             log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
             raise CommandRefused(NOT_FORGOTTEN) from error

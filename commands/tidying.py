@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 
 import discord
@@ -12,6 +12,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from commands.documents import Documents, solved_tags
+from model.messages import Message
 from operators import map_async, supervised
 from operators.cases import Filing
 from operators.chunk import PLACE_ID, chunk, is_of
@@ -46,6 +47,7 @@ async def kept_tidy(
     toolbox: Toolbox | None,
     client: discord.Client,
     fetcher: RestFetcher,
+    withheld: Callable[[Message], bool],
 ) -> AsyncGenerator[Tidy]:
     """Sweep when the first server has arrived, and every `documents.sweep_hours`, for as long as the block runs."""
     tidy = Tidy()
@@ -70,7 +72,7 @@ async def kept_tidy(
         .pipe(map_async(sweeping, on_failure=failed, max_concurrent=1), supervised("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
-    documents.beside(resume(documents, fetcher))
+    documents.beside(resume(documents, fetcher, withheld))
     try:
         yield tidy
     finally:
@@ -97,25 +99,27 @@ def threads_of(client: discord.Client, fetcher: RestFetcher) -> Threads:
     return Threads(guilds, active, fetcher.place)
 
 
-async def resume(documents: Documents, fetcher: RestFetcher) -> None:
+async def resume(documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool]) -> None:
     """Take up what a crash has left half done: files that were announced, and such as lack vectors."""
     try:
         for name, doc in await documents.store.unfinished():
             if doc.state is State.LEXICAL:
                 documents.embed_soon(name, doc.doc_id)
             elif name.startswith(naming.CASE_PREFIX):
-                await read_again(documents, fetcher, name, doc)
+                await read_again(documents, fetcher, withheld, name, doc)
     except (StoreUnavailable, LookupFailed) as error:
         log.warning("evidence: files that were half read stay so: %s", error)
 
 
-async def read_again(documents: Documents, fetcher: RestFetcher, name: str, doc: Document) -> None:
+async def read_again(
+    documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool], name: str, doc: Document
+) -> None:
     """Read a file whose reading was cut off, from its message, whose addresses are signed anew."""
     case_id = int(name.removeprefix(naming.CASE_PREFIX))
     place_id = int(doc.origin.extra.get(PLACE_ID, case_id))
     message = None if doc.origin.message_id is None else await fetcher.message(place_id, doc.origin.message_id)
     block_lines = documents.settings.code_block_min_lines if documents.settings.code_blocks else None
-    offered = () if message is None else offers_of(message, case_id, block_lines=block_lines)
+    offered = () if message is None or withheld(message) else offers_of(message, case_id, block_lines=block_lines)
     offer = next((offer for offer in offered if is_of(doc, offer)), None)
     filing: Filing | None = None if offer is None else documents.cases.begin(offer)
     if filing is None:

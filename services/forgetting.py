@@ -62,6 +62,13 @@ class Forgotten:
         return self.usage or any((*counts, self.topics, self.pending, self.files, self.runbooks))
 
 
+def note_documents(done: Forgotten, folder: DataFolder, files: int, runbooks: int) -> None:
+    """Say what was deleted of a person's documents, and where pieces of them may still stand."""
+    done.files, done.runbooks = files, runbooks
+    if (files or runbooks) and folder.llm_recordings.is_dir():
+        done.left.append(f"{folder.llm_recordings}: not searched for passages of their files and runbooks")
+
+
 def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
     """Take a person out of `folder`, of the raw archive in `raw`, and of the `team`'s topics, which follow from that.
 

@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from services.documents.store import naming
-from services.documents.store.protocol import Document, DocumentStore, Origin
+from services.documents.store.protocol import Document, DocumentStore, Origin, State
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
 
 
 async def forget_evidence(
-    store: DocumentStore, user_id: int, forget_answers: Callable[[str], object] = lambda _: None
+    store: DocumentStore,
+    user_id: int,
+    forget_answers: Callable[[str], object] = lambda _: None,
+    *,
+    only_unread: bool = False,
 ) -> int:
     """Delete every file that a person has posted in a thread; how many there were. Raises StoreUnavailable.
 
-    `forget_answers`: told of each collection that files were taken from.
+    `forget_answers`: told of each collection that files were taken from. `only_unread`: only such as are being read.
     """
     count = 0
     for name in await store.list_collections(naming.CASE_PREFIX):
         described = await store.describe(name)
-        theirs = () if described is None else described.documents
-        theirs = [doc for doc in theirs if doc.origin.uploader_id == user_id]
+        theirs = [
+            doc
+            for doc in (() if described is None else described.documents)
+            if doc.origin.uploader_id == user_id and (doc.state is State.PENDING or not only_unread)
+        ]
         for doc in theirs:
             count += await store.delete_document(name, doc.doc_id)
         if theirs:

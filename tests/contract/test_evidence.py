@@ -11,6 +11,7 @@ import pytest
 
 from commands import documents as documents_module
 from commands.file_commands import EvidenceCommands
+from commands.privacy import Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.discord_commands.calls import Call, CommandRefused
@@ -505,6 +506,19 @@ async def test_forgetting_a_person_takes_what_is_being_read_of_theirs(tmp_path: 
     assert await world.documents.forget(ANNA.id) == (2, 0)
     await world.wait(30)
     assert [doc.filename for doc in await held(world, question.id)] == ["ben.log"]
+    await world.close()
+
+
+async def test_opting_out_stops_what_is_being_read_and_leaves_the_rest(tmp_path: Path) -> None:
+    uploads = Uploads()
+    world = await begin(tmp_path, uploads)
+    question = await answered_with(world, uploads)
+    uploads.seconds = 10
+    world.says(ANNA, "", where=question.id, attachments=(uploads.file("late.log", LOG + "\n!"),))
+    await world.wait(1)
+    await Privacy(world.parts, tmp_path / "raw", world.documents).opt_out(call(ANNA, question.id))
+    await world.wait(30)
+    assert [doc.filename for doc in await held(world, question.id)] == ["app.log"]
     await world.close()
 
 

@@ -12,6 +12,8 @@ import pytest
 from aiohttp import web
 
 from commands import documents as documents_module
+from services import files, state
+from services.data_folder import DataFolder
 from tests.end_to_end.bots import RunningBot, posts_in
 from tests.end_to_end.conftest import PLAIN, Start, llm
 from tests.loopback import llm_scenes as scenes
@@ -282,8 +284,9 @@ async def test_without_documents_there_are_no_commands_for_them(start: Start, di
     assert not discord_server.downloads
 
 
-async def test_files_that_were_cut_off_half_read_are_read_at_the_next_start(
-    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("opted_out", [False, True])
+async def test_files_that_were_cut_off_half_read_are_read_at_the_next_start_unless_their_poster_has_opted_out(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch, opted_out: bool
 ) -> None:
     monkeypatch.setattr("commands.running.LAST_WORDS_SECONDS", 0.1)
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
@@ -296,7 +299,10 @@ async def test_files_that_were_cut_off_half_read_are_read_at_the_next_start(
     await discord_server.until(lambda: discord_server.downloads)
     assert await bot.stop() == 1
     discord_server.forget_failures()
+    if opted_out:
+        files.replace(DataFolder(bot.settings.app.data_dir).opt_outs, state.render_ids({ada.id}))
     again = await start()
     await asyncio.sleep(0.5)
-    assert "app.log (log" in await said(discord_server, post.place, ada, "evidence list")
+    listed = await said(discord_server, post.place, ada, "evidence list")
+    assert ("no files" if opted_out else "app.log (log") in listed
     assert await again.stop() == 0

@@ -14,7 +14,7 @@ from services import archive, files, state
 from services.archive import Pair, Speaker, Turn
 from services.budget import Spent
 from services.data_folder import DataFolder
-from services.forgetting import Forgotten, forget
+from services.forgetting import Forgotten, forget, note_documents
 from services.llm.endpoint import Reply, Request
 from services.llm.exchanges import read, render
 from services.posts import Post
@@ -241,3 +241,14 @@ def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
     topic.write_text(QUESTION)
     forget(folder, folder.team_raw, ADA)
     assert not folder.regeneration.exists()
+
+
+def test_recordings_in_which_pieces_of_documents_may_stand_are_pointed_out(tmp_path: Path) -> None:
+    folder, done = DataFolder(tmp_path), Forgotten()
+    note_documents(done, folder, 1, 2)
+    assert (done.files, done.runbooks, done.left) == (1, 2, [])
+    folder.llm_recordings.mkdir(parents=True)
+    note_documents(done, folder, 0, 0)
+    assert not done.left
+    note_documents(done, folder, 0, 1)
+    assert "not searched for passages" in done.left[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 
 from services.documents.results import Status
 from services.documents.store.protocol import Weights
@@ -12,15 +11,9 @@ from services.documents.store.protocol import Weights
 Metadata = Mapping[str, str]
 
 
-class SearchMode(StrEnum):
-    VECTOR = "vector"
-    HYBRID = "hybrid"
-
-
 class KBConfig(ABC):
     """A library: where it lies, how its passages and answers look, and how long answers keep."""
 
-    search_mode: SearchMode = SearchMode.HYBRID
     exact_paths: bool = False
     """Whether lines, times and levels are looked up instead of ranked."""
     spread: bool = True

@@ -33,7 +33,7 @@ from services.documents.store.protocol import (
 )
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache, key_of, normalised
-from services.documents.tools.config import KBConfig, SearchMode
+from services.documents.tools.config import KBConfig
 from services.llm.errors import LLMError
 from services.shared_calls import SharedCalls
 
@@ -424,6 +424,3 @@ async def _verbatim(material: Material) -> str:
 
 def _partial(result: QAResult) -> bool:
     return any("still being indexed" in str(note) for note in result.plan.get("notes", ()))
-
-
-__all__ = ["DEFAULT_K", "MAX_QUESTION_CHARS", "MOST_K", "DocumentQATool", "SearchMode", "Shared"]
