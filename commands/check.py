@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,13 +15,18 @@ from rich.console import Console
 from rich.text import Text
 
 from commands.documents import EMBEDDED
+from commands.team import team_places
 from commands.thinking import endpoint_settings
+from services import team_state
 from services.data_folder import DataFolder
 from services.documents.embedding.packaged import REMEDY, installed
 from services.documents.store.embedded import SUFFIX
 from services.documents.store.reachable import chroma_unreachable_because
+from services.files import remedy
 from services.llm.endpoint import EndpointSettings
 from services.llm.reachable import unreachable_because
+from services.team_places import LibraryUnusable
+from services.team_state import begins_after
 from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
@@ -54,6 +60,7 @@ def check(settings: Settings) -> int:
         *folders(settings),
         *knowledge(settings),
         staff(settings),
+        team(settings),
         log_file(settings),
         *asyncio.run(asked(settings)),
     ]
@@ -124,6 +131,19 @@ def staff(settings: Settings) -> Finding:
     if not people and not roles:
         return Finding("discord.team_member_ids", Verdict.WARNING, "nobody is in the team, so nothing is learned")
     return Finding("discord.team_member_ids", Verdict.OK, f"{people} people and {roles} roles")
+
+
+def team(settings: Settings) -> Finding:
+    """What the team has taught, as far as the bot would refuse to go on from there."""
+    about = "kb.team_state_path"
+    places = team_places(settings)
+    try:
+        begins_after(places, team_state.read(places.state), settings.kb.qa_raw_last_processed_id, time.time())
+    except LibraryUnusable as error:
+        return Finding(about, Verdict.MISSING, str(error))
+    except OSError as error:
+        return Finding(about, Verdict.MISSING, f"{error.filename}: {error.strerror}; {remedy(error)}")
+    return Finding(about, Verdict.OK, f"{places.state}" if places.state.exists() else f"{places.state} will be made")
 
 
 def log_file(settings: Settings) -> Finding:

@@ -19,9 +19,11 @@ from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
+from commands.running import terminated_as_interrupted
 from services import logs
 from services.connection import GatewayRefused
 from services.data_folder import FolderBusy
+from services.files import remedy
 from services.llm.exchanges import UnreadableExchanges
 from services.recordings import BadRecording
 from services.redaction import Redactor
@@ -76,7 +78,11 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
         at_fault = blame(error, settings, options)
         where = error.filename if at_fault is None else f"{at_fault}: {error.filename}"
         # Some errors have no file and no word from the system, but a text.
-        text = f"{where}: {error.strerror}" if error.filename is not None else error.strerror or str(error)
+        text = (
+            f"{where}: {error.strerror}; {remedy(error)}"
+            if error.filename is not None
+            else error.strerror or str(error)
+        )
         return say(redact(text), FAILED if at_fault is None else UNUSABLE)
     except Exception:
         # The log takes secrets out of tracebacks; Python's own report of an error does not.
@@ -94,16 +100,21 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "kb": lambda: team_knowledge(settings, *options.kb),
         "import": lambda: import_files(settings, getattr(options, "import")),
         "regen": lambda: regen(settings, restart=options.restart, **llm),
-        "replay": lambda: replay(
-            settings,
-            ReplayOptions(
-                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
-            ),
-        ),
+        "replay": lambda: run_replay(settings, options),
         "ask": lambda: ask(settings, options.ask, **llm),
         "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()
+
+
+def run_replay(settings: Settings, options: argparse.Namespace) -> int:
+    with terminated_as_interrupted():  # so that its temporary folder goes with it
+        return replay(
+            settings,
+            ReplayOptions(
+                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
+            ),
+        )
 
 
 def run_bot(settings: Settings, options: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ from settings import Settings
 OUT_OF_REACH = (
     "Discord itself: the person's messages, and the bot's replies and threads",
     "what others wrote about or quoted from them; the id stays in author_ids, and in opt-outs",
+    "what is read of theirs again (a conversation goes on, --import, --replay): /privacy opt-out keeps it out",
     "log files, recordings and LLM recordings outside of the data folder",
     "backups and copies of the data folder",
     "whatever the LLM's provider keeps",

@@ -37,7 +37,7 @@ def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     if action in {"remove", "restore"}:
         return _say([_correct(settings, action, name)])
-    found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id)
+    found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())
     return _say(_listed(found) if action == "list" else _shown(found, name))
 
 

@@ -189,7 +189,8 @@ def show(console: Console, report: Report) -> None:
         console.print(f"{report.standing} conversations had been decided about by an earlier run.", soft_wrap=True)
     if report.given_up:
         console.print(
-            f"The library is as it was: {report.given_up}. {report.done} of {len(plan.tasks)} conversations are done; "
+            f"The library is as it was: {report.given_up}. "
+            f"{report.done - actions[Action.FAILED]} of {len(plan.tasks)} conversations are done; "
             "--regen goes on from there, --regen --restart begins anew.",
             soft_wrap=True,
             highlight=False,

@@ -9,6 +9,7 @@ import logging
 import signal
 import sys
 from collections.abc import Generator
+from types import FrameType
 
 from reactivex import Observable
 
@@ -39,8 +40,10 @@ def yield_often() -> None:
 def terminated_as_interrupted() -> Generator[None]:
     """Have SIGTERM do what Ctrl-C does, so that a command which is told to end either way puts its things away."""
 
-    def interrupt(_number: int, _frame: object) -> None:
-        signal.raise_signal(signal.SIGINT)
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        interrupted = signal.getsignal(signal.SIGINT)
+        # Ignored in what a shell script has put into the background, where SIGTERM is to end it all the same.
+        (interrupted if callable(interrupted) else signal.default_int_handler)(signal.SIGINT, frame)
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:

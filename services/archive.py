@@ -37,6 +37,8 @@ REMOVED = "[removed]"
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
+_END_OF_TIME = "9999-"
+"""Time stamps strictly increase, and there are none behind this year: a block from there would end all capture."""
 _CONVERSATION = re.compile(r"(?:thread|reply)_[0-9]+")
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
 
@@ -90,6 +92,8 @@ class Pair:
                 raise Malformed(f"id {self.id} and timestamp {self.timestamp} differ")
         except qa_ids.BadId as error:
             raise Malformed(str(error)) from None
+        if self.timestamp.startswith(_END_OF_TIME):
+            raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
         if not _CONVERSATION.fullmatch(self.conversation_id):
             raise Malformed(f"conversation_id {self.conversation_id!r} is neither thread_<id> nor reply_<id>")
         counts = len(self.message_ids), len(self.author_ids), len(self.turns)

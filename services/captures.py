@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -67,6 +68,11 @@ def said_in(pair: Pair) -> list[Said]:
     return [Said(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
 
 
+def digest(said: tuple[Said, ...]) -> bytes:
+    """Of who said what."""
+    return hashlib.sha256(repr(said).encode()).digest()
+
+
 def pictures_of(message: Message) -> tuple[Picture, ...]:
     """The images of a message, in its order. Its text ends with a line for each attachment."""
     count = len(message.attachments)
@@ -82,7 +88,9 @@ class _Known:
 
 
 class Captures:
-    """The recent captures outside threads, by the messages in them. What is in threads is told apart by its thread."""
+    """The recent captures: those outside threads by the messages in them, since what is in threads is told apart by
+    its thread; and as what each conversation was stored last.
+    """
 
     def __init__(
         self,
@@ -99,8 +107,10 @@ class Captures:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._first: dict[int, tuple[int, str]] = {}
         self._count = 0
+        self._stored: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        """By conversation, the id and the digest of its last capture."""
         for pair in earlier:
-            self.remember(pair.conversation_id, said_in(pair))
+            self.remember(pair)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -129,8 +139,20 @@ class Captures:
         said = {**self._allowed(earlier), **{each.message_id: each for each in capture.said}}
         return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
 
-    def remember(self, conversation_id: str, said: Iterable[Said]) -> None:
+    def stored_as(self, capture: Capture) -> str | None:
+        """The id of the last capture of this conversation, when that was word for word the same: messages are read
+        again after a crash that kept their end from being noted down.
+        """
+        pair_id, known = self._stored.get(capture.conversation_id or "", (None, b""))
+        return pair_id if known == digest(capture.said) else None
+
+    def remember(self, pair: Pair) -> None:
         """Take note of what has been captured, in the order of the archive."""
+        conversation_id, said = pair.conversation_id, tuple(said_in(pair))
+        self._stored[conversation_id] = pair.id, digest(said)
+        self._stored.move_to_end(conversation_id)
+        if len(self._stored) > self._kept:
+            self._stored.popitem(last=False)
         if not conversation_id.startswith(REPLY):
             return
         self._count += 1

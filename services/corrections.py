@@ -45,7 +45,7 @@ def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
     if standing.topic is not None:
         raise Refused(f"{pair.id} is in {standing.topic} already")
     if not standing.withdrawn and standing.last_topic is None:
-        raise Refused(f"{pair.id} was never in a topic; --regen decides about all conversations anew")
+        raise Refused(f"{pair.id} is in no topic to go back to; --regen decides about all conversations anew")
     if standing.later is not None:
         raise Refused(
             f"{standing.later.id}, a later capture of the same conversation, stands for {pair.id}; "

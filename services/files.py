@@ -25,7 +25,18 @@ T = TypeVar("T")
 LEFTOVER_PREFIX = ".unfinished-"
 """Begins the names of temporary files. Hidden, so that no folder listing takes one for a source or a topic."""
 
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make the file and its folder readable and writable"),
+    **dict.fromkeys((errno.EISDIR, errno.ENOTDIR, errno.EEXIST), "something else has its name: move that away"),
+}
+
 _numbers = itertools.count()
+
+
+def remedy(error: OSError) -> str:
+    """What whoever runs the program can do about a failure with a file."""
+    return _REMEDIES.get(error.errno or 0, "look after the disk and its mount")
 
 
 def clear_leftovers(folder: Path) -> None:

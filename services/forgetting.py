@@ -213,8 +213,10 @@ def _forget_posts(folder: DataFolder, user_id: int, done: Forgotten) -> None:
 def _forget_waiting(pending: Path, user_id: int, done: Forgotten) -> None:
     """Captures that wait are dropped whole: without these messages and their images they are of little use."""
     for path in sorted(pending.glob("*")) if pending.is_dir() else []:
-        with path.open("rb") as file:
-            said = _authors(file.readline())
+        said = None
+        if path.is_file():
+            with path.open("rb") as file:
+                said = _authors(file.readline())
         if said is None:
             done.left.append(f"{path}: cannot tell whose it is")
         elif user_id in said:

@@ -191,7 +191,7 @@ class PendingFolder:
     def all(self) -> list[Waiting]:
         """Those who wait longest first. A file that is damaged is reported, and set aside as `<file>.damaged`."""
         try:
-            paths = sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name))
+            paths = sorted(path for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
         except FileNotFoundError:
             return []
         found: list[Waiting] = []

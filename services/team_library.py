@@ -161,7 +161,7 @@ class TeamLibrary:
                 decision = self._placed(decision, key, pair)
             elif decision.action is Action.RESTORED:
                 decision = self._placed_again(decision, key, pair)
-            with _writing(f"the decision about {decision.qa_id} was not noted"):
+            with _writing(f"The decision about {decision.qa_id} was not noted"):
                 self._log.append(decision)
             return self._take(decision, key, pair)
 
@@ -278,7 +278,11 @@ class TeamLibrary:
             length = topics[name].length - room.get(name, 0)
             if length <= 0 or length + needed <= self._max_topic_chars:
                 return name
-        return next_file(there[0], topics) if there else _safe(decision.topic or "")
+        if not there:
+            return _safe(decision.topic or "")
+        following = next_file(there[0], topics)
+        # A name that cannot grow any more: better a long file than a decision that nobody can read.
+        return following if is_topic_name(following) else there[-1]
 
     def _files(self, topic: str, topics: Mapping[str, Topic]) -> list[str]:
         return files_of(first_of(_safe(topic), topics), topics)
@@ -326,7 +330,7 @@ class TeamLibrary:
         """Write whatever is not on the disk yet. Raises LibraryUnwritable."""
         if self._stated and self._index.written and not self._unwritten:
             return
-        with _writing("what was decided is noted, and this is written when there is room again"):
+        with _writing("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):
                 path = self.places.topics / f"{name}.txt"
                 topic = self._topics.get(name)
@@ -364,6 +368,4 @@ def _writing(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise LibraryUnwritable(
-            f"{error.filename}: {error.strerror}; {what}. Make room, or make the folder writable"
-        ) from error
+        raise LibraryUnwritable(f"{error.filename}: {error.strerror}; {files.remedy(error)}. {what}") from error

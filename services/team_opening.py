@@ -6,12 +6,13 @@ Blocking; for the holder of the data folder's lock.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 from services import decisions as grammar
-from services import files, qa_ids, team_state, week_files
+from services import files, qa_ids, team_state
 from services.archive import Pair
 from services.archive_reader import ArchiveReader
 from services.decisions import Decision, DecisionLog
@@ -45,16 +46,9 @@ def open_library(
     """
     decisions = DecisionLog(places.decisions)
     state = team_state.read(places.state)
+    start = team_state.begins_after(places, state, configured_cursor, time())
     begun = places.decisions.exists()
-    if not begun and (state.filed_bytes or 0) > 0:
-        raise LibraryUnusable(
-            f"{places.decisions} is missing, and {places.state} says that there were decisions; "
-            "put it back, or delete the state file and have all captured conversations filed anew"
-        )
     found = team_state.found_at_first(state, begun=begun)
-    newest = week_files.last_timestamp(places.raw)
-    ahead_of = Decimal(time()) if newest is None else qa_ids.timestamp_instant(newest)
-    start = team_state.start_cursor(configured_cursor, found, places.state, ahead_of)
     _clear_leftovers(places)
     if begun:
         decisions.mend()
@@ -108,6 +102,21 @@ def pairs_in_force(reader: Iterator[Pair], placement: Placement) -> Iterator[Pai
     return (pair for pair in reader if qa_ids.instant(pair.id) in placement.topic_of)
 
 
+def missing_of(raw: Path, placement: Placement, in_force: Collection[Pair]) -> int:
+    """How many of the pairs that are filed under topics are not there.
+
+    Raises:
+        LibraryUnusable: all of them (Pitfall 46).
+    """
+    missing = len(placement.topic_of) - len({qa_ids.instant(pair.id) for pair in in_force})
+    if missing and not in_force:
+        raise LibraryUnusable(
+            f"{raw} holds none of the {missing} captured conversations that are filed under topics; "
+            "is the folder mounted, and the right one?"
+        )
+    return missing
+
+
 def _topics(
     reader: ArchiveReader,
     placement: Placement,
@@ -120,12 +129,7 @@ def _topics(
         return key not in placement.decided and (start is None or key > start)
 
     in_force = list(pairs_in_force(reader.survey(undecided), placement))
-    missing = len(placement.topic_of) - len({qa_ids.instant(pair.id) for pair in in_force})
-    if missing and not in_force:
-        raise LibraryUnusable(
-            f"{places.raw} holds none of the {missing} captured conversations that are filed under topics; "
-            "is the folder mounted, and the right one?"
-        )
+    missing = missing_of(places.raw, placement, in_force)
     if missing:
         log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
     return dict(fold(in_force, decisions))

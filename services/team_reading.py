@@ -11,6 +11,7 @@ from services.archive_reader import ArchiveReader
 from services.decisions import DecisionLog
 from services.placement import Placement
 from services.team_index import TeamIndex
+from services.team_opening import missing_of
 from services.team_places import TeamPlaces
 from services.topics import Topic, fold
 
@@ -31,15 +32,14 @@ class Overview:
     failed: int
 
 
-def overview(places: TeamPlaces, configured_cursor: str = "") -> Overview:
-    """Read archive and decisions through.
+def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview:
+    """Read archive and decisions through. `now`: seconds since 1970.
 
     Raises:
-        LibraryUnusable: the state file is damaged.
+        LibraryUnusable: `open_library` would not open it.
         OSError: something cannot be read.
     """
-    found = team_state.found_at_first(team_state.read(places.state), begun=places.decisions.exists())
-    start = team_state.start_cursor(configured_cursor, found, places.state, None)
+    start = team_state.begins_after(places, team_state.read(places.state), configured_cursor, now)
     decisions = DecisionLog(places.decisions).read()
     placement = Placement()
     for decision in decisions:
@@ -55,6 +55,7 @@ def overview(places: TeamPlaces, configured_cursor: str = "") -> Overview:
             in_force.append(pair)
         elif key in placement.withdrawn:
             removed.append((pair.id, placement.last_topic.get(key)))
+    missing_of(places.raw, placement, in_force)
     topics = fold(in_force, decisions)
     index = TeamIndex(places.index, places.cache, "")
     index.load(topics)

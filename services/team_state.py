@@ -16,8 +16,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from services import qa_ids
-from services.team_places import LibraryUnusable
+from services import qa_ids, week_files
+from services.decisions import DecisionLog
+from services.team_places import LibraryUnusable, TeamPlaces
 
 MOST_AHEAD = 86_400
 """Seconds that a cursor may be newer than the newest pair."""
@@ -70,10 +71,28 @@ def render(state: TeamState) -> bytes:
     return json.dumps(content).encode() + b"\n"
 
 
-def start_cursor(configured: str, found: str, path: Path, newest: Decimal | None) -> Decimal | None:
+def begins_after(places: TeamPlaces, state: TeamState, configured: str, now: float) -> Decimal | None:
+    """The instant behind which pairs are to be filed; None: all are. `now`: seconds since 1970.
+
+    Raises:
+        LibraryUnusable: as `start_cursor`, or decisions have been lost.
+        OSError: something cannot be read.
+    """
+    if not DecisionLog(places.decisions).length and (state.filed_bytes or 0) > 0:
+        raise LibraryUnusable(
+            f"{places.decisions} is missing or empty, and {places.state} says that there were decisions; "
+            "put it back, or delete the state file and have all captured conversations filed anew"
+        )
+    newest = week_files.last_timestamp(places.raw)
+    ahead_of = Decimal(now) if newest is None else qa_ids.timestamp_instant(newest)
+    found = found_at_first(state, begun=places.decisions.exists())
+    return start_cursor(configured, found, places.state, ahead_of)
+
+
+def start_cursor(configured: str, found: str, path: Path, newest: Decimal) -> Decimal | None:
     """The newer of the configured id and the `found` one of the state file at `path`; None: everything is to be filed.
 
-    `newest` is the instant of the newest pair; None: any cursor will do.
+    `newest` is the instant of the newest pair.
 
     Raises:
         LibraryUnusable: one is no id, or more than a day newer than the newest pair.
@@ -83,7 +102,7 @@ def start_cursor(configured: str, found: str, path: Path, newest: Decimal | None
         cursor = _instant(pair_id, where)
         if cursor is None:
             continue
-        if newest is not None and cursor > newest + MOST_AHEAD:
+        if cursor > newest + MOST_AHEAD:
             raise LibraryUnusable(
                 f"{where}: {pair_id} is more than a day newer than the newest captured conversation, "
                 "so that nothing would be learned; correct it, or empty it"

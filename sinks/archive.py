@@ -50,7 +50,8 @@ class RawArchive:
     """One capture at a time: the next one has to know of it."""
 
     async def keep(self, capture: Capture) -> Outcome:
-        """Store a capture, as part of the earlier conversation that it goes on with, if any.
+        """Store a capture, as part of the earlier conversation that it goes on with, if any. What the last block of
+        its conversation holds, word for word, is not stored again.
 
         Raises:
             ArchiveUnwritable: it could not be written; the archive is as it was.
@@ -58,10 +59,13 @@ class RawArchive:
         part = capture.part
         assert part is not None, "whoever has no part waits for no outcome"  # noqa: S101
         async with self._turn:
-            pair = await self._add(self.captures.join(capture))
-        if pair is None:
+            joined = self.captures.join(capture)
+            stored_as = self.captures.stored_as(joined)
+            if stored_as is None and (pair := await self._add(joined)) is not None:
+                stored_as = pair.id
+        if stored_as is None:
             return Outcome(part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
-        return Outcome(part, now(), Result.CAPTURED, qa_id=pair.id)
+        return Outcome(part, now(), Result.CAPTURED, qa_id=stored_as)
 
     async def keep_late(self, capture: Capture) -> Pair | None:
         """Store a capture that had to wait, without taking anything from what was captured of its conversation
@@ -81,7 +85,7 @@ class RawArchive:
         if not joined.teaches or joined.conversation_id is None:
             return None
         pair = await self.store(joined, joined.conversation_id)
-        self.captures.remember(pair.conversation_id, joined.said)
+        self.captures.remember(pair)
         log.info("qa_pair_captured %s: %s, %d messages", pair.id, pair.conversation_id, len(pair.turns))
         return pair
 
@@ -100,8 +104,7 @@ class RawArchive:
             return await files.in_thread(self.write, capture, conversation_id, self.clock())
         except OSError as error:
             raise week_files.ArchiveUnwritable(
-                f"{error.filename}: {error.strerror}; a captured conversation was not stored. "
-                "Make room, or make the folder writable"
+                f"{error.filename}: {error.strerror}; {files.remedy(error)}. A captured conversation was not stored"
             ) from error
 
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:

@@ -78,6 +78,10 @@ class Shelves:
     costs: dict[str, Costs] = field(default_factory=dict[str, Costs])
     cache: AnswerCache = field(default_factory=AnswerCache)
     _listening: Listening = field(default_factory=Listening)
+    _answered: dict[tuple[str, str], tuple[Passage, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[Passage, ...]]
+    )
+    """What an answer was made of: one from the cache does not tell."""
 
     def tools(self, rewriter: Rewriter | None = None) -> dict[str, DocumentQATool]:
         shared = Shared(self.store, self.cache, Breaker(), self.embedder, self._listening, rewriter)
@@ -95,13 +99,19 @@ class Shelves:
         thread: str | None = None,
     ) -> Asked:
         self._listening.passages = ()
+        case = "" if question.suite == DOCS else thread or self._case_of(question)
         begun = time.perf_counter()
         if question.suite == DOCS:
             result = await tools["docs"].answer_question(question.text, None, DOCS_K, context)
         else:
-            case = thread or (CONFIG_CASE if question.suite == CONFIG else self.cases[question.file])
             result = await tools["case"].answer_question(question.text, case, 5, context)
-        return Asked(result, self._listening.passages, time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        if not result.cached:
+            self._answered[case, result.answer] = self._listening.passages
+        return Asked(result, self._answered.get((case, result.answer), ()), seconds)
+
+    def _case_of(self, question: Question) -> str:
+        return CONFIG_CASE if question.suite == CONFIG else self.cases[question.file]
 
 
 async def fill_shelves(suites: Suites, folder: Path) -> Shelves:

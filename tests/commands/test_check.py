@@ -25,6 +25,7 @@ def findings(config: Path) -> dict[str, Finding]:
         *check.folders(settings),
         *check.knowledge(settings),
         check.staff(settings),
+        check.team(settings),
         check.log_file(settings),
     ]
     return {finding.about: finding for finding in found}
@@ -231,3 +232,18 @@ async def test_servers_for_documents_that_answer_are_there(settings_with: Callab
 def test_where_no_model_is_set_at_all_none_is_said_to_be_asked(config: Path) -> None:
     found = asyncio.run(check.models(load(config)))
     assert [finding.says for finding in found if "is asked" in finding.says and "no model" not in finding.says] == []
+
+
+def test_a_cursor_that_would_stop_all_learning_is_missing(config: Path) -> None:
+    """Pitfall 46."""
+    assert verdict(config, "kb.team_state_path") is Verdict.OK
+    text = config.read_text()
+    config.write_text(f"{text}kb: {{qa_raw_last_processed_id: qa_99991231_235959}}\n")
+    assert "is more than a day newer" in findings(config)["kb.team_state_path"].says
+    config.write_text(text)
+    state = load(config).kb.team_state_path
+    state.mkdir(parents=True)
+    assert "Is a directory; something else has its name: move that away" in findings(config)["kb.team_state_path"].says
+    state.rmdir()
+    state.write_text('{"last_processed_qa_id": "qa_20200101_000000"}')
+    assert verdict(config, "kb.team_state_path") is Verdict.OK

@@ -244,7 +244,7 @@ def test_a_capture_that_cannot_be_stored_is_a_failure_and_the_exit_code_says_so(
         assert run(config, write_chat(config.parent)) == 1
     out, err = capsys.readouterr()
     assert "      3  failed" in out
-    assert "Make room" in err
+    assert "make room" in err
     assert run(config, write_chat(config.parent)) == 0
     assert len(learned(config)) == 3
 

@@ -146,7 +146,7 @@ def test_what_was_filed_nowhere_can_be_kept_out_as_well(
         (["remove", "qa_20260301_000000"], "holds no conversation qa_20260301_000000"),
         (["restore", "qa_20260301_000000"], "holds no conversation"),
         (["restore", captured(0).id], "is in gpu already"),
-        (["restore", captured(3).id], "was never in a topic"),
+        (["restore", captured(3).id], "is in no topic to go back to"),
         (["list", "gpu"], "--kb list takes nothing more"),
         (["show"], "--kb show needs one TOPIC"),
         (["remove", "a", "b"], "--kb remove needs one QA_ID"),
@@ -196,13 +196,41 @@ def test_a_cursor_from_the_future_and_a_damaged_state_are_told_in_one_line(
     """Pitfall 46."""
     text = config.read_text()
     config.write_text(text + "kb: {qa_raw_last_processed_id: qa_99991231_235959}\n")
-    assert kb(config, "remove", captured(0).id) == 2
-    assert "kb.qa_raw_last_processed_id: qa_99991231_235959 is more than a day newer" in refused(capsys)
+    for words in (("list",), ("show", "gpu"), ("remove", captured(0).id)):
+        assert kb(config, *words) == 2
+        assert "kb.qa_raw_last_processed_id: qa_99991231_235959 is more than a day newer" in refused(capsys)
     config.write_text(text)
     places_in(data).state.write_text("{")
     for words in (("list",), ("remove", captured(0).id)):
         assert kb(config, *words) == 2
         assert "state.json" in refused(capsys)
+
+
+def test_an_archive_or_decisions_that_went_away_do_not_pass_for_an_empty_library(
+    config: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 46."""
+    places = places_in(data)
+    places.raw.rename(data / "elsewhere")
+    for words in (("list",), ("remove", captured(0).id)):
+        assert kb(config, *words) == 2
+        assert "raw holds none of the 3 captured conversations" in refused(capsys)
+    (data / "elsewhere").rename(places.raw)
+    for lose in (lambda: places.decisions.write_bytes(b""), places.decisions.unlink):
+        lose()
+        for words in (("list",), ("remove", captured(0).id)):
+            assert kb(config, *words) == 2
+            assert "decisions.jsonl is missing or empty" in refused(capsys)
+
+
+def test_something_else_in_the_place_of_a_file_is_told_with_what_to_do(
+    config: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = places_in(data).index
+    index.unlink()
+    index.mkdir()
+    assert kb(config, "remove", captured(0).id) == 1
+    assert "index-team.txt: Is a directory; something else has its name: move that away" in refused(capsys)
 
 
 def test_a_folder_that_cannot_be_written_is_told(
@@ -213,7 +241,7 @@ def test_a_folder_that_cannot_be_written_is_told(
 
     monkeypatch.setattr("os.write", write)
     assert kb(config, "remove", captured(0).id) == 1
-    assert "decisions.jsonl: No space left on device; the decision about" in refused(capsys)
+    assert "decisions.jsonl: No space left on device; make room. The decision about" in refused(capsys)
     monkeypatch.undo()
     assert len(noted(data)) == 4
     assert DataFolder(data).decisions.exists()

@@ -274,7 +274,7 @@ def test_a_model_that_can_do_nothing_right_does_not_empty_the_library(
     before = live(data)
     assert run(config) == 1
     assert live(data) == before
-    assert "not one conversation could be decided about" in capsys.readouterr().out
+    assert "not one conversation could be decided about. 0 of 2 conversations are done" in capsys.readouterr().out
 
 
 def test_an_archive_that_is_not_there_empties_nothing(

@@ -26,12 +26,19 @@ def capture(words: str, conversation_id: str | None = None, continues: int | Non
     return Capture(PART, conversation_id or (None if continues else f"reply_{first}"), said(words), continues)
 
 
+def pair(words: str | tuple[Said, ...], conversation_id: str, second: int = 0) -> Pair:
+    timestamp = f"2026-01-01T00:00:{second:02}Z"
+    each = said(words) if isinstance(words, str) else words
+    ids, authors = tuple(s.message_id for s in each), tuple(s.author_id for s in each)
+    return Pair(qa_id(timestamp), timestamp, timestamp, conversation_id, ids, authors, tuple(s.turn for s in each))
+
+
 def kept(captures: Captures, new: Capture) -> str:
     """Join and remember; tell what was kept."""
     joined = captures.join(new)
     if joined.conversation_id is None:
         return "nothing"
-    captures.remember(joined.conversation_id, joined.said)
+    captures.remember(pair(joined.said, joined.conversation_id))
     return f"{joined.conversation_id}: {' '.join(each.turn.text for each in joined.said)}"
 
 
@@ -94,13 +101,6 @@ def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> 
     assert kept(captures, capture("a1 s4")) == "reply_1: a1 s3 s4"
 
 
-def pair(words: str, conversation_id: str, second: int) -> Pair:
-    timestamp = f"2026-01-01T00:00:{second:02}Z"
-    each = said(words)
-    ids, authors = tuple(s.message_id for s in each), tuple(s.author_id for s in each)
-    return Pair(qa_id(timestamp), timestamp, timestamp, conversation_id, ids, authors, tuple(s.turn for s in each))
-
-
 def test_the_memory_is_built_again_from_the_archive() -> None:
     earlier = [pair("a1 s2", "reply_1", 1), pair("a1 s2 s3", "reply_1", 2), pair("a4 s5", f"thread_{THREAD.id}", 3)]
     captures = Captures(earlier)
@@ -119,6 +119,8 @@ def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> No
     for number in range(100, 200, 2):
         kept(captures, capture(f"a{number} s{number + 1}"))
     assert len(captures) == 2
+    assert captures.stored_as(capture("a198 s199")) is not None
+    assert captures.stored_as(capture("a100 s101")) is None
     assert len(captures._first) == 4  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
 
 

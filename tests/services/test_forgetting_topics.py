@@ -167,10 +167,16 @@ def test_captures_that_wait_with_their_words_are_dropped(folder: DataFolder) -> 
         head = {"since": "2026-02-01T00:00:00Z", "said": [{"author_id": str(author), "text": TRACES[0]}]}
         files.replace(folder.pending / name, json.dumps(head).encode() + b"\n\xff\x00picture")
     files.replace(folder.pending / "5-6.capture.damaged", b"{}")
+    (folder.pending / "7-8.capture").mkdir()
     done = take_out(folder, ADA)
     assert done.pending == 1
-    assert [path.name for path in sorted(folder.pending.iterdir())] == ["3-4.capture", "5-6.capture.damaged"]
-    assert done.left == [f"{folder.pending / '5-6.capture.damaged'}: cannot tell whose it is"]
+    assert [path.name for path in sorted(folder.pending.iterdir())] == [
+        "3-4.capture",
+        "5-6.capture.damaged",
+        "7-8.capture",
+    ]
+    left = ("5-6.capture.damaged", "7-8.capture")
+    assert done.left == [f"{folder.pending / name}: cannot tell whose it is" for name in left]
 
 
 def test_topics_that_somebody_changed_by_hand_are_for_the_operator_to_look_at(folder: DataFolder) -> None:

@@ -105,6 +105,7 @@ def test_a_damaged_file_is_reported_and_set_aside_and_the_others_are_read(
     folder.keep(waiting(5))
     (tmp_path / waiting(1).name).write_bytes(b"{}")
     (tmp_path / "notes.txt").write_text("not ours")
+    (tmp_path / "7-8.capture").mkdir()
     assert folder.all() == [waiting(5)]
     assert folder.all() == [waiting(5)]
     assert caplog.text.count("holds no capture: its first line has no end; set aside") == 1

@@ -293,6 +293,23 @@ def test_a_cursor_that_would_stop_all_learning_is_an_error_in_one_line(where: st
     assert everything(tmp_path) == before
 
 
+def test_a_topic_whose_name_cannot_grow_any_more_goes_on_in_its_last_file(tmp_path: Path) -> None:
+    pairs = [captured(number) for number in range(1, 5)]
+    store(tmp_path, *pairs)
+    library = opened(tmp_path, chars=1)
+    # As it comes about when the files before it have gone.
+    name = "x" * 60 + "-3"
+    for pair in pairs:
+        library.decide(added(pair, name))
+    assert sorted(library.topics) == [name, f"{name}-2", f"{name}-3", f"{name}-4"]
+    long = "y" * 60 + "-3-2"
+    library.decide(decided(pairs[2], Action.ADDED, long))
+    library.decide(decided(pairs[3], Action.ADDED, long))
+    assert [pair.id for pair in library.topics[long].pairs] == [pairs[2].id, pairs[3].id]
+    assert is_whole(tmp_path, library)
+    assert dict(opened(tmp_path, chars=1).topics) == dict(library.topics)
+
+
 def test_a_cursor_a_day_ahead_is_allowed_and_so_is_one_of_an_archive_yet_to_come(tmp_path: Path) -> None:
     """Pitfall 46."""
     assert opened(tmp_path, cursor=THREE.id).undecided() is None

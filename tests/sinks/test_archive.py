@@ -5,6 +5,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -104,6 +105,21 @@ def test_no_text_can_forge_a_block(tmp_path: Path) -> None:
     assert second.id == "qa_20260101_000000.000001"
 
 
+def test_a_block_from_the_end_of_time_does_not_end_all_capture(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 5: somebody wrote it into the file. No time stamp could come behind it."""
+    at(START, capture(1), folder=tmp_path)
+    [path] = week_files(tmp_path)
+    forged = path.read_text().replace("20260101_000000.000000", "99991231_235959.999999")
+    with path.open("a") as file:
+        file.write(forged.replace("2026-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"))
+    [outcome] = at(START, capture(2), folder=tmp_path)
+    assert outcome.qa_id == "qa_20260101_000000.000001"
+    assert len(recent_pairs(tmp_path, 9)) == 2
+    assert f"{path}:13: timestamp 9999-12-31T23:59:59.999999Z leaves no room for later ones" in caplog.text
+
+
 def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages_of_both(tmp_path: Path) -> None:
     """Pitfalls 13 and 15: of a conversation, the last block holds everything."""
     first = capture(1)
@@ -114,6 +130,22 @@ def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages
     assert old.conversation_id == new.conversation_id
     assert new.message_ids == (*old.message_ids, more.message_id)
     assert new.timestamp > old.timestamp
+
+
+@pytest.mark.parametrize("conversation", [None, "thread_77"])
+def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, conversation: str | None) -> None:
+    """Pitfalls 14 and 25."""
+    first = replace(capture(1), conversation_id=conversation or capture(1).conversation_id)
+    edited = replace(first, said=(first.said[0], replace(first.said[1], turn=Turn(Speaker.TEAM, "Or rather:"))))
+    [stored] = at(START, first, folder=tmp_path)
+    before = content(tmp_path)
+    [again, other] = at(START + 60, first, capture(2), folder=tmp_path)
+    assert (again.result, again.qa_id) == (Result.CAPTURED, stored.qa_id)
+    assert content(tmp_path).startswith(before)
+    assert [pair.id for pair in recent_pairs(tmp_path, 9)] == [stored.qa_id, other.qa_id]
+    # Once it differs, it is a capture of its own, and so is what it was before.
+    outcomes = at(START + 120, edited, first, folder=tmp_path)
+    assert len({outcome.qa_id for outcome in outcomes} | {stored.qa_id}) == 3
 
 
 def test_a_continuation_of_nothing_is_not_written(tmp_path: Path) -> None:
@@ -267,7 +299,7 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
         return real(descriptor, data[:20])
 
     monkeypatch.setattr(os, "write", write)
-    with pytest.raises(ArchiveUnwritable, match=r"W01\.txt: No space left on device; .* Make room"):
+    with pytest.raises(ArchiveUnwritable, match=r"W01\.txt: No space left on device; make room"):
         await raw.keep(capture(2))
     assert content(tmp_path) == before
     monkeypatch.undo()

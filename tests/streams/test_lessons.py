@@ -135,7 +135,7 @@ async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: 
         talk, RawArchive(tmp_path / "raw", Captures()), lesson(talk, talk.says(STAFF, to=asked), to=asked)
     )
     assert (outcome.result, outcome.reason) == (Result.FAILED, "ArchiveUnwritable at archive")
-    assert "Make room, or make the folder writable" in caplog.text
+    assert "Not a directory; something else has its name: move that away" in caplog.text
     assert "Traceback" not in caplog.text
 
 

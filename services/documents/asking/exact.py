@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from services.documents.asking import wording
 from services.documents.asking.mentions import Mention
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
@@ -19,6 +21,8 @@ RARE_COUNT, RARE_SHARE = 2, 0.02
 MANY = 200
 _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
+
+_WORD = re.compile(r"\w+")
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 
@@ -53,10 +57,16 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     logs = tuple(doc for doc in documents if doc.kind in RECORDS)
     named = await _named(scope, plan, documents)
     if named.absent:
-        return Found(missing=f"no entry mentions {_listed(named.absent)}", notes=named.notes)
-    if not logs or not _conditions(plan, named):
+        count = 0 if plan.aggregate is Aggregate.COUNT else None
+        return Found(missing=f"no entry mentions {_listed(named.absent)}", count=count, notes=named.notes)
+    if not logs:
         return None
-    found = await _records(scope, plan, logs, named, k)
+    plan, components = await _written_by(scope, plan, logs)
+    if components:
+        named = replace(named, found=tuple(name for name in named.found if name in plan.identifiers))
+    if not _conditions(plan, named) and not components:
+        return None
+    found = await _records(scope, plan, replace(_where(plan, logs, named), components=components), named, k)
     # A name that stands in other files than logs is looked for there.
     elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
     return None if elsewhere else found
@@ -111,8 +121,9 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
     for mention in plan.mentions:
         form = await _form(scope, mention, ids)
         if form is not None:
-            # A name that stands everywhere is a condition only where nothing else is asked for.
-            found += [form] if mention.text in telling_names or not plan.words else []
+            # A name that stands everywhere is a condition only where nothing else is asked for, or entries are counted.
+            wanted = mention.text in telling_names or not plan.words or plan.aggregate is Aggregate.COUNT
+            found += form if wanted else ()
         elif mention.hard:
             missing.append(mention.text)
     if missing and not found:
@@ -129,9 +140,9 @@ async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
 
 
-async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> str | None:
-    for form in (mention.text, *mention.forms):
-        lines = await scope.store.lines(scope.name, LineWhere(ids, holding=(form,)), limit=1)
+async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
+    for form in ((mention.text,), *mention.forms):
+        lines = await scope.store.lines(scope.name, LineWhere(ids, holding=form), limit=1)
         if lines.total:
             return form
     return None
@@ -142,16 +153,32 @@ def _conditions(plan: Plan, named: _Named) -> bool:
         plan.severity.hard or plan.position is not None or plan.aggregate is not None
     )
     wants_order = plan.position in {Position.FIRST, Position.LAST} or plan.aggregate is not None
-    return bool(plan.period or named.found or hard_level or (wants_order and not plan.words))
+    counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
+    return bool(plan.period or named.found or hard_level or counts_words or (wants_order and not plan.words))
 
 
-async def _records(scope: Scope, plan: Plan, documents: Sequence[Document], named: _Named, k: int) -> Found | None:
-    where, lines, relaxed = await _relaxed(scope, plan, _where(plan, documents, named))
+async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
+    """The component that entries are asked of, and the plan without its name: others may name it, too."""
+    if plan.aggregate is not Aggregate.COUNT and plan.position not in {Position.FIRST, Position.LAST}:
+        return plan, ()
+    for name in plan.writers:
+        where = LineWhere(tuple(doc.doc_id for doc in logs), components=(name,))
+        if (await scope.store.lines(scope.name, where, limit=1)).total:
+            spoken = set(_WORD.findall(name.casefold())) | {name.casefold()}
+            words = tuple(word for word in plan.words if word.casefold() not in spoken)
+            kept = tuple(mention for mention in plan.mentions if mention.text.casefold() not in spoken)
+            return replace(plan, words=words, mentions=kept), (name,)
+    return plan, ()
+
+
+async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k: int) -> Found | None:
+    where, lines, relaxed = await _relaxed(scope, plan, wanted)
     notes = (*named.notes, *relaxed)
     if not lines.total:
         if plan.aggregate is Aggregate.COUNT and not plan.period:
-            return Found(facts=f"{_described(plan)}: 0", count=0, notes=notes, exact=True)
-        return Found(missing=_nothing(plan), notes=notes)
+            return Found(facts=f"{_described(plan, where)}: 0", count=0, notes=notes, exact=True)
+        count = 0 if plan.aggregate is Aggregate.COUNT else None
+        return Found(missing=_nothing(plan), count=count, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
         return await _computed(scope, plan, where, notes)
     if plan.words and (lines.total > k or not (named.found or plan.period)):
@@ -169,8 +196,8 @@ async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: t
         by_time = len(where.doc_ids) > 1
         some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
         return await _shown(scope, some, k, notes)
-    if plan.position is not None and (where.holding or plan.period):
-        return await beside(scope, where, plan.position, notes)
+    if plan.position is not None and (where.holding or plan.period or plan.anchor):
+        return await beside(scope, where, plan.position, notes, plan.anchor)
     some = await scope.store.lines(scope.name, where, limit=MANY)
     found = await _shown(scope, some, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
@@ -190,10 +217,12 @@ def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWher
     )
 
 
-async def beside(scope: Scope, where: LineWhere, position: Position, notes: tuple[str, ...] = ()) -> Found:
-    """The line that follows, or goes before, the lines that fit."""
-    after = position is Position.NEXT
-    anchor = await scope.store.lines(scope.name, where, limit=1, newest_first=after)
+async def beside(
+    scope: Scope, where: LineWhere, position: Position, notes: tuple[str, ...] = (), start: Position | None = None
+) -> Found:
+    """The line that follows, or goes before, the lines that fit, or the first or last (`start`) of them."""
+    latest = position is Position.NEXT if start is None else start is Position.LAST
+    anchor = await scope.store.lines(scope.name, where, limit=1, newest_first=latest)
     if not anchor.lines:
         return Found(missing="there is no such entry", notes=notes)
     line = anchor.lines[0]
@@ -275,9 +304,14 @@ async def _computed(scope: Scope, plan: Plan, where: LineWhere, notes: tuple[str
     if plan.words:
         narrowed = await _narrowed(scope, where, plan.words)
         if narrowed is None and plan.aggregate is Aggregate.COUNT and not _level_counts(plan) and not plan.mentions:
-            return None
+            if len(plan.words) > 1 or not wording.counts_mentions(plan.question):
+                return None
+            where = replace(where, words=plan.words)
+            return Found(missing=f"there are no {_described(plan, where)}", count=0, notes=notes)
         if narrowed is not None and plan.aggregate is Aggregate.COUNT:
             where = narrowed
+        elif plan.aggregate is Aggregate.COUNT:
+            notes = (*notes, f"counted without regard to: {_listed(plan.words)}")
     lines = await scope.store.lines(scope.name, where, limit=MANY)
     facts = [f"{_described(plan, where)}: {lines.total}"]
     if len(lines.per_document) > 1:
@@ -320,6 +354,8 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
     parts.append("entries")
     if plan.mentions:
         parts.append(f"mentioning {_listed(plan.identifiers)}")
+    if where is not None and where.components:
+        parts.append(f"written by {_listed(where.components)}")
     if where is not None and where.words:
         parts.append("with the words " + ", ".join(where.words))
     if plan.period:

@@ -11,10 +11,11 @@ from functools import lru_cache
 
 from services.documents.store.tokens import parts
 
-BONUS = 1.0
-"""How much a path that fits in every part adds to a rank score, which is between 0 and 1 without identifiers."""
+BONUS = 2.0
+"""How much a path that fits in every part adds to a rank score, which is between 0 and 1 without identifiers: more than
+everything else, so that the same setting of another owner, which holds the same words, comes after it."""
 
-_LAST_SHARE = 0.6
+_LAST_SHARE = 0.5
 _SPELT, _FORMS, _MEANT = 1.0, 0.85, 0.75
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -23,13 +24,13 @@ _INDEX = re.compile(r"\[\d+\]")
 _MEANINGS = tuple(
     (re.compile(pattern), frozenset(names.split()))
     for pattern, names in (
-        (r"how long (?:may|can|must|does|do|is|are|will|should|before)|time ?limit|gives? up|maximum (?:time|duration)|wait(?:s|ed|ing)? (?:at most|for)|max(?:imum)? wait", "timeout ttl max_wait wait duration lifetime deadline expiry expires max_age"),
+        (r"how long (?:may|can|must|does|do|is|are|will|should|before)|time ?limit|gives? up|times? out|maximum (?:time|duration)|wait(?:s|ed|ing)? (?:at most|for)|max(?:imum)? wait", "timeout ttl max_wait wait duration lifetime deadline expiry expires max_age"),
         (r"^when\b|at what time|which days?|what time", "schedule cron at time run_at start date hour day"),
         (r"how (?:often|frequent(?:ly)?)|frequency|every how|how many (?:seconds|minutes) between|period(?:ic)?|cadence", "interval period frequency schedule cron every refresh poll scrape_interval"),
-        (r"how many times|how many (?:attempts|tries|retries)|retr(?:y|ies|ied)|attempts|tries", "retries retry attempts max_retries max_attempts tries backoff_limit"),
+        (r"how many times|how many (?:attempts|tries|retries)|retr(?:y|ies|ied)|attempts|tries|how many (?:failed|failures|errors)|unhealthy", "retries retry attempts max_retries max_attempts tries backoff_limit"),
         (r"how many (?:copies|instances|replicas|workers|processes|threads|connections)|scaled|number of (?:copies|instances|replicas|workers|threads)", "replicas scale workers threads instances processes max_connections pool_size concurrency count"),
         (r"initial delay|grace|before (?:the )?(?:first|checks?|health)|warm(?: |-)?up|start(?:-| )?up (?:time|period)|time to start", "start_period initial_delay initialdelayseconds delay grace_period warmup"),
-        (r"start(?:s|ed)? with|command|executes?|launch(?:es|ed)?|invoke[sd]?|arguments?|what does .* run|runs? at start", "command cmd entrypoint exec script args run"),
+        (r"start(?:s|ed)? with|runs? (?:when|on|at|upon|as) |command|executes?|launch(?:es|ed)?|invoke[sd]?|arguments?|what does .* run|runs? at start", "command cmd entrypoint exec script args run"),
         (r"\b(?:docker|container|base)? ?image\b|which (?:version|tag)|based on|pulled", "image from base_image tag version"),
         (r"\bcalled\b|\bnames?\b|\bnamed\b|goes by|container name", "container_name name hostname title label id"),
         (r"\bbuil(?:t|d|ds) (?:from|context|in|out of)|from which (?:directory|folder|path|dir)|source (?:directory|folder|dir|path)|build (?:directory|folder|context)|what (?:directory|folder) .*\bbuil", "build context dockerfile path dir directory"),
@@ -37,7 +38,7 @@ _MEANINGS = tuple(
         (r"restart(?:s|ed|ing)?|(?:when|if|after) (?:it |the .{0,20})?(?:crash|die|stop|exit|fail)|come back|brought back", "restart restart_policy restartpolicy"),
         (r"\bports?\b|listen(?:s|ing)?(?: on)?|reachable|published|exposed?|bound to", "port ports expose listen bind published listen_port"),
         (r"\bvolumes?\b|mount(?:s|ed)?|persist(?:s|ed)?|where .*\b(?:stored|kept|saved|data)\b|data directory", "volumes volume mount mounts volumemounts data_dir path target source storage"),
-        (r"depend(?:s|ed|encies)?|before it|needs? .*first|waits? for|started (?:before|after)|requires?", "depends_on needs requires wants links dependencies condition"),
+        (r"depend(?:s|ed|encies)?|before it|needs? .*first|waits? for|started (?:before|after)|requires?|must .* (?:before|first)|before .* (?:starts?|can start)", "depends_on needs requires wants links dependencies condition"),
         (r"\bnetworks?\b", "networks network network_mode"),
         (r"\busers?(?:name)?\b|log(?:s|ged)? in as|account|owner|runs? as", "user username login uid run_as account owner"),
         (r"\bpasswords?\b|passphrase|credentials?", "password passwd pass pwd password_file secret credentials"),
@@ -47,7 +48,7 @@ _MEANINGS = tuple(
         (r"\bcpus?\b|cores", "cpu cpus cpu_shares limits cores"),
         (r"enabled?|disabled?|turned (?:on|off)|switched (?:on|off)|active|allowed", "enable enabled disable disabled active allow on"),
         (r"\bversion\b|which release", "version image tag apiversion schema_version"),
-        (r"health|healthy|liveness|readiness|checked|checks?\b", "healthcheck health livenessprobe readinessprobe test check probe"),
+        (r"health|healthy|liveness|readiness|checked|checks?\b", "healthcheck health livenessprobe readinessprobe check probe"),
         (r"health.{0,30}(?:command|test|run|how)|(?:command|test).{0,30}health|checked by|tested", "test"),
         (r"\bsize\b|how (?:big|large)|maximum size|limit", "size max_size limit limits max maximum quota"),
         (r"\bdatabases?\b|\bdb\b|schema", "database db dbname database_name schema"),

@@ -30,6 +30,17 @@ _SAID = (
     (r"lower|at least|smallest|lowest|shortest|minimum", "min minimum"),
     (r"misconfigur|not (?:been )?(?:set|configured)|unset", "undefined missing unset not defined"),
     (r"chosen|elect|vote", "election elected leader leading following"),
+    (r"super ?user|administrator", "root admin"),
+    (r"not reach|unreach|no (?:connection|route)|could not connect", "cannot open connect route host refused unreachable"),
+    (r"outdated|no longer (?:used|supported)|old[- ]fashioned", "deprecated old obsolete"),
+    (r"\bkill", "kill killing killed"),
+    (r"throw\w* away|destroy|\bend(?:ed)? (?:the|a)\b", "terminating terminated destroyed deleting"),
+    (r"nobody knows|not known|not recogni[sz]e", "unknown unrecognized invalid"),
+    (r"how far|percent|halfway", "progress"),
+    (r"options|parameters|flags|switches", "command line arguments parameters options"),
+    (r"hang(?:s|ed)? up|said goodbye|farewell", "disconnect bye goodbye closed"),
+    (r"run(?:s)? out of|no (?:more|further)", "exhausted available more"),
+    (r"went away|go away|other (?:end|side)|far end", "peer remote endpoint stream end closed"),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(said), written) for said, written in _SAID)
 

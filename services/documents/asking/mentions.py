@@ -18,21 +18,25 @@ _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
 _NUMBERED = re.compile(
-    r"\b((?:port|pid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node|block"
-    r"|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd"
+    r"\b((?:port|pid|tid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node"
+    r"|block|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd"
     r"|broadcast|instance)\s*(?:#|no\.?|number|id|=|:)?\s*)(-?\d+)(?![\w.:-]*\w)",
     re.IGNORECASE,
 )
+# "TID 179", "RFC 2616": a label in capitals and its number.
+_LABELLED = re.compile(r"(?<![\w.-])([A-Z][A-Z_]{1,15}\s+#?)(-?\d+)(?![\w.:/-]*\w)")
 # "How many entries mention X", "what happened to X": X is meant letter by letter, whatever it looks like.
 _ASKED_FOR = re.compile(
     r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
     r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:entry|entries|lines?|records?|messages?|anything|something"
     r"|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for|find"
-    r"|grep(?: for)?|status of|tell me about|know about)\s+(?:the\s+|an?\s+|any\s+)?"
+    r"|grep(?: for)?|status of|tell me about|know about"
+    r"|(?:is|are|was|were) there|did an?|any)\s+(?:the\s+|an?\s+|any\s+)?"
     r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
     re.IGNORECASE,
 )
 _SHORTEST = 2
+_LONG = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,21 @@ class Mention:
     text: str
     hard: bool
     """Nothing else will do: when it is nowhere, there is no answer."""
-    forms: tuple[str, ...] = ()
-    """What else to look for when it is not there letter by letter: of "port 8080", the number."""
+    forms: tuple[tuple[str, ...], ...] = ()
+    """What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of a form."""
 
 
 def find(question: str) -> tuple[tuple[Mention, ...], str]:
     """The mentions, in order, each once; and the question without them."""
     found: list[tuple[int, Mention]] = []
     rest = question
-    for pattern, read in ((_QUOTED, _quoted), (_BRACKETED, _whole), (_ASSIGNED, _whole), (_NUMBERED, _numbered)):
+    for pattern, read in (
+        (_QUOTED, _quoted),
+        (_BRACKETED, _whole),
+        (_ASSIGNED, _whole),
+        (_NUMBERED, _numbered),
+        (_LABELLED, _numbered),
+    ):
         for match in pattern.finditer(rest):
             mention = read(match)
             if mention is not None:
@@ -83,7 +93,12 @@ def _whole(match: re.Match[str]) -> Mention:
 
 
 def _numbered(match: re.Match[str]) -> Mention | None:
-    return Mention(" ".join(match[0].split()), hard=len(match[2]) > 2, forms=(match[2],))  # noqa: PLR2004
+    """As it is written, or as programs write it: `:8080`, `[4711]`, the label elsewhere in the line."""
+    label, number = match[1].strip(" #=:").split()[0], match[2]
+    forms = [(f"[{number}]",), (f":{number}",), (label, number)]
+    # A long number is hardly there by chance.
+    forms += [(number,)] if len(number) >= _LONG else []
+    return Mention(" ".join(match[0].split()), hard=len(number) > 2, forms=tuple(forms))  # noqa: PLR2004
 
 
 def _name(match: re.Match[str], question: str) -> Mention | None:

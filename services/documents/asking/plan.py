@@ -62,6 +62,7 @@ _WORDS_FOR_ALL = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905
 )
 _WORD = re.compile(r"[\w.:/@-]*\w")
+_AT_THAT_TIME = re.compile(r"(?<!and )\bthen\b", re.IGNORECASE)
 _STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
 
 
@@ -82,6 +83,11 @@ class Plan:
     wanted: int = 1
     """Of "the last three errors": 3."""
     aggregate: Aggregate | None = None
+    anchor: Position | None = None
+    """Of "what came after the first error": from where `position` is to be taken."""
+    writers: tuple[str, ...] = ()
+    """Names that may be those of components."""
+    counts_lines: bool = False
     words: tuple[str, ...] = ()
     """What else the question speaks of."""
     text: str = ""
@@ -121,7 +127,8 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
     rest = wording.without_line_span(rest) if lines else rest
     period = times.find(rest)
     if period is not None:
-        rest = rest.replace(period.text, " ", 1)
+        # "10:15, what happened then": the time has been named; "and then" asks for what followed.
+        rest = _AT_THAT_TIME.sub(" ", rest.replace(period.text, " ", 1))
     level = wording.severity(rest)
     if level is not None:
         rest = rest.replace(level.text, " ", 1)
@@ -136,6 +143,9 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         severity=level,
         mentions=found,
         position=wording.position(rest),
+        anchor=wording.first_or_last(rest),
+        writers=wording.writers(question),
+        counts_lines=wording.counts_lines(question),
         wanted=wording.how_many_wanted(rest),
         aggregate=wording.aggregate(rest),
         words=_content(rest),

@@ -28,7 +28,7 @@ SECONDS = 3.0
 _FEW_WORDS = 4
 
 _POINTS_BACK = re.compile(
-    r"\b(?:it|its|this|these|those|they|them|their|he|she|him|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b)|the same|the other (?:one|two)|another one)\b|\bthat\b(?!\s+\w)|\bthat\s+(?:happen|occur|one|be|was|is|did|time|error|line|entry|file|message|request"
+    r"\b(?:it|its|this|these|those|they|them|their|he|she|him|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b)|the same|the other (?:one|two)|another one)\b|\bthat\b(?!\s+\w)|\b(?:is|was)\s+that\s+an?\b|\bthat\s+(?:happen|occur|one|be|was|is|did|time|error|line|entry|file|message|request"
     r"|block|user|host|session|connection|warning|exception|process|job|task|service|value|setting|key|port|address|node)\w*",
     re.IGNORECASE,
 )
@@ -104,8 +104,20 @@ async def resolve(question: str, context: ConversationContext | None, rewriter: 
         if rewritten is not None and accepted(question, rewritten, turns):
             return Resolved(question, rewritten, "rewritten")
         refused = rewritten is not None
-    previous = turns[-1][0]
+    previous = _without_what_changes(turns[-1][0], question)
     return Resolved(question, f"{previous} {question}", "with the previous question", refused=refused)
+
+
+def _without_what_changes(previous: str, question: str) -> str:
+    """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
+    level, new_level = wording.severity(previous), wording.severity(question)
+    if level and new_level:
+        previous = previous.replace(level.text, " ", 1)
+    if wording.first_or_last(question):
+        previous = wording.without_position(previous)
+    if wording.position(question) and not wording.aggregate(question):
+        previous = wording.without_count(previous)
+    return " ".join(previous.split())
 
 
 def needs_context(question: str) -> bool:

@@ -109,7 +109,7 @@ class ExtractiveSynthesiser:
         return "extractive/1"
 
     async def answer(self, material: Material) -> str:
-        parts = [material.facts] if material.facts else []
+        parts = [f"Computed over the whole file:\n{material.facts}"] if material.facts else []
         pairs = zip(material.passages, material.citations, strict=True)
         parts += [quoted(passage, citation, material) for passage, citation in pairs]
         return "\n".join(parts)

@@ -38,11 +38,15 @@ _RANGE = re.compile(
     rf"|{_moment('e_')}\s*(?:-|–|\bto\b|\buntil\b)\s*{_moment('f_', '')})",
     re.IGNORECASE,
 )
+_CLOSELY = "".join(
+    rf"(?<!\b{word} )" for word in ("right", "just", "immediately", "directly", "straight", "shortly", "closely")
+)
 _SIDE = re.compile(
-    rf"\b(?P<side>after|since|before|until|till|by)\s+(?:about\s+|around\s+)?{_moment('a_')}", re.IGNORECASE
+    rf"{_CLOSELY}\b(?P<side>after|since|before|until|till|by)\s+(?:about\s+|around\s+)?{_moment('a_')}", re.IGNORECASE
 )
 _SINGLE = re.compile(_moment("a_"), re.IGNORECASE)
 
+_JOINING = re.compile(r"(?:on|of|the|[\s,])*", re.IGNORECASE)
 _END_OF_DAY = "24:00:00"
 
 
@@ -67,7 +71,23 @@ class Period:
 
 
 def find(question: str) -> Period | None:
-    """The first period that `question` names."""
+    """The first period that `question` names, with the day that stands beside it: "before 5:00 on Dec 4"."""
+    period = _find(question)
+    if period is None or period.clocks is None or period.days or period.instants:
+        return period
+    for single in _SINGLE.finditer(question):
+        moment = _read(single, "a_")
+        if moment is None or moment.day is None or moment.start is not None:
+            continue
+        first, last = sorted(((question.find(period.text), period.text), (single.start(), single[0])))
+        between = question[first[0] + len(first[1]) : last[0]]
+        if _JOINING.fullmatch(between):
+            text = question[first[0] : last[0] + len(last[1])]
+            return replace(period, text=text, days=(moment.day, moment.day))
+    return period
+
+
+def _find(question: str) -> Period | None:
     compact = _COMPACT.search(question)
     if compact:
         year, month, day, hour, minute, second = compact.groups()

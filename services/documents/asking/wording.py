@@ -33,6 +33,9 @@ _WORSE = {"ERROR": ("ERROR", "CRITICAL", "FATAL"), "WARN": ("WARN", "ERROR", "CR
 
 _FIRST = re.compile(r"\b(?:first|earliest|initial(?:ly)?|oldest|begin(?:s|ning)? of)\b", re.IGNORECASE)
 _LAST = re.compile(r"\b(?:last|latest|most recent(?:ly)?|newest|final(?:ly)?|end of)\b", re.IGNORECASE)
+_HOW_IT_ENDS = re.compile(
+    r"^\W*how (?:does|do|did)\b.{0,40}?\b(?P<end>ends?|finish(?:es)?|starts?|begins?)\W*$", re.IGNORECASE
+)
 _NOT_LAST = re.compile(
     r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE
 )
@@ -64,6 +67,21 @@ _COUNT = re.compile(
     r"\b(?:how many|how often|how frequently|number of|count(?: of| the| all|ing)?|total (?:of|number)|tally|times did)\b",
     re.IGNORECASE,
 )
+_COUNT_LINES = re.compile(
+    rf"\b(?:how (?:many (?:{_ENTRY}|times|hits)|often|frequently)|(?:count|number)(?: of| the| all)*(?: {_ENTRY}))\b",
+    re.IGNORECASE,
+)
+_ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
+_MENTIONED = re.compile(
+    r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ing)?|hits?|with|appear(?:s|ed)?|show(?:s|ed)? up|come up|occur(?:s|red)?)\b",
+    re.IGNORECASE,
+)
+_NAME = r"(?P<{}>[A-Za-z_][\w.$/-]*(?:\([\w.-]+\))?)"
+_WRITER = re.compile(
+    rf"\b(?:did|does|has|have)\s+(?:the\s+)?{_NAME.format('subject')}\s+(?:write|wrote|log|print|produce|emit|report)(?:ten|ged|ed|d)?\b"
+    rf"|\b(?:from|by|of)\s+(?:the\s+)?(?:(?:component|logger|class|process|module|service|program|daemon)\s+)?{_NAME.format('object')}",
+    re.IGNORECASE,
+)
 _GROUPS = re.compile(
     r"\b(?:distribution|breakdown|broken down|histogram|statistics|stats|summar(?:y|ise|ize)|group(?:ed)? by|per (?:level|component|severity)"
     r"|most (?:common|frequent|often|errors|warnings)|which (?:components|levels|severities|loggers|modules|classes"
@@ -81,7 +99,7 @@ _N_OF = re.compile(
 _NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 _LINE = re.compile(
-    r"\b(?:lines?|rows?|L)(?:\s*(?:no\.?|numbers?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",
+    r"\b(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",
     re.IGNORECASE,
 )
 _NTH_LINE = re.compile(r"\b(\d{1,7})(?:st|nd|rd|th)\s+(?:line|row|entry)\b", re.IGNORECASE)
@@ -133,11 +151,27 @@ def position(question: str) -> Position | None:
         return Position.PREVIOUS
     if _NEXT.search(question):
         return Position.NEXT
+    return first_or_last(question)
+
+
+def first_or_last(question: str) -> Position | None:
+    """Also of "what came after the first error": where that starts from."""
     plain = _NOT_LAST.sub(" ", question)
+    how = _HOW_IT_ENDS.search(plain)
+    if how:
+        return Position.LAST if how["end"].lower().startswith(("end", "finish")) else Position.FIRST
     first, last = _FIRST.search(plain), _LAST.search(plain)
     if first and (not last or first.start() < last.start()):
         return Position.FIRST
     return Position.LAST if last else None
+
+
+def without_position(question: str) -> str:
+    return _FIRST.sub(" ", _LAST.sub(" ", question))
+
+
+def without_count(question: str) -> str:
+    return _COUNT.sub(" ", question)
 
 
 def how_many_wanted(question: str) -> int:
@@ -155,6 +189,22 @@ def aggregate(question: str) -> Aggregate | None:
     if _GROUPS.search(question):
         return Aggregate.GROUPS
     return Aggregate.LIST if _LIST.search(question) else None
+
+
+def counts_lines(question: str) -> bool:
+    """Lines are to be counted, and nothing else: "how often does X show up", not "where is X, and how often"."""
+    found = _COUNT_LINES.search(question)
+    return bool(found) and not _ASKS_ELSE.search(question[: found.start()])
+
+
+def counts_mentions(question: str) -> bool:
+    """The word that is counted is meant as it stands: none of it is an answer."""
+    return bool(_MENTIONED.search(question))
+
+
+def writers(question: str) -> tuple[str, ...]:
+    """Names that may be those of components: "how many lines did X write", "the first WARN from X"."""
+    return tuple(name for found in _WRITER.finditer(question) for name in (found["subject"] or found["object"],))
 
 
 def line_span(question: str) -> tuple[int, int] | None:
@@ -181,7 +231,7 @@ _STRUCTURE = re.compile(
     r"|between|after|before|since|until|during|around|exactly|say(?:s|ing)?|said|tell|give|print(?:ed)?|text|content|row|position"
     r"|distribution|breakdown|common|frequent|most|which|what|when|where|who|why|how|did|does|do|was|were|is|are|the|that|this"
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
-    r"|components?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
+    r"|components?|frequently|hits?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
     r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
     r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice)\b",
     re.IGNORECASE,
@@ -190,4 +240,5 @@ _STRUCTURE = re.compile(
 
 def content(question: str) -> str:
     """What is left of a question when the words about files and time are taken out of it."""
-    return " ".join(_STRUCTURE.sub(" ", question).split())
+    how = _HOW_IT_ENDS.search(question)
+    return "" if how else " ".join(_STRUCTURE.sub(" ", question).split())

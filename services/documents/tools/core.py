@@ -290,7 +290,10 @@ class DocumentQATool:
         what = "1 file" if len(documents) == 1 else f"{len(documents)} files"
         text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
         text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
-        return QAResult(text, Status.NOT_FOUND)
+        if found.count is None:
+            return QAResult(text, Status.NOT_FOUND)
+        counted = f"{found.count} entries, computed over the whole file"
+        return QAResult(f"{text} That makes {counted}.", Status.NOT_FOUND, plan={"count": found.count})
 
     def _nothing(self, status: Status) -> QAResult:
         return QAResult(self.config.no_result_message(status), status)

@@ -70,6 +70,75 @@ async def test_counts_are_taken_over_the_whole_file(store: EmbeddedStore, questi
     assert f": {count}" in result.answer
 
 
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [
+        ("How many entries did Pool write?", 2),
+        ("how many lines are from shop.db.Pool", 2),
+        ("how often does SMTP show up?", 1),
+        ("count the lines with notified", 1),
+    ],
+)
+async def test_lines_are_counted_by_who_wrote_them_and_by_a_plain_word(
+    store: EmbeddedStore, question: str, count: int
+) -> None:
+    result = await ask(store, question)
+    assert result.status is Status.OK
+    assert result.plan["count"] == count
+
+
+async def test_a_name_that_stands_everywhere_still_counts_where_entries_are_counted(tmp_path: Path) -> None:
+    """A count that leaves out a condition and does not say so is a wrong count."""
+    store = cases.new_store(tmp_path)
+    lines = [f"2031-03-04 10:{n // 60:02}:{n % 60:02} WARN [x] a.Pool{n % 2}Line: slow" for n in range(600)]
+    await cases.post(store, "many.log", "\n".join(lines) + "\n")
+    result = await ask(store, "how many entries mention Pool1Line gladly")
+    assert result.plan["count"] == 300
+    assert "counted without regard to: gladly" in result.answer
+
+
+async def test_a_component_is_not_whoever_names_it(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    own = "2031-03-04 10:00:00 WARN [x] a.Pool: slow\n"
+    await cases.post(store, "two.log", own + "2031-03-04 10:00:01 WARN [x] a.Server: a.Pool is slow\n")
+    result = await ask(store, "How many WARN entries come from a.Pool?")
+    assert result.plan["count"] == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many entries mention ord-11111?",
+        "how often does frobnicator show up?",
+        "How many ERROR entries were logged between 08:00 and 08:30?",
+    ],
+)
+async def test_a_count_of_nothing_is_said_to_be_none(store: EmbeddedStore, question: str) -> None:
+    result = await ask(store, question)
+    assert result.status is Status.NOT_FOUND
+    assert result.plan["count"] == 0
+    assert "0 entries, computed over the whole file" in result.answer
+
+
+async def test_what_came_after_the_first_of_many_is_beside_the_first(store: EmbeddedStore) -> None:
+    result = await ask(store, "What came right after the first ERROR entry?")
+    assert [each.line_start for each in result.citations] == [5]
+
+
+async def test_a_number_alone_is_not_the_thing_with_that_number(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "a.log", "2031-03-04 10:00:00 INFO [x] a.B: total = 179, init = 4711\n")
+    assert (await ask(store, "What happened to job 179?")).status is Status.NOT_FOUND
+    assert (await ask(store, "Which line mentions port 4711?")).status is Status.NOT_FOUND
+
+
+async def test_a_numbered_thing_is_found_as_programs_write_it(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "a.log", "Mar  4 10:00:00 host backupd[4711]: listening on 0.0.0.0:8117\n")
+    for question in ("What happened to pid 4711?", "Which line mentions port 8117?"):
+        assert [each.line_start for each in (await ask(store, question)).citations] == [1]
+
+
 async def test_counts_never_come_from_the_passages_shown(tmp_path: Path) -> None:
     """DOCUMENT_QA 10: a count of what happens to be among the best passages is no count."""
     store = cases.new_store(tmp_path)
