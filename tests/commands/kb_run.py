@@ -8,6 +8,7 @@ Appends the id of each source to LOG when it is described. After the first QUICK
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 
@@ -41,6 +42,8 @@ def main(config: str, seconds: str, log: str, quick: str = "1_000_000") -> int:
     def describer_of(*_: object) -> SlowDescriber:
         return describer
 
+    # As from a terminal: what a shell puts into the background, with all that it starts, does not hear of Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     commands.knowing.describer_of = describer_of
     # Writes without a pause, so that there are more moments between two of them to be killed in.
     streams.knowledge.PAUSE_SECONDS = 0.01
