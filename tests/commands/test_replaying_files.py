@@ -222,6 +222,15 @@ def test_the_files_of_a_closed_thread_are_gone_from_disk(
 
 def test_a_log_as_large_as_may_be_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """10 MiB, 200,000 lines."""
-    log = log_of(200_000)[: 10 * 1024 * 1024]
-    (line,) = played(tmp_path, [File("app.log", log.encode(), "how many ERROR entries are in app.log?")], capsys)
+    log = log_of(200_000).encode()
+    first, rest = log.split(b"\n", 1)
+    room = 10 * 1024 * 1024 - len(log)
+    lines = rest.split(b"\n")
+    for at in range(len(lines) - 2):  # spread over the file, as a line must not grow too long
+        added = min(room, 20)
+        lines[at] += b"x" * added
+        room -= added
+    log = b"\n".join([first, *lines])
+    assert (len(log), log.count(b"\n")) == (10 * 1024 * 1024, 200_000)
+    (line,) = played(tmp_path, [File("app.log", log, "how many ERROR entries are in app.log?")], capsys)
     assert line["outcome"] == "replied"
