@@ -7,7 +7,6 @@ number of lines stays, so that line numbers in evidence and captures keep their 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
@@ -52,18 +51,6 @@ class Redactor:
                 if count:
                     counts[shape.label] = counts.get(shape.label, 0) + count
         return text, counts
-
-
-class RedactingFormatter(logging.Formatter):
-    """Formats with another formatter, then redacts what came out: message, arguments and traceback alike."""
-
-    def __init__(self, inner: logging.Formatter, redactor: Redactor) -> None:
-        super().__init__()
-        self._inner = inner
-        self._redactor = redactor
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self._redactor.text(self._inner.format(record))
 
 
 def _forms(value: str) -> set[str]:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.redaction import RedactingFormatter, Redactor
+from services.logs import Lines
+from services.redaction import Redactor
 
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0000000000\nabc=\n-----END RSA PRIVATE KEY-----"
@@ -157,7 +158,7 @@ def test_the_longest_known_value_goes_first() -> None:
 
 def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
     """Pitfall 22."""
-    formatter = RedactingFormatter(logging.Formatter("%(levelname)s %(message)s"), Redactor(["s3cr3t-value"]))
+    formatter = Lines("text", Redactor(["s3cr3t-value"]).text)
     try:
         raise ValueError("bad s3cr3t-value, password=x1")  # noqa: TRY301
     except ValueError:
@@ -165,7 +166,7 @@ def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
             "x", logging.ERROR, "f", 1, "%s failed", (f"token={TOKEN}",), __import__("sys").exc_info()
         )
     lines = formatter.format(record).splitlines()
-    assert lines[0] == "ERROR token=[redacted: discord token] failed"
+    assert "token=[redacted: discord token] failed" in lines[0]
     assert lines[-1] == "ValueError: bad [redacted: known secret], password=[redacted: secret]"
     assert "s3cr3t-value" not in "\n".join(lines)
 

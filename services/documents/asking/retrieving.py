@@ -16,9 +16,6 @@ from services.documents.units import ChunkType, DocumentKind
 DEPTH = 15
 """How many candidates each arm gives at least (DOCUMENT_QA 5.4)."""
 
-PATTERN_LINES = 5
-"""How many lines of one shape are shown."""
-
 PER_DOCUMENT = 2
 """How many passages one document of prose gives before others had their turn."""
 

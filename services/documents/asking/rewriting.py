@@ -40,7 +40,6 @@ _GOES_ON = re.compile(
 _ANSWER_LIKE = re.compile(
     r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE
 )
-_IDENTIFYING = re.compile(r"\d")
 
 
 class RewrittenQuestion(BaseModel):
