@@ -22,24 +22,32 @@ KEYWORD_THRESHOLD = 0.35
 _CLOCK = re.compile(r"[T ](\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 
-class CaseEvidence(KBConfig):
+class _Library(KBConfig):
+    """How long the answers of a library keep, in seconds, and whether it belongs to a thread, a person or a team."""
+
+    lifetime: int
+    scoped = True
+
+    def __init__(self, *, cache_ttl: int | None = None) -> None:
+        self._cache_ttl = self.lifetime if cache_ttl is None else cache_ttl
+
+    @property
+    def requires_scope_id(self) -> bool:
+        return self.scoped
+
+    @property
+    def cache_ttl(self) -> int:
+        return self._cache_ttl
+
+
+class CaseEvidence(_Library):
     """Files posted in a support thread. No gate: the closest content is always worth showing."""
 
     exact_paths = True
     spread = False
     max_answer_tokens = 500
     filterable_fields = frozenset({"filename"})
-
-    def __init__(self, *, cache_ttl: int = HOUR) -> None:
-        self._cache_ttl = cache_ttl
-
-    @property
-    def requires_scope_id(self) -> bool:
-        return True
-
-    @property
-    def cache_ttl(self) -> int:
-        return self._cache_ttl
+    lifetime = HOUR
 
     @property
     def system_prompt(self) -> str:
@@ -83,22 +91,12 @@ and tell severities apart: a warning is not an error. Say which part of the ques
         return NO_RESULT[reason]
 
 
-class UserKB(KBConfig):
+class UserKB(_Library):
     """One person's own runbooks."""
 
     relevance_threshold = MINILM_THRESHOLD
     keyword_threshold = KEYWORD_THRESHOLD
-
-    def __init__(self, *, cache_ttl: int = 24 * HOUR) -> None:
-        self._cache_ttl = cache_ttl
-
-    @property
-    def requires_scope_id(self) -> bool:
-        return True
-
-    @property
-    def cache_ttl(self) -> int:
-        return self._cache_ttl
+    lifetime = 24 * HOUR
 
     @property
     def system_prompt(self) -> str:
@@ -135,22 +133,12 @@ its author uses; leave no step out, keep every branch ("if it still fails, …")
         return "There are no runbooks yet." if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
 
-class TeamKB(KBConfig):
+class TeamKB(_Library):
     """What the team answered before."""
 
     relevance_threshold = MINILM_THRESHOLD
     keyword_threshold = KEYWORD_THRESHOLD
-
-    def __init__(self, *, cache_ttl: int = 12 * HOUR) -> None:
-        self._cache_ttl = cache_ttl
-
-    @property
-    def requires_scope_id(self) -> bool:
-        return True
-
-    @property
-    def cache_ttl(self) -> int:
-        return self._cache_ttl
+    lifetime = 12 * HOUR
 
     @property
     def system_prompt(self) -> str:
@@ -186,22 +174,13 @@ question. Keep the team's terms and practices, and say when and under which topi
         return "The team has no notes yet." if reason is Status.NOT_INDEXED else NO_RESULT[reason]
 
 
-class GlobalKB(KBConfig):
+class GlobalKB(_Library):
     """The documentation: configured folders and web pages."""
 
     relevance_threshold = MINILM_THRESHOLD
     keyword_threshold = KEYWORD_THRESHOLD
-
-    def __init__(self, *, cache_ttl: int = 168 * HOUR) -> None:
-        self._cache_ttl = cache_ttl
-
-    @property
-    def requires_scope_id(self) -> bool:
-        return False
-
-    @property
-    def cache_ttl(self) -> int:
-        return self._cache_ttl
+    lifetime = 168 * HOUR
+    scoped = False
 
     @property
     def system_prompt(self) -> str:
