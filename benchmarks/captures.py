@@ -206,8 +206,7 @@ async def opened_by_a_tick(run: Run) -> int:
     work = Work(run.parts, CurationRules())
     _watched = str(run.places.raw)
     try:
-        assert await work.decision() is None
-        assert await work.description() is None
+        assert await work.next() is None
     finally:
         _watched = None
     return len(_opened)

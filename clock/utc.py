@@ -28,10 +28,9 @@ def now() -> float:
 def rfc3339(seconds: float, *, digits: int = 3) -> str:
     """`1567637086.0` → `2019-09-04T22:44:46.000Z`, with `digits` (3 or 6) digits of fraction, cut and not rounded."""
     # Through whole microseconds: a float such as 0.123 must not print as .122.
-    micros = round(seconds * 1_000_000)
-    moment = datetime.fromtimestamp(micros // 1_000_000, UTC)
-    fraction = f"{micros % 1_000_000:06d}"[:digits]
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{fraction}Z"
+    whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
+    moment = datetime.fromtimestamp(whole, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+    return f"{moment}.{f'{micros:06d}'[:digits]}Z"
 
 
 def from_rfc3339(text: str) -> float:

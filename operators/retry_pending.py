@@ -7,11 +7,10 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from clock import now
+from clock import briefly, now
 from operators.step import expected
 from services.archive import Pair
 from services.captures import Capture
-from services.files import in_thread
 from services.llm.errors import TimedOut, Unavailable
 from services.pending import PendingFolder, Waiting
 
@@ -41,7 +40,7 @@ def retry_pending(
         async def following() -> Pair | None:
             nonlocal left
             if left is None:
-                left = await in_thread(pending.all)
+                left = await briefly(pending.all)
             while left:
                 waiting = left.pop(0)
                 try:
@@ -69,18 +68,18 @@ def retry_pending(
                 where,
                 ids,
             )
-            await in_thread(pending.drop, waiting)
+            await briefly(pending.drop, waiting)
             return None
         allowed = without(waiting)
         if not allowed.capture.said or (not allowed.capture.teaches and allowed.capture.continues is None):
-            await in_thread(pending.drop, waiting)
+            await briefly(pending.drop, waiting)
             return None
         if allowed != waiting:  # what was withdrawn must not lie about until the endpoint is back
-            await in_thread(pending.keep, allowed)
+            await briefly(pending.keep, allowed)
             if allowed.name != waiting.name:
-                await in_thread(pending.drop, waiting)
+                await briefly(pending.drop, waiting)
         pair = await store(await summarised(allowed))
-        await in_thread(pending.drop, allowed)
+        await briefly(pending.drop, allowed)
         return pair
 
     def without(waiting: Waiting) -> Waiting:

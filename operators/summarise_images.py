@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
+from clock import briefly
 from model.conversations import Image
 from services.assistant import Usage
 from services.captures import Capture, Picture
 from services.curator import Curator
-from services.files import in_thread
 from services.llm.images import ImageFailed, ImageSource
 from services.pending import PendingFolder, Waiting
 from services.picturing import conversation_with, in_words, summaries_in
@@ -46,7 +46,7 @@ def summarise_images(
         try:
             return await attempt(waiting, had)
         except Exception:
-            await in_thread(pending.keep, replace(waiting, images=had))
+            await briefly(pending.keep, replace(waiting, images=had))
             raise
 
     async def attempt(waiting: Waiting, had: dict[Picture, Image]) -> Capture:

@@ -70,7 +70,8 @@ def said_in(pair: Pair) -> list[Said]:
 
 def digest(said: tuple[Said, ...]) -> bytes:
     """Of who said what."""
-    return hashlib.sha256(repr(said).encode()).digest()
+    plain = [(each.message_id, each.author_id, each.turn.speaker.value, each.turn.text) for each in said]
+    return hashlib.sha256(repr(plain).encode()).digest()
 
 
 def pictures_of(message: Message) -> tuple[Picture, ...]:

@@ -1,7 +1,7 @@
 """Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
 
 `replace` and `renew` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it,
-`move_aside` gives it another name; `in_thread` keeps them all off the event loop.
+`move_aside` gives it another name. All block: `clock.briefly` keeps them off the event loop.
 
 Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
 """
@@ -131,9 +131,10 @@ def move_aside(path: Path, ending: str) -> Path:
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking file work off the event loop; a virtual clock stands still meanwhile.
+    """Run blocking work that takes a while off the event loop; a virtual clock stands still meanwhile. Single writes
+    go through `clock.briefly`.
 
-    Cancelling ends the wait, not the work: a write that has begun is finished.
+    Cancelling ends the wait, not the work.
     """
     return await asyncio.to_thread(work, *args, **kwargs)
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from clock import briefly
 from services import files, state
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class OptOuts:
 
     async def _save(self) -> None:
         async with self._turn:
-            await files.in_thread(_replace, self._path, state.render_ids(self._ids))
+            await briefly(_replace, self._path, state.render_ids(self._ids))
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from clock import briefly
 from services import files
 from services.budget import Spent
 from services.posts import Post
@@ -95,7 +96,7 @@ class PostFile:
     async def keep(self, post: Post) -> None:
         """A reply stands on Discord whether or not this file can be written: an error is logged, not raised."""
         try:
-            await files.in_thread(files.append, self._path, render_post(post))
+            await briefly(files.append, self._path, render_post(post))
         except OSError as error:
             log.error("a reply was not noted down, so its thread will not be found again: %s", error)  # noqa: TRY400
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clock import now, rfc3339
+from clock import briefly, now, rfc3339
 from model.outcomes import Outcome, Reason, Result
 from services import files, qa_ids, week_files
 from services.archive import Pair, render
@@ -43,9 +42,6 @@ class RawArchive:
     rehearsed: bool = False
     """Whether nothing is written: all goes on as if it had been."""
     _end: _End | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    """A write whose waiter was cancelled goes on, and the next one has to wait for it."""
-
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One capture at a time: the next one has to know of it."""
 
@@ -77,7 +73,7 @@ class RawArchive:
         """
         async with self._turn:
             joined = self.captures.join(capture)
-            latest = await files.in_thread(self._latest, joined.conversation_id)
+            latest = await briefly(self._latest, joined.conversation_id)
             added = joined if latest is None else beside(latest, joined)
             return None if added is None else await self._add(added)
 
@@ -101,7 +97,7 @@ class RawArchive:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
         try:
-            return await files.in_thread(self.write, capture, conversation_id, self.clock())
+            return await briefly(self.write, capture, conversation_id, self.clock())
         except OSError as error:
             raise week_files.ArchiveUnwritable(
                 f"{error.filename}: {error.strerror}; {files.remedy(error)}. A captured conversation was not stored"
@@ -109,28 +105,27 @@ class RawArchive:
 
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
         """`store`, blocking, at a time in seconds since 1970. Raises OSError."""
-        with self._lock:
-            if self._end is None:
-                self._end = _End(week_files.last_timestamp(self.folder))
-            end = self._end
-            end.timestamp = timestamp = qa_ids.next_timestamp(at, end.timestamp)
-            path = self.folder / qa_ids.week_file(timestamp)
-            if end.sound != path and not self.rehearsed:
-                week_files.cut_off_torn(path)
-            pair = Pair(
-                id=qa_ids.qa_id(timestamp),
-                timestamp=timestamp,
-                said_at=rfc3339(capture.said_at, digits=6),
-                conversation_id=conversation_id,
-                message_ids=tuple(said.message_id for said in capture.said),
-                author_ids=tuple(said.author_id for said in capture.said),
-                turns=tuple(said.turn for said in capture.said),
-            )
-            end.sound = None  # until the write has succeeded
-            if not self.rehearsed:
-                files.append(path, render(pair).encode())
-            end.sound = path
-            return pair
+        if self._end is None:
+            self._end = _End(week_files.last_timestamp(self.folder))
+        end = self._end
+        end.timestamp = timestamp = qa_ids.next_timestamp(at, end.timestamp)
+        path = self.folder / qa_ids.week_file(timestamp)
+        if end.sound != path and not self.rehearsed:
+            week_files.cut_off_torn(path)
+        pair = Pair(
+            id=qa_ids.qa_id(timestamp),
+            timestamp=timestamp,
+            said_at=rfc3339(capture.said_at, digits=6),
+            conversation_id=conversation_id,
+            message_ids=tuple(said.message_id for said in capture.said),
+            author_ids=tuple(said.author_id for said in capture.said),
+            turns=tuple(said.turn for said in capture.said),
+        )
+        end.sound = None  # until the write has succeeded
+        if not self.rehearsed:
+            files.append(path, render(pair).encode())
+        end.sound = path
+        return pair
 
 
 def beside(latest: Pair, capture: Capture) -> Capture | None:

@@ -6,7 +6,7 @@ import json
 import logging
 import secrets
 
-from clock import rfc3339
+from clock import briefly, rfc3339
 from model.events import Reaction
 from model.messages import Author, AuthorType
 from services import files
@@ -84,7 +84,7 @@ class Feedback:
             "vote": vote,
         }
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        await files.in_thread(files.append, self._folder.feedback, data)
+        await briefly(files.append, self._folder.feedback, data)
 
     async def _escalate(self, post: Post) -> None:
         log.warning("a user asks for a person in thread %d", post.place_id)
@@ -99,7 +99,7 @@ class Feedback:
     async def _pseudonym(self, user_id: int) -> str:
         """The same for one voter on one installation, and telling nothing to others."""
         if self._key is None:
-            self._key = await files.in_thread(self._read_key)
+            self._key = await briefly(self._read_key)
         return pseudonym(self._key, user_id)
 
     def _read_key(self) -> bytes:

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from clock import briefly
 from services.archive import Pair
 from services.decisions import Decision
-from services.files import in_thread
 from services.team_library import TeamLibrary
 from services.topics import Topic
 
@@ -39,7 +39,7 @@ class Topics:
             then()
             return changed
 
-        for topic in sorted(await in_thread(decided)):
+        for topic in sorted(await briefly(decided)):
             log.info("topic_file_updated %s by %s", topic, decision.qa_id)
 
     async def describe(self, topic: Topic, summary: str, key: str, then: Callable[[], None] = nothing) -> None:
@@ -53,4 +53,4 @@ class Topics:
             self.library.describe(topic, summary, key)
             then()
 
-        await in_thread(described)
+        await briefly(described)

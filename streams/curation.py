@@ -21,6 +21,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
+from clock import briefly
 from model.outcomes import Outcome, Result
 from operators import unfold
 from operators.at_work import at_work
@@ -33,7 +34,6 @@ from services.assistant import Usage
 from services.curator import Curator
 from services.decisions import Action, Decision
 from services.describing import Describer, NotDescribed
-from services.files import in_thread
 from services.index_file import harmless
 from services.logs import about
 from services.team_library import TeamLibrary
@@ -114,9 +114,7 @@ def curation(
 
     def worked_off(_trigger: object) -> Observable[Decided]:
         work.look_anew()
-        decisions: Observable[Decided] = unfold(work.decision)
-        descriptions: Observable[Decided] = unfold(work.description)
-        return rx.concat(decisions, descriptions)
+        return unfold(work.next)
 
     worked = triggers.pipe(coalesce(worked_off), ops.do_action(tell))
     done = worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
@@ -151,17 +149,20 @@ class Work:
         """Nothing more will come: what cannot be done now is left to the next start."""
         self._hurried = True
 
-    async def decision(self) -> Decision | None:
-        """Decide about the oldest pair that is left; None: there is none."""
-        return await self._patiently(self._decide)
+    async def next(self) -> Decided | None:
+        """Decide about the oldest pair that is left, or else describe a topic that has changed; None: all is done."""
+        return await self._patiently(self._next)
 
     async def description(self) -> Described | None:
         """Describe a topic that has changed; None: there is none."""
         return await self._patiently(self._describe)
 
+    async def _next(self) -> Decided | None:
+        return await self._decide() or await self._describe()
+
     async def _decide(self) -> Decision | None:
         if not self._looked:
-            await in_thread(self._look)
+            await briefly(self._look)
         pair = self._pair
         if pair is None:
             return None
@@ -178,7 +179,7 @@ class Work:
     async def _describe(self) -> Described | None:
         parts = self._parts
         if not self._looked or self._pair is not None:
-            self._left = list(await in_thread(parts.library.undescribed))
+            self._left = list(await briefly(parts.library.undescribed))
         while self._left:
             topic = self._left.pop(0)
             known = topic.name, hash(topic.text)

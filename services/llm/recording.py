@@ -52,7 +52,7 @@ class RecordingEndpoint:
             self._write(line)
             return
         async with self._turn:
-            await files.in_thread(self._write, line)
+            await clock.briefly(self._write, line)
 
     def _write(self, line: str) -> None:
         # Opened each time: somebody's exchanges may have been taken out of it meanwhile, in a new file.
