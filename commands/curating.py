@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clock import utc_clock
-from commands.team import curator_of, opened, topic_describer_of
+from commands.team import curator_of, open_team, topic_describer_of
 from operators.summarise_images import summarise_images
 from services.assistant import Usage
 from services.data_folder import DataFolder
@@ -50,7 +50,7 @@ def curation_parts(settings: Settings, asker: StructuredLLM | None, usage: Usage
         OSError: something cannot be read or written.
     """
     describer = topic_describer_of(settings, asker, usage)
-    library = opened(settings, describer, utc_clock(asyncio.get_running_loop()))
+    library = open_team(settings, describer, utc_clock(asyncio.get_running_loop()))
     return CurationParts(library, curator_of(settings, asker, library), describer, usage)
 
 

@@ -15,7 +15,7 @@ from clock import now, rfc3339, utc_clock
 from commands.counting import Count, counted
 from commands.errors import Unusable
 from commands.running import collect_rarely, terminated_as_interrupted
-from commands.team import curating_key, curator_of, opened, team_places, topic_describer_of
+from commands.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from commands.thinking import asker_for
 from services.assistant import Usage
 from services.data_folder import DataFolder, lock
@@ -92,7 +92,7 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
         # Healed, and its cursors checked, before anything depends on it.
-        await in_thread(opened, settings, describer, time)
+        await in_thread(open_team, settings, describer, time)
         build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
         report = Report(await in_thread(planned, build), usage=usage)
         if restart:
@@ -101,7 +101,7 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         await rebuilt(settings, build, report, asker, describer)
         if not report.given_up:
             await in_thread(adopt, build.places, build.live)
-            library = await in_thread(opened, settings, describer, time)
+            library = await in_thread(open_team, settings, describer, time)
             report.topics = len(library.topics)
             await in_thread(build.clear)
             log.info("regeneration_completed: %d topics", report.topics)

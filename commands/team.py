@@ -32,23 +32,13 @@ def team_places(settings: Settings) -> TeamPlaces:
     )
 
 
-def open_team(settings: Settings) -> TeamLibrary:
-    """The team library, for a command that describes no topic. To be called by the holder of the data folder's lock.
+def open_team(
+    settings: Settings, describer: Describer | None = None, clock: Callable[[], float] = time.time
+) -> TeamLibrary:
+    """The team library. Blocking, and for the holder of the data folder's lock.
 
-    Raises:
-        LibraryUnusable: it cannot be opened as it lies there.
-        OSError: something cannot be read or written.
-    """
-    return open_library(
-        team_places(settings),
-        configured_cursor=settings.kb.qa_raw_last_processed_id,
-        max_topic_chars=settings.kb.max_topic_chars,
-        time=time.time,
-    )
-
-
-def opened(settings: Settings, describer: Describer, clock: Callable[[], float]) -> TeamLibrary:
-    """The team library, for whoever describes topics, too. Blocking, and as `open_team`.
+    `describer`: who describes topics; None for a command that describes none. `clock`: seconds since 1970, from any
+    thread.
 
     Raises:
         LibraryUnusable: a cursor or a file cannot be what it should be; nothing was changed.
@@ -58,7 +48,7 @@ def opened(settings: Settings, describer: Describer, clock: Callable[[], float])
         team_places(settings),
         configured_cursor=settings.kb.qa_raw_last_processed_id,
         max_topic_chars=settings.kb.max_topic_chars,
-        describer_key=describer.key,
+        describer_key="" if describer is None else describer.key,
         time=clock,
     )
 

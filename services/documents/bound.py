@@ -14,7 +14,7 @@ from services.documents.asking.rewriting import KEPT_TURNS
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.tools.core import DEFAULT_K
 from services.documents.tools.factory import Toolbox
-from services.documents.tools.wrappers import Tool as DocumentTool
+from services.documents.tools.wrappers import DocumentTool
 from services.library import Source
 from services.tools import Tool
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -35,8 +34,7 @@ async def until_offered(server: DiscordServer) -> None:
 
 async def said(server: DiscordServer, one: Interaction) -> str:
     """The whole answer, all of it seen by nobody else, pinging nobody."""
-    await server.until(lambda: one.answered)
-    await asyncio.sleep(0.05)
+    await server.until_told(one)
     assert all(piece.ephemeral for piece in one.said)
     assert all(piece.allowed_mentions == {"parse": []} for piece in one.said)
     assert all(len(piece.content) <= 2000 for piece in one.said)

@@ -46,10 +46,17 @@ def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
 async def said(server: DiscordServer, place: Place, who: User, command: str, **options: str | Upload) -> str:
     """What a command answers, seen by its caller only."""
     one = await server.call(place, who, command, **options)
-    await server.until(lambda: one.answered)
-    await asyncio.sleep(0.05)
+    await server.until_told(one)
     assert all(piece.ephemeral and piece.allowed_mentions == {"parse": []} for piece in one.said)
     return "\n".join(one.texts)
+
+
+async def until_read(server: DiscordServer, place: Place, who: User) -> str:
+    """What is told of a thread's files, once none of them is being read any more."""
+    async with asyncio.timeout(5):
+        while "being read" in (listed := await said(server, place, who, "evidence list")):
+            pass
+    return listed
 
 
 def collections(bot: RunningBot, kind: str) -> list[Path]:
@@ -302,7 +309,6 @@ async def test_files_that_were_cut_off_half_read_are_read_at_the_next_start_unle
     if opted_out:
         files.replace(DataFolder(bot.settings.app.data_dir).opt_outs, state.render_ids({ada.id}))
     again = await start()
-    await asyncio.sleep(0.5)
-    listed = await said(discord_server, post.place, ada, "evidence list")
+    listed = await until_read(discord_server, post.place, ada)
     assert ("no files" if opted_out else "app.log (log") in listed
     assert await again.stop() == 0

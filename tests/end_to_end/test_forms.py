@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -180,8 +179,7 @@ async def test_an_endless_answer_is_cut_after_ten_pieces(discord_server: Discord
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     async with offering(discord_server, Notes(says="word " * 10_000)):
         one = await discord_server.call(help_, ada, "kb list")
-        await discord_server.until(lambda: len(one.said) == 10)
-        await asyncio.sleep(0.02)
+        await discord_server.until_told(one)
     assert len(one.said) == 10
     assert "left out" in one.texts[-1]
     assert all(piece.ephemeral for piece in one.said)

@@ -40,6 +40,8 @@ from tests.loopback.sessions import CloseCode, Intent
 from tests.loopback.state import State
 
 TOKEN = "loopback.token"
+INVOKER = "CommandTree-invoker"
+"""What discord.py calls the task that runs a command to its end."""
 
 
 class DiscordServer:
@@ -232,6 +234,14 @@ class DiscordServer:
         one = await self.call(place, user, command, **options)
         await self.until(lambda: one.answered)
         return one.said[0]
+
+    async def until_told(self, one: Interaction) -> None:
+        """Wait until a command has its whole answer, from clients of this process: no piece of it is still to come.
+
+        Raises:
+            TimeoutError: there was none.
+        """
+        await self.until(lambda: one.answered and not any(task.get_name() == INVOKER for task in asyncio.all_tasks()))
 
     async def type_in(self, place: Place, user: User) -> None:
         self.state.type_in(place, user)

@@ -280,10 +280,11 @@ async def test_a_caller_cancelled_while_reading_leaves_nothing_half_known(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = shelf.library()
-    begin, ended = threading.Event(), threading.Event()
+    begun, begin, ended = threading.Event(), threading.Event(), threading.Event()
     real = index_file.parse
 
     def slowly(text: str, file: str, namespace: str) -> list[IndexEntry]:
+        begun.set()
         begin.wait()
         if namespace == "kb":
             ended.set()
@@ -291,7 +292,7 @@ async def test_a_caller_cancelled_while_reading_leaves_nothing_half_known(
 
     monkeypatch.setattr(index_file, "parse", slowly)
     task = asyncio.ensure_future(library.index())
-    await asyncio.sleep(0.01)
+    await asyncio.to_thread(begun.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

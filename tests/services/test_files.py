@@ -271,18 +271,18 @@ folder = pathlib.Path(sys.argv[1])
 for number in itertools.count():
     files.replace(folder / "state.json", b"%d." % number * 20000)
     files.append(folder / "raw.txt", b"%d\\n" % number)
+    print(flush=True)
 """
 
 
 def test_a_writer_that_is_killed_leaves_whole_files(tmp_path: Path) -> None:
     """Pitfall 7."""
-    for pause in (0.02, 0.035, 0.05):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], cwd=REPOSITORY) as process:
-            (tmp_path / "raw.txt").unlink(missing_ok=True)
-            deadline = time.monotonic() + 10
-            while not (tmp_path / "raw.txt").exists() and time.monotonic() < deadline:
-                time.sleep(0.005)
-            time.sleep(pause)
+    for rounds in (1, 3, 6):
+        command = [sys.executable, "-c", WRITER, str(tmp_path)]
+        with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(rounds):
+                assert process.stdout.readline(), "it goes on"
             process.kill()
         content = (tmp_path / "state.json").read_bytes()
         number = content[: content.index(b".") + 1]

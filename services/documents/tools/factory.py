@@ -23,8 +23,8 @@ from services.documents.tools.wrappers import (
     AnswerFromGlobalKB,
     AnswerFromTeamKB,
     AnswerFromUserKB,
+    DocumentTool,
     Shares,
-    Tool,
 )
 from services.model_assistant import Asker
 
@@ -45,11 +45,11 @@ class Lifetimes:
 class Toolbox:
     """The tools that are there, and what the answering side needs to know about them."""
 
-    tools: dict[str, Tool]
+    tools: dict[str, DocumentTool]
     schemas: dict[str, ToolSchema]
     shared: Shared
 
-    async def offered(self, ctx: ToolContext) -> dict[str, Tool]:
+    async def offered(self, ctx: ToolContext) -> dict[str, DocumentTool]:
         """Those with something in them that this person may ask here."""
         return {name: tool for name, tool in self.tools.items() if await tool.offered(ctx)}
 
@@ -57,7 +57,7 @@ class Toolbox:
         """Drop kept answers from a collection that is gone."""
         return self.shared.cache.purge(collection)
 
-    def register(self, tool: Tool, schema: ToolSchema) -> None:
+    def register(self, tool: DocumentTool, schema: ToolSchema) -> None:
         """Add a library of one's own."""
         self.tools[tool.name] = tool
         self.schemas[tool.name] = schema
@@ -105,7 +105,7 @@ def build(
         config.weights = asked
         return DocumentQATool(name, config, shared)
 
-    def register(tool: Tool) -> None:
+    def register(tool: DocumentTool) -> None:
         toolbox.register(tool, schemas.SCHEMAS[tool.name])
 
     register(AnswerFromCaseEvidence(core(schemas.CASE, CaseEvidence(cache_ttl=kept.case)), store))

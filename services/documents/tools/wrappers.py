@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import Described, DocumentStore, StoreUnavailable
@@ -16,38 +16,7 @@ Shares = Callable[[int], bool]
 """Whether a person lets their runbooks be quoted in public threads."""
 
 
-class Tool(Protocol):
-    """One document tool of the main agent."""
-
-    @property
-    def name(self) -> str: ...
-
-    async def offered(self, ctx: ToolContext) -> bool:
-        """Whether there is something to ask here that this person may see."""
-        ...
-
-    async def ask(
-        self,
-        ctx: ToolContext,
-        question: str,
-        k: int = DEFAULT_K,
-        conversation_context: ConversationContext | None = None,
-    ) -> QAResult: ...
-
-    def response(self, result: QAResult) -> str:
-        """A result as the text that the agent is given."""
-        ...
-
-    async def run(
-        self,
-        ctx: ToolContext,
-        question: str,
-        k: int = DEFAULT_K,
-        conversation_context: ConversationContext | None = None,
-    ) -> str: ...
-
-
-class GuardedTool:
+class DocumentTool(ABC):
     """What the four have in common: deny, or ask the core. Subclasses say whose library it is, and who may."""
 
     def __init__(self, core: DocumentQATool) -> None:
@@ -62,6 +31,7 @@ class GuardedTool:
         return self._core.name
 
     async def offered(self, ctx: ToolContext) -> bool:
+        """Whether there is something to ask here that this person may see."""
         try:
             await self._admit(ctx)
         except PermissionError:
@@ -79,6 +49,7 @@ class GuardedTool:
         return self.response(await self.ask(ctx, question, k, conversation_context))
 
     def response(self, result: QAResult) -> str:
+        """A result as the text that the agent is given."""
         return self._core.response(result)
 
     async def ask(
@@ -105,20 +76,21 @@ class GuardedTool:
         context = conversation_context if conversation_context is not None else ctx.conversation
         return await self._core.answer_question(question, self._scope(ctx), k, context, self._filters(ctx))
 
+    @abstractmethod
     def _scope(self, ctx: ToolContext) -> str | None:
-        raise NotImplementedError
+        """Whose collection is asked; None: nobody's, or there is none here."""
 
+    @abstractmethod
     async def _admit(self, ctx: ToolContext) -> None:
         """Raises:
         PermissionError: this person may not ask this here.
         """
-        raise NotImplementedError
 
     def _filters(self, ctx: ToolContext) -> Mapping[str, str]:  # noqa: ARG002 (others look at it)
         return {}
 
 
-class _OfOneGuild(GuardedTool):
+class _OfOneGuild(DocumentTool):
     """A library that belongs to a guild: nobody asks it from another."""
 
     def __init__(self, core: DocumentQATool, store: DocumentStore) -> None:
@@ -150,7 +122,7 @@ class AnswerFromCaseEvidence(_OfOneGuild):
         await self._same_guild(ctx)
 
 
-class AnswerFromUserKB(GuardedTool):
+class AnswerFromUserKB(DocumentTool):
     """The asker's own runbooks: the owner is whoever asks, and nobody can ask for another's."""
 
     def __init__(self, core: DocumentQATool, shares: Shares) -> None:
@@ -181,7 +153,7 @@ class AnswerFromTeamKB(_OfOneGuild):
         return {} if private else {"internal": "hidden"}
 
 
-class AnswerFromGlobalKB(GuardedTool):
+class AnswerFromGlobalKB(DocumentTool):
     """The documentation, for everyone."""
 
     def _scope(self, ctx: ToolContext) -> str | None:  # noqa: ARG002 (one for all)

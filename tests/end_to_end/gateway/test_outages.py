@@ -84,5 +84,11 @@ async def test_health_follows_the_connection(connect: Connect, discord_server: D
     await discord_server.until(lambda: live.gateway.health.connected)
 
 
-async def test_a_client_that_was_never_connected_can_hang_up(client: Client) -> None:
-    await client.hang_up()
+async def test_a_client_that_was_never_connected_hangs_up_and_still_speaks_to_discord(
+    logged_in: Client, discord_server: DiscordServer
+) -> None:
+    channel = discord_server.add_channel("help")
+    await logged_in.hang_up()
+    assert not logged_in.resumable
+    assert discord_server.gateway.identified == 0
+    assert (await logged_in.fetch_channel(channel.id)).id == channel.id

@@ -40,8 +40,14 @@ async def test_the_virtual_clock_stands_still_during_a_call() -> None:
 
 async def test_calls_of_one_instant_resume_in_the_order_made() -> None:
     class Uneven:
+        def __init__(self) -> None:
+            self.quick = asyncio.Event()
+
         async def complete(self, request: Request) -> Reply:
-            await asyncio.sleep(0.03 if request.step == "slow" else 0)
+            if request.step == "slow":
+                await self.quick.wait()
+            else:
+                self.quick.set()
             return reply_of(request.step)
 
         async def aclose(self) -> None:

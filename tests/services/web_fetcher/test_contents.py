@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-import time
+import threading
 
 import pytest
 
@@ -260,8 +260,10 @@ def test_without_the_extra_a_pdf_is_an_error_that_names_it(monkeypatch: pytest.M
 
 
 async def test_pitfall_38_text_that_is_read_for_ever_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_up = threading.Event()
+
     def slow(body: bytes, content_type: str, max_bytes: int) -> Text:
-        time.sleep(0.5)
+        given_up.wait()
         return Text("late", "")
 
     monkeypatch.setattr("services.web_fetcher.extraction.read", slow)
@@ -270,4 +272,5 @@ async def test_pitfall_38_text_that_is_read_for_ever_ends_the_wait(monkeypatch: 
     with pytest.raises(FetchFailed, match=r"reading its text takes longer than 0\.1 s"):
         await extraction.text(b"", "text/plain")
     assert clock.now() == begun
+    given_up.set()
     extraction.close()

@@ -4,10 +4,11 @@ import sys
 
 import pytest
 
+from services.web import FetchFailed
 from services.web_fetcher.fetcher import WebFetcher
 from services.web_fetcher.opening import OpenWeb, RendererMissing, open_web
 from tests.loopback.web_server import WebServer, page
-from tests.services.web_fetcher.fetching import page_of
+from tests.services.web_fetcher.fetching import failure_of, page_of
 
 
 def opened(renderer: str) -> OpenWeb:
@@ -28,9 +29,26 @@ async def test_pages_are_fetched_over_plain_http(server: WebServer) -> None:
     await web.aclose()
 
 
-async def test_a_browser_is_not_started_before_it_is_needed() -> None:
+async def test_a_browser_is_not_started_before_it_is_needed(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("playwright", reason="needs the extra `browser`")
-    await opened("browser").aclose()
+    started: list[str] = []
+
+    class NeverReady:
+        async def __aenter__(self) -> None:
+            started.append("a browser")
+            raise FetchFailed("it does not start")
+
+        async def __aexit__(self, *_: object) -> None:
+            pytest.fail("it never began")
+
+    monkeypatch.setattr("services.web_fetcher.browser.async_playwright", NeverReady)
+    server.paths |= {"/plain": page("As it stands.", "text/plain"), "/shell": page("<p>To be rendered.")}
+    web = opened("browser")
+    assert (await page_of(web, f"{server.origin}/plain")).text == "As it stands."
+    assert not started
+    assert await failure_of(web, f"{server.origin}/shell") == "it does not start"
+    assert started == ["a browser"]
+    await web.aclose()
 
 
 def test_without_its_extra_the_browser_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

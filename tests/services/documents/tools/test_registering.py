@@ -18,7 +18,7 @@ from services.documents.tools.config import KBConfig, footer, parts, score_part
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.factory import build
 from services.documents.tools.schemas import PARAMETERS, SCHEMAS, ToolSchema
-from services.documents.tools.wrappers import GuardedTool
+from services.documents.tools.wrappers import DocumentTool
 from tests.services.documents import cases
 
 
@@ -58,7 +58,7 @@ class Glossary(KBConfig):
         return answer + footer("🔤 Words:", sources, chunk_count, confidence, 2)
 
 
-class AnswerFromGlossary(GuardedTool):
+class AnswerFromGlossary(DocumentTool):
     def _scope(self, ctx: ToolContext) -> str | None:
         return None
 
@@ -137,7 +137,6 @@ async def test_k_is_brought_into_its_range(store: EmbeddedStore, k: int, most: i
 
 async def test_calling_a_tool_without_awaiting_it_is_an_error(store: EmbeddedStore) -> None:
     tool = cases.toolbox(store).tools[schemas.CASE]
-    assert isinstance(tool, GuardedTool)
     with pytest.raises(NotImplementedError, match="await"):
         tool(cases.context(), "What happened?")
 
