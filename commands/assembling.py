@@ -186,6 +186,7 @@ def assemble(
     curation = pictures = None
     if learning is not None:
         curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)
+        archive.told = curation.library.arrived
         redact = redactor_of(settings).text
         pictures = images_of_lessons(settings, curation, images, archive, left_alone, redact)
     services = Services(

@@ -35,6 +35,18 @@ class _Place:
     """What the file looked like when there was nothing more in it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A block that has just been appended."""
+
+    name: str
+    """Of the file."""
+    start: int
+    """In bytes."""
+    text: str
+    pair: Pair
+
+
 class ArchiveReader:
     """Hands out the pairs that are wanted, oldest first. Holds no more of the archive than what it read last."""
 
@@ -82,6 +94,20 @@ class ArchiveReader:
                 self._unread.popleft()
             else:
                 self._waiting.extend(sorted(filter(wanted, pairs), key=_instant))
+
+    def at_hand(self, wanted: Callable[[Pair], bool]) -> Pair | None:
+        """`oldest`, where that is known without a look at the disk."""
+        return next(filter(wanted, self._waiting), None)
+
+    def arrived(self, block: Written) -> None:
+        """Take a block that follows what was read last as read. Any other is left on the disk, to be found there: the
+        first of a new week, too, as the file before may hold something that was not read.
+        """
+        place = self._places.get(block.name)
+        if place is not None and place.offset == block.start and not self._unread:
+            place.offset += len(block.text.encode())
+            place.line += block.text.count("\n")
+            self._waiting.append(block.pair)
 
     def rewind(self) -> None:
         """Begin anew: something that was read and not wanted is wanted now."""

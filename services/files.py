@@ -63,8 +63,9 @@ def renew(path: Path, data: bytes) -> None:
         _swap(path, data)
 
 
-def append(path: Path, data: bytes) -> None:
-    """Add `data` to the end of `path`, durably; folders and the file are made when they are missing.
+def append(path: Path, data: bytes) -> int:
+    """Add `data` to the end of `path`, durably; folders and the file are made when they are missing. Gives the place
+    where `data` begins, in bytes.
 
     When it cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
     several threads or processes wait for each other, so that nobody cuts off another's data.
@@ -85,6 +86,7 @@ def append(path: Path, data: bytes) -> None:
                 raise
         finally:
             os.close(descriptor)
+        return old_length
 
 
 @contextlib.contextmanager

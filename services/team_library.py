@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from services import archive, files, qa_ids, team_state
 from services.archive import Pair
-from services.archive_reader import ArchiveReader
+from services.archive_reader import ArchiveReader, Written
 from services.decisions import Action, Decision, DecisionLog
 from services.library import IndexEntry
 from services.placement import Placement
@@ -106,6 +106,25 @@ class TeamLibrary:
         with self._lock:
             self.settle()
             return self._reader.oldest(self._is_undecided)
+
+    def arrived(self, block: Written) -> None:
+        """Take note of what was just appended to the archive, which need not be read then. Never waits: while the
+        library is at work, it is left to be read.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                self._reader.arrived(block)
+            finally:
+                self._lock.release()
+
+    def at_hand(self) -> Pair | None:
+        """`undecided`, where that is known without a look at the disk. Never waits."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._reader.at_hand(self._is_undecided) if self._settled else None
+        finally:
+            self._lock.release()
 
     def held(self, topic: str) -> Sequence[Pair]:
         """What a pair classified under this name would join: the topic and its continuations. Empty for a new one."""
@@ -326,9 +345,13 @@ class TeamLibrary:
 
     # Files
 
+    @property
+    def _settled(self) -> bool:
+        return self._stated and self._index.written and not self._unwritten
+
     def settle(self) -> None:
         """Write whatever is not on the disk yet. Raises LibraryUnwritable."""
-        if self._stated and self._index.written and not self._unwritten:
+        if self._settled:
             return
         with _writing("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):

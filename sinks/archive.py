@@ -12,12 +12,17 @@ from clock import briefly, now, rfc3339
 from model.outcomes import Outcome, Reason, Result
 from services import files, qa_ids, week_files
 from services.archive import Pair, render
+from services.archive_reader import Written
 from services.captures import REPLY, Capture, Captures, said_in
 
 LATE_WEEKS = 2
 """Files of the archive in which what was captured within a day is found."""
 
 log = logging.getLogger(__name__)
+
+
+def untold(_block: Written) -> None:
+    """Nobody listens."""
 
 
 @dataclass(slots=True)
@@ -39,6 +44,8 @@ class RawArchive:
     """Told of each capture when it is stored, so that a later one goes on with it."""
     clock: Callable[[], float] = now
     """What captures are stamped with: the loop's time, but for messages of long ago."""
+    told: Callable[[Written], None] = untold
+    """Told of each block, in the thread that has written it."""
     rehearsed: bool = False
     """Whether nothing is written: all goes on as if it had been."""
     _end: _End | None = None
@@ -123,7 +130,9 @@ class RawArchive:
         )
         end.sound = None  # until the write has succeeded
         if not self.rehearsed:
-            files.append(path, render(pair).encode())
+            block = render(pair)
+            start = files.append(path, block.encode())
+            self.told(Written(path.name, start, block, pair))
         end.sound = path
         return pair
 

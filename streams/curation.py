@@ -162,7 +162,7 @@ class Work:
 
     async def _decide(self) -> Decision | None:
         if not self._looked:
-            await briefly(self._look)
+            await self._find_work()
         pair = self._pair
         if pair is None:
             return None
@@ -200,6 +200,11 @@ class Work:
             self._backoff.reset()
             return Described(topic.name)
         return None
+
+    async def _find_work(self) -> None:
+        self._pair = self._parts.library.at_hand()
+        if self._pair is None:
+            await briefly(self._look)
 
     def _look(self) -> None:
         """See what there is to do. Blocking."""

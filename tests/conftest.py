@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import hypothesis
 import pytest
 
 from clock import VirtualLoop
+
+# A machine that is busy is no failure.
+hypothesis.settings.register_profile("millrace", deadline=None)
+hypothesis.settings.load_profile("millrace")
 
 
 def pytest_asyncio_loop_factories(

@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from services import archive_reader, qa_ids
+from services import archive_reader, files, qa_ids
 from services.archive import Pair, render
-from services.archive_reader import ArchiveReader
+from services.archive_reader import ArchiveReader, Written
+from tests.services.quickly import QUICKLY
 from tests.services.team import captured, places_in, store
 
 WEEK = 24 * 7
@@ -110,3 +113,78 @@ def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
     assert reader.oldest(lambda pair: pair != captured(WEEK)) is None
     store(tmp_path, captured(2))
     assert all_of(reader) == [captured(2)]
+
+
+def append(folder: Path, pair: Pair) -> Written:
+    path = places_in(folder).raw / qa_ids.week_file(pair.timestamp)
+    return Written(path.name, files.append(path, render(pair).encode()), render(pair), pair)
+
+
+def test_a_block_that_follows_what_was_read_need_not_be_read(tmp_path: Path) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert all_of(reader) == [captured(0)]
+    assert reader.at_hand(anything) is None
+    told = append(tmp_path, captured(1))
+    (places_in(tmp_path).raw / told.name).rename(tmp_path / "elsewhere")
+    reader.arrived(told)
+    assert reader.at_hand(anything) == captured(1)
+    assert reader.at_hand(lambda pair: pair != captured(1)) is None
+
+
+def test_the_first_block_of_a_week_is_read_behind_what_is_left_of_the_week_before(tmp_path: Path) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert all_of(reader) == [captured(0)]
+    append(tmp_path, captured(1))
+    reader.arrived(append(tmp_path, captured(WEEK)))
+    assert reader.at_hand(anything) is None
+    assert reader.oldest(lambda pair: pair != captured(0)) == captured(1)
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_block_after_one_that_was_not_read_waits_for_its_turn(tmp_path: Path, *, looked: bool) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    if looked:
+        assert all_of(reader) == [captured(0)]
+    append(tmp_path, captured(1))
+    reader.arrived(append(tmp_path, captured(2)))
+    assert reader.at_hand(anything) is None
+    assert all_of(reader) == [captured(0), captured(1), captured(2)][looked:]
+
+
+@given(steps=st.lists(st.sampled_from(["told", "not told", "next week", "asked", "read again"]), max_size=30))
+@QUICKLY
+def test_whatever_is_told_or_not_every_pair_comes_once_and_in_order(
+    steps: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("archive")
+    reader = ArchiveReader(places_in(folder).raw)
+    written: list[Pair] = []
+    done: list[Pair] = []
+    hour = 0
+
+    def ask() -> None:
+        known = reader.at_hand(lambda pair: pair not in done)
+        found = reader.oldest(lambda pair: pair not in done)
+        assert known in {None, found}
+        if found is not None:
+            done.append(found)
+
+    for step in steps:
+        if step == "asked":
+            ask()
+        elif step == "read again":
+            reader.rewind()
+        else:
+            hour += WEEK if step == "next week" else 1
+            pair = captured(hour)
+            written.append(pair)
+            block = append(folder, pair)
+            if step != "not told":
+                reader.arrived(block)
+    while len(done) < len(written):
+        ask()
+    assert done == written
+    assert reader.oldest(lambda pair: pair not in done) is None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services import index_file, team_state
+from services import files, index_file, team_state
 from services.archive import Pair, render
+from services.archive_reader import Written
 from services.decisions import Action, By, DecisionLog
 from services.library import IndexEntry
+from services.qa_ids import week_file
 from services.team_library import UnknownPair
 from services.team_opening import adopt, open_library
-from services.team_places import LibraryUnusable
+from services.team_places import LibraryUnusable, LibraryUnwritable
 from services.topics import Topic, parse
 from tests.services.quickly import QUICKLY
 from tests.services.team import (
@@ -593,3 +596,79 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
         assert again.undecided() == library.undecided()
         assert again.index() == index
         assert everything(folder) == before
+
+
+def block_of(folder: Path, pair: Pair) -> Written:
+    path = places_in(folder).raw / week_file(pair.timestamp)
+    return Written(path.name, files.append(path, render(pair).encode()), render(pair), pair)
+
+
+def test_a_pair_that_has_just_been_stored_is_at_hand_until_it_is_decided_about(tmp_path: Path) -> None:
+    store(tmp_path, captured(1))
+    library = opened(tmp_path)
+    assert library.at_hand() is None  # nobody has looked yet
+    assert library.undecided() == captured(1)
+    assert library.at_hand() == captured(1)
+    library.decide(added(captured(1), "things"), captured(1))
+    assert library.undecided() is None
+    assert library.at_hand() is None
+    library.arrived(block_of(tmp_path, captured(2)))
+    assert library.at_hand() == captured(2)
+    library.decide(added(captured(2), "things"), captured(2))
+    assert library.at_hand() is None
+    assert library.undecided() is None
+
+
+def test_a_pair_behind_the_start_cursor_is_not_at_hand(tmp_path: Path) -> None:
+    store(tmp_path, captured(1))
+    library = opened(tmp_path, cursor=captured(3).id)
+    assert library.undecided() is None
+    library.arrived(block_of(tmp_path, captured(2)))
+    assert library.at_hand() is None
+    library.arrived(block_of(tmp_path, captured(4)))
+    assert library.at_hand() == library.undecided() == captured(4)
+
+
+def test_who_asks_what_is_at_hand_never_waits_for_a_library_at_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path, captured(1))
+    library = opened(tmp_path)
+    assert library.undecided() == captured(1)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_path: Path, _data: bytes) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    monkeypatch.setattr(files, "renew", slow)
+    worker = threading.Thread(target=library.decide, args=(added(captured(1), "things"), captured(1)))
+    worker.start()
+    assert begun.wait(30)
+    second = block_of(tmp_path, captured(2))
+    library.arrived(second)
+    assert library.at_hand() is None
+    go_on.set()
+    worker.join(30)
+    monkeypatch.undo()
+    assert library.at_hand() is None
+    assert library.undecided() == captured(2)
+
+
+def test_nothing_is_at_hand_before_all_that_was_decided_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(tmp_path, captured(1), captured(2))
+    library = opened(tmp_path)
+    assert library.undecided() == captured(1)
+
+    def full(path: Path, _data: bytes) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(files, "renew", full)
+    with pytest.raises(LibraryUnwritable):
+        library.decide(added(captured(1), "things"), captured(1))
+    assert library.at_hand() is None
+    monkeypatch.undo()
+    assert library.undecided() == captured(2)
+    assert library.at_hand() == captured(2)

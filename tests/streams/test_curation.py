@@ -188,6 +188,21 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
     await team.closes()
 
 
+async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_about(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    await team.hears(pair(1))
+    await asyncio.sleep(1)
+    archive = RawArchive(places_in(tmp_path).raw, Captures(), told=team.library.arrived)
+    said = (Said(5, 1, Turn(Speaker.USER, "Why?")), Said(6, 50, Turn(Speaker.TEAM, "So.")))
+    written = await archive.keep_late(Capture(None, "thread_5", said))
+    assert written is not None
+    places_in(tmp_path).raw.rename(tmp_path / "elsewhere")
+    team.captures.on_next(written)
+    await asyncio.sleep(1)
+    assert team.decided == [(pair(1).id, Action.ADDED), (written.id, Action.ADDED)]
+    await team.closes()
+
+
 async def test_a_model_that_answers_nonsense_about_one_pair_holds_up_no_other(tmp_path: Path) -> None:
     """Pitfall 9."""
     pairs = [pair(n) for n in range(1, 5)]
