@@ -44,12 +44,12 @@ def run(version: str) -> bool:
     locked = ROOT / "requirements" / "development.txt"
     if not stamp.exists() or stamp.stat().st_mtime < locked.stat().st_mtime:
         uv = ROOT / ".venv" / "bin" / "uv"
-        subprocess.run([uv, "venv", "--quiet", "--clear", "--python", python, environment], check=True)  # noqa: S603
-        subprocess.run([uv, "pip", "install", "--quiet", "--python", environment, "-r", locked], check=True)  # noqa: S603
+        subprocess.run([uv, "venv", "--quiet", "--clear", "--python", python, environment], check=True)  # noqa: S603 (ours)
+        subprocess.run([uv, "pip", "install", "--quiet", "--python", environment, "-r", locked], check=True)  # noqa: S603 (ours)
         stamp.touch()
     print(f"Python {version}:", flush=True)
     tests = [environment / "bin" / "python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
-    return subprocess.run(tests, cwd=ROOT, check=False).returncode == 0  # noqa: S603
+    return subprocess.run(tests, cwd=ROOT, check=False).returncode == 0  # noqa: S603 (our own)
 
 
 if __name__ == "__main__":

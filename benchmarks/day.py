@@ -107,7 +107,7 @@ def people(channel: int) -> list[Person]:
 
 def talk(channel: int) -> Iterator[Said]:
     """What is said in a channel, in order, for as long as somebody listens."""
-    dice = random.Random(f"talk {channel}")  # noqa: S311
+    dice = random.Random(f"talk {channel}")  # noqa: S311 (as above)
     everybody = people(channel)
     number, last, at, latest = itertools.count(), everybody[0], START, dict[int, int]()
     while True:

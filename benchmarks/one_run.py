@@ -15,7 +15,7 @@ def main(bot: str, path: Path) -> None:
     if bot == "ours":
         from benchmarks.ours import ours as run  # noqa: PLC0415 (the other one's modules cost memory)
     else:
-        from benchmarks.baseline.run import baseline as run  # noqa: PLC0415
+        from benchmarks.baseline.run import baseline as run  # noqa: PLC0415 (as above)
     say(run(path, team_ids()))
 
 

@@ -121,7 +121,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         timer = _Timer(when, callback, args, self, context)
         timer.order = next(self._order)
         heapq.heappush(self._scheduled, timer)
-        timer._scheduled = True  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue]
+        timer._scheduled = True  # noqa: SLF001 (asyncio's own mark of what is on the heap)
         return timer
 
     def hold(self, work: asyncio.Future[T]) -> asyncio.Future[T]:
@@ -136,9 +136,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         work.add_done_callback(lambda done: None if done.cancelled() else done.exception())
         return due
 
-    def run_in_executor(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
-    ) -> asyncio.Future[T]:
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         return self.hold(super().run_in_executor(executor, func, *args))
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 (asyncio's own)
@@ -175,7 +173,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return 0.0
 
     def _pass_time(self, when: float) -> float:
-        assert self._speed is not None  # noqa: S101
+        assert self._speed is not None  # noqa: S101 (tells the type checker)
         step = min(when - self._now, POLL_SECONDS * self._speed)
         # The wait itself happens in select(); signals and sockets cut it short and lose at most one step.
         self._set_time(when if when - self._now <= step else self._now + step)

@@ -35,5 +35,5 @@ async def _ask(settings: Settings, question: str, record: Path | None, replay: P
 def show(result: AIResult) -> None:
     """The path to stderr, the answer to stdout, so that it can be piped on."""
     for step, decision in result.debug.items():
-        print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201
-    print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201
+        print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)
+    print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201 (as said)

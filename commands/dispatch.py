@@ -141,7 +141,7 @@ def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: 
 
 def say(line: str, code: int) -> int:
     """The one line that the user is to read."""
-    print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201
+    print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201 (for whoever called it)
     return code
 
 

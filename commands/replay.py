@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from reactivex import operators as ops
@@ -62,8 +63,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
         settings = stack.enter_context(with_an_index(settings))
-        factory = lambda: VirtualLoop(start, speed=options.speed)  # noqa: E731
-        runner = stack.enter_context(asyncio.Runner(loop_factory=factory))
+        runner = stack.enter_context(asyncio.Runner(loop_factory=partial(VirtualLoop, start, speed=options.speed)))
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
 
 

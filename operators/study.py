@@ -63,7 +63,7 @@ def study(
                 if tries[pair.id] < TRIES:
                     continue
                 reason = f"{type(error).__name__}: {error}"[:REASON_CHARS]
-                log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400
+                log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400 (for the operator)
                 decision = Decision(pair.id, rfc3339(now()), Action.FAILED, curator.by, reason=reason)
             del tries[pair.id]
             return decision

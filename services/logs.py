@@ -90,7 +90,7 @@ def _text(record: logging.LogRecord) -> str:
 def _unwritten(record: logging.LogRecord) -> None:
     """In the place of logging's own report, which repeats the line as it was before secrets were taken out."""
     with contextlib.suppress(OSError, ValueError):
-        print(f"a log line of {record.name} could not be written: {sys.exc_info()[1]}", file=sys.stderr)  # noqa: T201
+        print(f"a log line of {record.name} could not be written: {sys.exc_info()[1]}", file=sys.stderr)  # noqa: T201 (logging fails)
 
 
 def configure(

@@ -98,7 +98,7 @@ class PostFile:
         try:
             await briefly(files.append, self._path, render_post(post))
         except OSError as error:
-            log.error("a reply was not noted down, so its thread will not be found again: %s", error)  # noqa: TRY400
+            log.error("a reply was not noted down, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
 
 
 def read_ids(path: Path) -> set[int]:

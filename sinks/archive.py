@@ -60,7 +60,7 @@ class RawArchive:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
         part = capture.part
-        assert part is not None, "whoever has no part waits for no outcome"  # noqa: S101
+        assert part is not None, "whoever has no part waits for no outcome"  # noqa: S101 (for the type checker)
         async with self._turn:
             joined = self.captures.join(capture)
             stored_as = self.captures.stored_as(joined)

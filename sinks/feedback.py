@@ -94,7 +94,7 @@ class Feedback:
         try:
             await self._poster.send(self._channel_id, f"Somebody asks for a person in <#{post.place_id}>.", nonce=nonce)
         except PostFailed as error:
-            log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400
+            log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400 (for the operator)
 
     async def _pseudonym(self, user_id: int) -> str:
         """The same for one voter on one installation, and telling nothing to others."""

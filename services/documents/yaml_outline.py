@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, cast
 
 import yaml
@@ -27,15 +26,11 @@ def read_yaml(text: str) -> Outline:
     text = text.translate(_BREAKS)
     reader = _Reader(text)
     try:
-        for event in _events(text):
+        for event in yaml.parse(text, Loader=_LOADER):
             reader.take(event)
     except (yaml.YAMLError, RecursionError) as error:
         raise Unreadable(str(error)) from None
     return reader.outline
-
-
-def _events(text: str) -> Iterator[Any]:
-    return cast("Iterator[Any]", yaml.parse(text, Loader=_LOADER))  # pyright: ignore[reportUnknownMemberType]
 
 
 class _Mark:

@@ -50,7 +50,7 @@ class CrynuxEndpoint:
 
 def import_client() -> None:
     """What the first call would otherwise have to wait for. Blocks for seconds: call it in a thread."""
-    import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport]
+    import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (imported, it is at hand later)
 
 
 def _open(settings: EndpointSettings) -> Chat:

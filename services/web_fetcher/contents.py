@@ -51,7 +51,7 @@ def read(body: bytes, content_type: str, max_bytes: int) -> Text:
 def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Text:
     # Each reader is imported when it is wanted: together they take longer than the rest of the program.
     if kind in HTML:
-        from services.web_fetcher.html import read_html  # noqa: PLC0415
+        from services.web_fetcher.html import read_html  # noqa: PLC0415 (as said)
 
         return read_html(decode(body, declared, html=True))
     if _AS_IT_IS.fullmatch(kind):
@@ -61,7 +61,7 @@ def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Text:
         return Text(text, "")
     if kind == _PDF:
         try:
-            from services.web_fetcher.pdf import read_pdf  # noqa: PLC0415
+            from services.web_fetcher.pdf import read_pdf  # noqa: PLC0415 (of an extra)
         except ImportError:
             raise FetchFailed("it is a PDF, and those are read with the extra `pdf` only: make extra-pdf") from None
         return read_pdf(body, max_bytes)

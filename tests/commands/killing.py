@@ -107,4 +107,4 @@ def kill(times: int, seed: int, folder: Path) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
         kill(int(sys.argv[1]), 1, Path(made))
-    print(f"killed {sys.argv[1]} times: each time the next run finished the work, and repeated none of it")  # noqa: T201
+    print(f"killed {sys.argv[1]} times: each time the next run finished the work, and repeated none of it")  # noqa: T201 (a script)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -144,8 +145,6 @@ def test_progress_counts_each_source_once() -> None:
 
 
 async def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal() -> None:
-    import asyncio  # noqa: PLC0415
-
     out = io.StringIO()
     with shown(Console(file=out)) as progress:
         progress.see(Suspect("a.md", 1, 1))

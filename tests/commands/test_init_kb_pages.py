@@ -202,7 +202,7 @@ def test_a_page_that_fails_later_keeps_its_text_and_its_place(base: Base) -> Non
 class Rerouted(socket.socket):
     """Ends on loopback where it is told to dial `PUBLIC`."""
 
-    def connect(self, address: tuple[str, int], /) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def connect(self, address: tuple[str, int], /) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] (IP alone)
         super().connect(("127.0.0.1", address[1]) if address[0] == PUBLIC else address)
 
 

@@ -310,16 +310,15 @@ async def test_one_incomplete_sweep_between_two_complete_ones_starts_no_count_an
     assert gone == [CASE]
 
 
-async def test_a_store_that_cannot_be_read_is_not_swept(store: BrokenStore) -> None:
+async def test_a_store_that_cannot_be_read_is_not_swept(store: BrokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await taken(store, Uploads())
     gone: list[int] = []
     sweeping = sweeper(store, Discord(), gone)
     store.broken = {"list_collections"}
     assert await sweeping(None) == 0
     store.broken = set()
-    described, store.describe = store.describe, _gone  # type: ignore[method-assign]
+    monkeypatch.setattr(store, "describe", _gone)
     assert await sweeping(None) == 0
-    store.describe = described  # type: ignore[method-assign]
     assert not gone
 
 

@@ -559,7 +559,7 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
         await asyncio.sleep(5)
         return list(await slow(channel_id, around=limits["around"]))
 
-    fetcher.messages = slowly  # pyright: ignore[reportAttributeAccessIssue] (the same answers, later)
+    fetcher.messages = slowly  # the same answers, later
     parts: Subject[Begun] = Subject()
     results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
     routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)

@@ -17,7 +17,7 @@ values = scalars | st.lists(scalars, max_size=3) | st.dictionaries(st.text(max_s
 
 
 @pytest.fixture(autouse=True)
-def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction] (pytest's)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_scan, "CHUNK", 3)
 
 

@@ -160,7 +160,7 @@ def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
     """Pitfall 22."""
     formatter = Lines("text", Redactor(["s3cr3t-value"]).text)
     try:
-        raise ValueError("bad s3cr3t-value, password=x1")  # noqa: TRY301
+        raise ValueError("bad s3cr3t-value, password=x1")  # noqa: TRY301 (its traceback is wanted)
     except ValueError:
         record = logging.getLogger("x").makeRecord(
             "x", logging.ERROR, "f", 1, "%s failed", (f"token={TOKEN}",), __import__("sys").exc_info()

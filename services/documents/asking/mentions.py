@@ -98,7 +98,7 @@ def _numbered(match: re.Match[str]) -> Mention | None:
     forms = [(f"[{number}]",), (f":{number}",), (label, number)]
     # A long number is hardly there by chance.
     forms += [(number,)] if len(number) >= _LONG else []
-    return Mention(" ".join(match[0].split()), hard=len(number) > 2, forms=tuple(forms))  # noqa: PLR2004
+    return Mention(" ".join(match[0].split()), hard=len(number) > 2, forms=tuple(forms))  # noqa: PLR2004 (as below)
 
 
 def _name(match: re.Match[str], question: str) -> Mention | None:
@@ -113,7 +113,7 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
         return Mention(text, hard=False) if asked_for or len(text) >= 3 else None  # noqa: PLR2004 (small numbers are counts)
     inner = text.strip("/@#$+-")
     spelt = bool(_CAMEL.search(inner)) or "_" in inner or "." in inner or "::" in inner or "/" in inner
-    shouted = inner.isupper() and len(inner) > 4 and "_" in inner  # noqa: PLR2004
+    shouted = inner.isupper() and len(inner) > 4 and "_" in inner  # noqa: PLR2004 (so long is no IO or PDF)
     if not (spelt or shouted or bool(_DIGIT.search(inner))):
         return None
     return Mention(text, hard=asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner))))

@@ -59,7 +59,7 @@ _FILE_LIKE = re.compile(
     re.IGNORECASE,
 )
 _WORDS_FOR_ALL = frozenset(
-    "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905
+    "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
 _WORD = re.compile(r"[\w.:/@-]*\w")
 _AT_THAT_TIME = re.compile(r"(?<!and )\bthen\b", re.IGNORECASE)
@@ -192,9 +192,9 @@ def _names(doc: Document) -> list[str]:
     titles = [doc.origin.extra[key].casefold() for key in ("title", "topic") if doc.origin.extra.get(key)]
     # "The ERROR log" speaks of a level, and "the log" of any file.
     stems = () if stem in _WORDS_FOR_ALL else (stem,)
-    return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004
+    return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004 (shorter ones name nothing)
 
 
 def _is_host(text: str) -> bool:
     """`example.py` is a file, `api.example.sh` rather a host; only what has one dot or a path is taken for a file."""
-    return "/" not in text and text.count(".") > 2  # noqa: PLR2004
+    return "/" not in text and text.count(".") > 2  # noqa: PLR2004 (dots)

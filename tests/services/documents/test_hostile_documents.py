@@ -11,7 +11,7 @@ from services.documents.units import ChunkType, DocumentKind
 
 LIMITS = Limits()
 MEGABYTE = 1_000_000
-DIALECTS = ".log .json .yaml .toml .ini .conf .xml .csv .md .rst .adoc .py .js .txt".split()  # noqa: SIM905
+DIALECTS = ".log .json .yaml .toml .ini .conf .xml .csv .md .rst .adoc .py .js .txt".split()  # noqa: SIM905 (shorter so)
 PIECES = (
     *("a", "(", "[", "{", "[ ", '{"a":', "- ", "? ", '"', "\\", " ", "a@a.", "a.", "=", "1-", "af1", "<a>"),
     *("<password ", "&a ", "token: ", "password=", "error ", "-----BEGIN PRIVATE KEY-----", "2026-02-01 10:00:00 "),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from services.llm.breaking import FAILURES, PAUSE_SECONDS, BreakingEndpoint
+from services.llm.endpoint import Reply, Request
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
 from services.llm.retrying import LONGEST_PAUSE_SECONDS, RetryingEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
@@ -137,18 +138,18 @@ async def test_a_probe_that_fails_begins_another_pause() -> None:
     assert "for 30 s" in await breaker.refused()
 
 
-async def test_while_a_probe_is_under_way_nobody_else_asks() -> None:
+async def test_while_a_probe_is_under_way_nobody_else_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     breaker = Breaker()
     await breaker.fail()
     breaker.now += PAUSE_SECONDS
     during: list[str] = []
 
     class Curious(ScriptedEndpoint):
-        async def complete(self, request: object) -> object:  # pyright: ignore[reportIncompatibleMethodOverride]
+        async def complete(self, request: Request) -> Reply:
             during.append(await breaker.refused())
             return reply_of()
 
-    breaker.endpoint._once = Curious()  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+    monkeypatch.setattr(breaker.endpoint, "_once", Curious())
     await breaker.endpoint.complete(request_of())
     assert "until the call that tries it has ended" in during[0]
 
@@ -159,9 +160,9 @@ async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success
     breaker.patient.then(Unavailable("gone"))
     breaker.now += 20
     with pytest.raises(Unavailable):
-        await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage]
+        await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage] (begun before)
     assert "for 10 s" in await breaker.refused()
-    await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage]
+    await breaker.endpoint._ask(breaker.patient, request_of())  # pyright: ignore[reportPrivateUsage] (begun before)
     assert await breaker.endpoint.complete(request_of())
 
 

@@ -126,7 +126,7 @@ async def test_a_schema_is_strict_and_keeps_names_that_look_like_keywords() -> N
     endpoint = ScriptedEndpoint()
     endpoint.then(reply_of('{"inner": {"title": "x", "properties": []}, "others": {}}'))
     await StructuredLLM(endpoint, "json_schema").ask("judge", "s", "u", Nested, Usage())
-    inner = endpoint.asked[0].schema["$defs"]["Inner"]  # pyright: ignore[reportIndexIssue, reportUnknownVariableType]
+    inner = endpoint.asked[0].schema["$defs"]["Inner"]  # pyright: ignore[reportIndexIssue, reportUnknownVariableType] (JSON)
     assert inner == {
         "type": "object",
         "properties": {"title": {"type": "string"}, "properties": {"items": {"type": "integer"}, "type": "array"}},

@@ -18,7 +18,8 @@ async def test_whoever_reads_while_a_collection_is_deleted_holds_on_to_nothing_o
     unlink, seen = Path.unlink, list[Described | None]()
 
     def reading_meanwhile(path: Path, missing_ok: bool = False) -> None:
-        seen.append(store._look(name, lambda shelf: pytest.fail(f"{shelf.path} was opened"), None))  # pyright: ignore[reportPrivateUsage]
+        # Inside: a public call would wait for the deletion that is being looked at.
+        seen.append(store._look(name, lambda shelf: pytest.fail(f"{shelf.path} was opened"), None))  # pyright: ignore[reportPrivateUsage] (as said)
         unlink(path, missing_ok=missing_ok)
 
     monkeypatch.setattr(Path, "unlink", reading_meanwhile)

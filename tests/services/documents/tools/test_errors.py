@@ -152,7 +152,7 @@ class BrokenStore(EmbeddedStore):
 
 def broken(tmp_path: Path, *, failures: int = 1_000_000, hangs: bool = False) -> tuple[BrokenStore, Toolbox]:
     good = cases.new_store(tmp_path)
-    store = BrokenStore(good._folders)  # pyright: ignore[reportPrivateUsage]
+    store = BrokenStore(good._folders)  # pyright: ignore[reportPrivateUsage] (over the same files)
     store.failures, store.hangs = failures, hangs
     tools = build(store=store)
     assert tools is not None
