@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
@@ -20,14 +20,14 @@ from services import archive, files, qa_ids, team_state
 from services.archive import Pair
 from services.archive_reader import ArchiveReader, Written
 from services.decisions import Action, Decision, DecisionLog
+from services.in_force import PairsInForce
 from services.library import IndexEntry
 from services.placement import Placement
-from services.superseding import replaced_by
+from services.team_filing import TeamFiling
 from services.team_index import TeamIndex
 from services.team_places import LibraryUnwritable, TeamPlaces
 from services.team_state import TeamState
-from services.topic_names import files_of, first_of, is_topic_name, next_file, topic_name
-from services.topics import Topic, block_of, render, teaches
+from services.topics import Topic, teaches
 
 log = logging.getLogger(__name__)
 
@@ -74,11 +74,7 @@ class TeamLibrary:
         self._max_topic_chars = max_topic_chars
         self._time = time
         self._topics = dict(topics)
-        self._pairs: dict[Decimal, Pair] = {}
-        self._conversations: dict[str, dict[Decimal, Pair]] = {}
-        for topic in topics.values():
-            for pair in topic.pairs:
-                self._note(qa_ids.instant(pair.id), pair)
+        self._in_force = PairsInForce(pair for topic in topics.values() for pair in topic.pairs)
         self._forgotten: set[int] = set()
         """Who was forgotten since the start: what callers hold of them is no longer to be used."""
         self._unwritten: set[str] = set()
@@ -128,8 +124,8 @@ class TeamLibrary:
 
     def held(self, topic: str) -> Sequence[Pair]:
         """What a pair classified under this name would join: the topic and its continuations. Empty for a new one."""
-        topics = self._topics
-        return [pair for name in self._files(topic, topics) for pair in topics[name].pairs]
+        filing = self._filing()
+        return [pair for name in filing.files(topic) for pair in filing.topics[name].pairs]
 
     def pair(self, pair_id: str) -> Pair | None:
         """A pair of the archive, wherever it stands; None where there is none.
@@ -139,7 +135,7 @@ class TeamLibrary:
         """
         key = qa_ids.instant(pair_id)
         with self._lock:
-            found = self._pairs.get(key)
+            found = self._in_force.get(key)
             return found if found is not None else self._reader.find([key]).get(key)
 
     def standing(self, pair: Pair) -> Standing:
@@ -147,7 +143,7 @@ class TeamLibrary:
         key = qa_ids.instant(pair.id)
         with self._lock:
             placement = self._placement
-            captures = self._conversations.get(pair.conversation_id, {})
+            captures = self._in_force.captures(pair.conversation_id)
             latest = max(captures, default=key)
             return Standing(
                 placement.topic_of.get(key),
@@ -177,9 +173,11 @@ class TeamLibrary:
             if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
                 pair = self._known(key)
             if decision.action is Action.ADDED:
-                decision = self._placed(decision, key, pair)
-            elif decision.action is Action.RESTORED:
-                decision = self._placed_again(decision, key, pair)
+                if pair is None:
+                    raise UnknownPair(f"{decision.qa_id} is not in {self.places.raw}")
+                decision = self._filing().added(decision, pair)
+            elif decision.action is Action.RESTORED and pair is not None:
+                decision = self._filing().restored(decision, pair)
             with _writing(f"The decision about {decision.qa_id} was not noted"):
                 self._log.append(decision)
             return self._take(decision, key, pair)
@@ -234,9 +232,9 @@ class TeamLibrary:
                 pairs = tuple(archive.without(pair, author_id) for pair in topics.pop(name).pairs)
                 for pair in pairs:
                     key = qa_ids.instant(pair.id)
-                    self._unnote(key, self._pairs[key])
+                    self._in_force.remove(key)
                     if teaches(pair):
-                        self._note(key, pair)
+                        self._in_force.add(key, pair)
                 if left := tuple(filter(teaches, pairs)):
                     topics[name] = Topic(name, left)
             self._topics = topics
@@ -253,75 +251,31 @@ class TeamLibrary:
         return key not in self._placement.decided and (self._start is None or key > self._start)
 
     def _known(self, key: Decimal) -> Pair | None:
-        found = self._pairs.get(key)
+        found = self._in_force.get(key)
         if found is None:
             waiting = self._reader.oldest(self._is_undecided)
             found = waiting if waiting is not None and qa_ids.instant(waiting.id) == key else None
         return found if found is not None else self._reader.find([key]).get(key)
 
-    def _placed(self, decision: Decision, key: Decimal, pair: Pair | None) -> Decision:
-        """What is noted: with the file that the pair goes into, and all that it replaces."""
-        if pair is None:
-            raise UnknownPair(f"{decision.qa_id} is not in {self.places.raw}")
-        if not decision.topic:
-            raise ValueError(f"{decision.qa_id} is added to no topic")
-        captures = self._conversations.get(pair.conversation_id, {})
-        later = max(captures, default=key)
-        if later > key:
-            reason = f"{captures[later].id} is a later capture of the same conversation"
-            return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
-        replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, list(captures.values()))))
-        decision = replace(decision, replaces=tuple(replaces))
-        return replace(decision, topic=self._file_for(decision, pair))
-
-    def _placed_again(self, decision: Decision, key: Decimal, pair: Pair | None) -> Decision:
-        topic = decision.topic or self._placement.last_topic.get(key)
-        if pair is None or topic is None or self._placement.topic_of.get(key) == topic:
-            return decision
-        decision = replace(decision, topic=topic)
-        return replace(decision, topic=self._file_for(decision, pair))
-
-    def _file_for(self, decision: Decision, pair: Pair) -> str:
-        """The first file of the topic that has room for the pair once the others have left it."""
-        needed = len(render(block_of(pair)))
-        leaving = {qa_ids.instant(each) for each in (*decision.remove_ids, *decision.replaces)}
-        leaving.add(qa_ids.instant(pair.id))
-        room: dict[str, int] = {}
-        for key in leaving:
-            name = self._placement.topic_of.get(key)
-            if name is not None and key in self._pairs:
-                room[name] = room.get(name, 0) + len(render(block_of(self._pairs[key])))
-        topics = self._topics
-        there = self._files(decision.topic or "", topics)
-        for name in there:
-            length = topics[name].length - room.get(name, 0)
-            if length <= 0 or length + needed <= self._max_topic_chars:
-                return name
-        if not there:
-            return _safe(decision.topic or "")
-        following = next_file(there[0], topics)
-        # A name that cannot grow any more: better a long file than a decision that nobody can read.
-        return following if is_topic_name(following) else there[-1]
-
-    def _files(self, topic: str, topics: Mapping[str, Topic]) -> list[str]:
-        return files_of(first_of(_safe(topic), topics), topics)
+    def _filing(self) -> TeamFiling:
+        return TeamFiling(self._topics, self._placement, self._in_force, self._max_topic_chars)
 
     def _take(self, decision: Decision, key: Decimal, pair: Pair | None) -> frozenset[str]:
         changed: set[str] = set()
         topics = dict(self._topics)
         for move in self._placement.apply(decision):
-            moved = self._pairs.get(move.key)
+            moved = self._in_force.get(move.key)
             if move.source is not None and moved is not None:
                 left = topics[move.source].without(moved.id)
                 if left.pairs:
                     topics[move.source] = left
                 else:
                     del topics[move.source]
-                self._unnote(move.key, moved)
+                self._in_force.remove(move.key)
                 changed.add(move.source)
             if move.target is not None and pair is not None and teaches(pair):
                 topics[move.target] = topics.get(move.target, Topic(move.target, ())).joined_by(pair)
-                self._note(move.key, pair)
+                self._in_force.add(move.key, pair)
                 changed.add(move.target)
         if decision.action is Action.RESTORED and key not in self._placement.decided:
             self._reader.rewind()
@@ -331,17 +285,6 @@ class TeamLibrary:
         self._stated = False
         self.settle()
         return frozenset(changed)
-
-    def _note(self, key: Decimal, pair: Pair) -> None:
-        self._pairs[key] = pair
-        self._conversations.setdefault(pair.conversation_id, {})[key] = pair
-
-    def _unnote(self, key: Decimal, pair: Pair) -> None:
-        del self._pairs[key]
-        captures = self._conversations[pair.conversation_id]
-        del captures[key]
-        if not captures:
-            del self._conversations[pair.conversation_id]
 
     # Files
 
@@ -380,10 +323,6 @@ class TeamLibrary:
 def _tells(topic: Topic, author_id: int) -> bool:
     """Whether anything that somebody wrote stands in it."""
     return any(pair != archive.without(pair, author_id) for pair in topic.pairs if author_id in pair.author_ids)
-
-
-def _safe(name: str) -> str:
-    return name if is_topic_name(name) else topic_name(name)
 
 
 @contextmanager
