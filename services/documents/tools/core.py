@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from services.documents.asking import checking, exact, rewriting
+from services.documents.asking import exact, rewriting
 from services.documents.asking.exact import Scope
-from services.documents.asking.passages import Found, Passage
+from services.documents.asking.passages import Found
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
-from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
 from services.documents.asking.wording import Position
 from services.documents.embedding.protocol import Embedder, EmbeddingFailed
 from services.documents.results import ConversationContext, QAResult, Status
@@ -33,8 +33,9 @@ from services.documents.store.protocol import (
 )
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache, key_of, normalised
+from services.documents.tools.condensing import condensed
 from services.documents.tools.config import KBConfig
-from services.llm.errors import LLMError
+from services.documents.tools.refusals import Refusals
 from services.shared_calls import SharedCalls
 
 T = TypeVar("T")
@@ -42,11 +43,9 @@ log = logging.getLogger(__name__)
 
 DEFAULT_K = 5
 MOST_K = 20
-MAX_QUESTION_CHARS = 1000
 RESULT_CHARS = 8000
 STORE_SECONDS = 10.0
 STORE_RETRIES = 2
-VERBATIM_PASSAGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,7 @@ class DocumentQATool:
         self.config = config
         self._shared = shared
         self._calls = SharedCalls()
+        self._refusals = Refusals(config)
 
     async def has_content(self, scope_id: str | None) -> bool:
         """Whether there is anything to be asked: a tool without is not offered."""
@@ -92,7 +92,7 @@ class DocumentQATool:
     ) -> QAResult:
         """Never raises but for a cancelled call."""
         begun = time.perf_counter()  # real time: measured for people, and no result depends on it
-        invalid = self._invalid(question, scope_id, filters)
+        invalid = self._refusals.invalid(question, scope_id, filters)
         if invalid:
             return QAResult(invalid, Status.INVALID)
         k = min(max(k, 1), MOST_K)
@@ -100,10 +100,10 @@ class DocumentQATool:
         try:
             described = await self._searched(lambda: self._shared.store.describe(name))
         except SearchFailed:
-            return self._nothing(Status.RETRIEVAL_ERROR)
-        unready = self._unready(described)
+            return self._refusals.nothing(Status.RETRIEVAL_ERROR)
+        unready = self._refusals.unready(described)
         if described is None or unready is not None:
-            return unready or self._nothing(Status.NOT_INDEXED)
+            return unready or self._refusals.nothing(Status.NOT_INDEXED)
         resolved = await rewriting.resolve(question.strip(), conversation_context, self._shared.rewriter)
         key = self._key(name, described, resolved, k, filters)
         cached = self._shared.cache.get(key)
@@ -145,7 +145,7 @@ class DocumentQATool:
         try:
             found = await self._searched(lambda: self._found(scope, understood, resolved, k, filters, vector))
         except SearchFailed:
-            return replace(self._nothing(Status.RETRIEVAL_ERROR), query_used=resolved.query)
+            return replace(self._refusals.nothing(Status.RETRIEVAL_ERROR), query_used=resolved.query)
         retrieved = time.perf_counter()
         result = await self._judged(described, documents, understood, resolved, found)
         timings = {
@@ -182,68 +182,17 @@ class DocumentQATool:
         pending = [doc for doc in described.documents if doc.state is State.PENDING]
         if not found.passages and not found.facts:
             if pending:
-                return self._indexing(described, pending, searched=True)
-            return self._not_found(documents, found, understood)
+                return self._refusals.indexing(described, pending, searched=True)
+            return self._refusals.not_found(documents, found, understood)
         if self._too_far(found):
-            return self._nothing(Status.REFUSED_IRRELEVANT)
+            return self._refusals.nothing(Status.REFUSED_IRRELEVANT)
         notes = found.notes
         if pending:
             notes = (*notes, f"{len(pending)} of {len(described.documents)} files are still being indexed")
         failed = [doc for doc in described.documents if doc.state is State.FAILED]
         notes = (*notes, *(f"{doc.filename} could not be read: {doc.error}" for doc in failed))
-        return await self._condensed(replace(found, notes=notes), resolved)
-
-    async def _condensed(self, found: Found, resolved: Resolved) -> QAResult:
-        material = self._material(found, resolved)
-        status, extra = Status.OK, ""
-        try:
-            answer = await self._shared.synthesiser.answer(material)
-        except LLMError as error:
-            log.warning("%s: the passages could not be condensed: %s", self.name, type(error).__name__)
-            answer = ""
-        if not answer.strip():
-            status, extra = Status.SYNTHESIS_ERROR, self.config.no_result_message(Status.SYNTHESIS_ERROR)
-            answer = await _verbatim(material)
-        allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
-        checked = checking.check(answer, found.passages, allowed)
-        if checked.unverified:
-            log.info("%s: %d citations or quotes are in no passage", self.name, checked.unverified)
-        noted = [f"Note: {note}." for note in found.notes if note]
-        text = "\n".join(part for part in (extra, checked.answer.strip(), *noted) if part)
-        sources = dict.fromkeys(self.config.extract_source_name(_metadata(passage)) for passage in found.passages)
-        relevances = [passage.relevance for passage in found.passages if passage.relevance is not None]
-        confidence = sum(relevances) / len(relevances) if relevances else 0.0
-        return QAResult(
-            answer=text,
-            status=status,
-            sources=tuple(sources),
-            chunk_count=len(found.passages),
-            confidence=min(max(confidence, 0.0), 1.0),
-            citations=checked.cited or tuple(passage.citation for passage in found.passages),
-            plan={} if found.count is None else {"count": found.count},
-            unverified=checked.unverified,
-        )
-
-    def _material(self, found: Found, resolved: Resolved) -> Material:
-        config = self.config
-        described = [_metadata(passage) for passage in found.passages]
-        headers = [
-            f"[Chunk {number} - {config.format_chunk_metadata(metadata, passage.score)}]"
-            for number, (metadata, passage) in enumerate(zip(described, found.passages, strict=True), start=1)
-        ]
-        return Material(
-            question=resolved.question,
-            query=resolved.query,
-            passages=found.passages,
-            headers=tuple(headers),
-            citations=tuple(config.cite(metadata) for metadata in described),
-            system_prompt=config.system_prompt,
-            citation_format=config.get_citation_format(),
-            facts=found.facts,
-            count=found.count,
-            notes=found.notes,
-            max_tokens=config.max_answer_tokens,
-        )
+        found = replace(found, notes=notes)
+        return await condensed(self.name, self.config, self._shared.synthesiser, found, resolved)
 
     def _too_far(self, found: Found) -> bool:
         """Whether even the best passage is too far from the question. Never judged by a fused score."""
@@ -256,50 +205,6 @@ class DocumentQATool:
         threshold = self.config.keyword_threshold
         best = max((passage.relevance or 0.0 for passage in found.passages), default=0.0)
         return threshold is not None and best < threshold
-
-    def _invalid(self, question: str, scope_id: str | None, filters: Mapping[str, str] | None) -> str:
-        if self.config.requires_scope_id and not scope_id:
-            return self.config.no_result_message(Status.INVALID)
-        try:
-            self.config.get_collection_name(scope_id)
-        except ValueError:
-            return self.config.no_result_message(Status.INVALID)
-        if not question.strip():
-            return "The question is empty."
-        if len(question) > MAX_QUESTION_CHARS:
-            return f"The question has {len(question)} characters; {MAX_QUESTION_CHARS} is the most."
-        unknown = sorted(set(filters or ()) - self.config.filterable_fields)
-        return f"There is no filter {', '.join(unknown)} here." if unknown else ""
-
-    def _unready(self, described: Described | None) -> QAResult | None:
-        """Nothing to search: never posted, still on its way, or unreadable, each said as it is."""
-        if described is None or not described.documents:
-            return self._nothing(Status.NOT_INDEXED)
-        if any(doc.state.searchable for doc in described.documents):
-            return None
-        pending = [doc for doc in described.documents if doc.state is State.PENDING]
-        if pending:
-            return self._indexing(described, pending, searched=False)
-        reasons = [f"{doc.filename} could not be read: {doc.error}" for doc in described.documents]
-        return QAResult("\n".join(reasons), Status.NOT_INDEXED)
-
-    def _indexing(self, described: Described, pending: Sequence[Document], *, searched: bool) -> QAResult:
-        text = f"{len(pending)} of {len(described.documents)} files are being indexed; ask again in a moment."
-        if searched:
-            text += " Nothing was found in the others so far."
-        return QAResult(text, Status.INDEXING)
-
-    def _not_found(self, documents: Sequence[Document], found: Found, understood: Plan) -> QAResult:
-        what = "1 file" if len(documents) == 1 else f"{len(documents)} files"
-        text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
-        text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
-        if found.count is None:
-            return QAResult(text, Status.NOT_FOUND)
-        counted = f"{found.count} entries, computed over the whole file"
-        return QAResult(f"{text} That makes {counted}.", Status.NOT_FOUND, plan={"count": found.count})
-
-    def _nothing(self, status: Status) -> QAResult:
-        return QAResult(self.config.no_result_message(status), status)
 
     def _key(
         self, name: str, described: Described, resolved: Resolved, k: int, filters: Mapping[str, str] | None
@@ -393,33 +298,6 @@ def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tupl
 
 def _field(doc: Document, name: str) -> str | None:
     return doc.filename if name == "filename" else doc.origin.extra.get(name)
-
-
-def _metadata(passage: Passage) -> dict[str, str]:
-    """What a `KBConfig` formats."""
-    citation = passage.citation
-    facts = {
-        **passage.metadata,
-        "filename": passage.source,
-        "line_start": str(citation.line_start),
-        "line_end": str(citation.line_end),
-        "line_number": str(citation.line_start),
-        "timestamp": passage.timestamp or "",
-    }
-    facts.setdefault("section", passage.metadata.get("heading", ""))
-    facts.setdefault("document_title", passage.metadata.get("title", ""))
-    return {name: value for name, value in facts.items() if value}
-
-
-async def _verbatim(material: Material) -> str:
-    """The best passages as they are, where no model could condense them."""
-    best = replace(
-        material,
-        passages=material.passages[:VERBATIM_PASSAGES],
-        headers=material.headers[:VERBATIM_PASSAGES],
-        citations=material.citations[:VERBATIM_PASSAGES],
-    )
-    return await ExtractiveSynthesiser().answer(best)
 
 
 def _partial(result: QAResult) -> bool:

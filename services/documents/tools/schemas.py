@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.documents.tools.core import DEFAULT_K, MAX_QUESTION_CHARS, MOST_K
+from services.documents.tools.core import DEFAULT_K, MOST_K
+from services.documents.tools.refusals import MAX_QUESTION_CHARS
 
 CASE = "answer_from_case_evidence"
 USER = "answer_from_user_kb"
