@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.root_logger import logging_restored
+
+__all__ = ["logging_restored"]
+
 SECRET_TOKEN = "MTE3NTk0ODYyMzg3MjAwMDAwMQ.GhostX.abcdefghijklmnopqrstuvwxyz0123456789AB"
 SECRET_KEY = "correct-horse-battery-staple"
-
-
-@pytest.fixture(autouse=True)
-def logging_restored() -> Iterator[None]:
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

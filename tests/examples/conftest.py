@@ -1,3 +1,3 @@
-from tests.commands.conftest import logging_restored
+from tests.root_logger import logging_restored
 
 __all__ = ["logging_restored"]

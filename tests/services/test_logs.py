@@ -4,7 +4,6 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,23 +12,15 @@ from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from services import logs
 from services.redaction import Redactor
+from tests.root_logger import logging_restored
+
+__all__ = ["logging_restored"]
 
 SECRET = "correct-horse-battery-staple"
 MESSAGE = Message(10, 1, Author(2, "ada"), "How?", 5.0, guild_id=7)
 PART = Part(1, (MESSAGE,), AuthorType.COMMUNITY_USER, Place(1, PlaceKind.THREAD, guild_id=7, parent_id=4), 65.0)
 
 log = logging.getLogger("tests.logs")
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    root = logging.getLogger()
-    level, handlers = root.level, list(root.handlers)
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def configure(*, style: str = "text", file: Path | None = None) -> None:
