@@ -6,7 +6,9 @@ passages    documentation into quotable pieces    team_answers   team knowledge 
 cutting     the pieces of a source, kept          shelf          all sources, ready to be searched
 quoting     the pieces that answer a query        checking       is a draft made of them?
 fitness     does a passage say enough?
-recent      keeps what was built lately           assistant      all of it behind `services.assistant.Assistant`
+recent      keeps what was built lately           describing     what a source or topic is about, for the index
+subjects    what conversations are about          curator        topics by likeness of words
+looking_up  answers from files and runbooks       assistant      how answers are made of it (`Assistant`)
 """
 
 from services.extractive.assistant import ExtractiveAssistant
