@@ -25,6 +25,7 @@ from services.documents.store.reachable import chroma_unreachable_because
 from services.files import remedy
 from services.llm.endpoint import EndpointSettings
 from services.llm.reachable import unreachable_because
+from services.plurals import number_of
 from services.team_places import LibraryUnusable
 from services.team_state import begins_after
 from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
@@ -108,7 +109,9 @@ def knowledge(settings: Settings) -> Iterator[Finding]:
     else:
         count = sum(1 for path in sources.rglob("*") if path.is_file())
         empty = "; there is nothing to answer from" if count == 0 else ""
-        yield Finding("kb.sources_dir", Verdict.WARNING if empty else Verdict.OK, f"{sources}, {count} files{empty}")
+        yield Finding(
+            "kb.sources_dir", Verdict.WARNING if empty else Verdict.OK, f"{sources}, {number_of(count, 'file')}{empty}"
+        )
     yield file("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
     if kb.links_file_path.exists():
         yield file("kb.links_file_path", kb.links_file_path, "")
@@ -130,7 +133,9 @@ def staff(settings: Settings) -> Finding:
     people, roles = len(discord.team_member_ids), len(discord.team_role_ids)
     if not people and not roles:
         return Finding("discord.team_member_ids", Verdict.WARNING, "nobody is in the team, so nothing is learned")
-    return Finding("discord.team_member_ids", Verdict.OK, f"{people} people and {roles} roles")
+    return Finding(
+        "discord.team_member_ids", Verdict.OK, f"{number_of(people, 'person', 'people')} and {number_of(roles, 'role')}"
+    )
 
 
 def team(settings: Settings) -> Finding:
@@ -185,7 +190,8 @@ async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
         if trouble is not None:
             return Finding("documents.store", Verdict.WARNING, f"{place} {trouble}; files are left alone")
     threads, people = (sum(1 for _ in place.glob(f"*{SUFFIX}")) for place in (folder.evidence, folder.runbooks))
-    says = f"embedded: files of {threads} threads, runbooks of {people} people"
+    whose = number_of(people, "person", "people")
+    says = f"embedded: files of {number_of(threads, 'thread')}, runbooks of {whose}"
     return Finding("documents.store", Verdict.OK, says)
 
 

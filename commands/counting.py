@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from services.plurals import number_of
+
 LINE_SECONDS = 10.0
 BAR_SECONDS = 0.2
 
@@ -22,13 +24,17 @@ class Count:
     total: int | None
     """None where nobody knows yet."""
     unit: str
-    """What is counted, such as `messages`."""
+    """What is counted, each of them, such as `message`."""
     more: str = ""
     """What else there is to say."""
 
     def __str__(self) -> str:
-        of = "" if self.total is None else f" of {self.total}"
-        return f"{self.done}{of} {self.unit}" + (f", {self.more}" if self.more else "")
+        how_far = (
+            number_of(self.done, self.unit)
+            if self.total is None
+            else f"{self.done} of {number_of(self.total, self.unit)}"
+        )
+        return how_far + (f", {self.more}" if self.more else "")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from services.documents.store import naming
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.taking_back import remove_file
 from services.history import History
+from services.plurals import number_of
 
 UNAVAILABLE = "Files cannot be looked at just now. Please try again in a few minutes."
 NOT_DOWNLOADED = "The file could not be downloaded from Discord. Please send it again."
@@ -57,7 +58,7 @@ class RunbookCommands:
         except StoreUnavailable as error:
             raise _unavailable(error) from error
         hidden = sum(kept.redactions.values())
-        secrets = f" {hidden} passwords, keys or personal details in it were made unreadable." if hidden else ""
+        secrets = f" Passwords, keys or personal details made unreadable in it: {hidden}." if hidden else ""
         where = "" if self.runbooks.shown_in_threads(call.user_id) else f" {HIDDEN} `/kb visibility` changes that."
         return f"Kept: {told(kept)}.{secrets}{where}"
 
@@ -85,7 +86,7 @@ class RunbookCommands:
             count = await self.runbooks.forget(call.user_id)
         except (StoreUnavailable, OSError) as error:
             raise _unavailable(error) from error
-        return f"Removed: {count} runbooks." if count else NO_RUNBOOKS
+        return f"Removed: {number_of(count, 'runbook')}." if count else NO_RUNBOOKS
 
     async def show_in_threads(self, call: Call, *, shown: bool) -> str:
         try:
@@ -128,7 +129,7 @@ class EvidenceCommands:
             self.documents.forget_answers(name)
         except StoreUnavailable as error:
             raise _unavailable(error) from error
-        log.info("/evidence delete: thread %d: %d files by %d", call.place_id, len(meant), call.user_id)
+        log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return f"Forgotten: {inert(filename.strip())}."
 
     async def _documents(self, call: Call) -> tuple[Document, ...]:
@@ -158,7 +159,7 @@ def told_file(doc: Document) -> str:
             return f"{name}: being read"
         case _:
             newer = "" if doc.current else ", replaced by a newer one of its name"
-            return f"{name} ({doc.kind}, {amount(doc.size)}, {doc.n_lines} lines{newer})"
+            return f"{name} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')}{newer})"
 
 
 def _unavailable(error: Exception) -> CommandRefused:

@@ -17,6 +17,7 @@ from services.documents.store.protocol import StoreUnavailable
 from services.documents.taking_back import forget_evidence
 from services.forgetting import Forgotten, note_documents
 from services.forgetting import forget as take_out
+from services.plurals import number_of
 from settings import Settings
 
 OUT_OF_REACH = (
@@ -68,15 +69,18 @@ async def _take_out_documents(folder: DataFolder, address: str, user_id: int) ->
 def show(console: Console, user_id: int, done: Forgotten) -> None:
     table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for what, became in (
-        ("raw archive", f"{done.turns} texts replaced by [removed]"),
+        ("raw archive", f"{number_of(done.turns, 'text')} replaced by [removed]"),
         ("topics", f"{done.topics} written anew; described anew when the bot runs"),
         ("captures waiting", f"{done.pending} dropped"),
-        ("feedback", f"{done.votes} votes dropped, {done.questions} questions replaced by [removed]"),
+        (
+            "feedback",
+            f"{number_of(done.votes, 'vote')} dropped, {number_of(done.questions, 'question')} replaced by [removed]",
+        ),
         ("posts", f"{done.posts} dropped"),
         ("usage", "dropped" if done.usage else "nothing kept"),
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),
-        ("LLM recordings", f"{done.exchanges} exchanges dropped"),
+        ("LLM recordings", f"{number_of(done.exchanges, 'exchange')} dropped"),
     ):
         table.add_row(Text(what), Text(became))
     console.print(table)

@@ -26,6 +26,7 @@ from operators.decode import decode
 from services.captures import Captures
 from services.data_folder import lock
 from services.dispatches import Dispatch
+from services.plurals import number_of
 from services.rehearsal import Rehearsal
 from services.week_files import all_pairs
 from settings import Settings
@@ -112,7 +113,7 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
 
 
 def progress(tally: Tally) -> Count:
-    return Count(tally.messages, None, "messages", f"{tally.parts[Result.CAPTURED]} captures")
+    return Count(tally.messages, None, "message", number_of(tally.parts[Result.CAPTURED], "capture"))
 
 
 def show(console: Console, tally: Tally, imported: Imported) -> None:
@@ -121,7 +122,7 @@ def show(console: Console, tally: Tally, imported: Imported) -> None:
     left_out = tally.ignored[Reason.OPTED_OUT]
     for number, what in (
         (tally.messages, "messages" + (f", {left_out} of them left out as their authors wish" if left_out else "")),
-        (stored, f"captures stored, of {len(imported.conversations)} conversations"),
+        (stored, f"captures stored, of {number_of(len(imported.conversations), 'conversation')}"),
         (skipped[Reason.DUPLICATE], "captures that the archive holds already"),
         (skipped[Reason.NOTHING_TO_LEARN], "with nothing to learn from"),
         (tally.parts[Result.FAILED], "failed"),

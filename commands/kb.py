@@ -13,6 +13,7 @@ from commands.team import open_team, team_places
 from services import corrections
 from services.archive import Pair
 from services.data_folder import lock
+from services.plurals import number_of
 from services.team_reading import Overview, overview
 from services.topic_names import is_topic_name, topic_name
 from services.topics import Topic, block_of
@@ -53,16 +54,17 @@ def _correct(settings: Settings, action: str, pair_id: str) -> str:
 
 def _listed(found: Overview) -> Iterator[str]:
     held = sum(len(topic.pairs) for topic in found.topics.values())
-    yield f"{_count(len(found.topics), 'topic')} with {_count(held, 'conversation')}; {found.captured} were captured."
+    topics = number_of(len(found.topics), "topic")
+    yield f"{topics} with {number_of(held, 'conversation')}; {found.captured} captured in all."
     if found.undecided:
-        yield f"{_count(found.undecided, 'conversation')} to be filed when the bot runs."
+        yield f"{number_of(found.undecided, 'conversation')} to be filed when the bot runs."
     if found.failed:
-        yield f"{_count(found.failed, 'conversation')} could not be filed; --regen tries again."
+        yield f"{number_of(found.failed, 'conversation')} could not be filed; --regen tries again."
     for name, topic in found.topics.items():
         days = [pair.said_at[:_DAY] for pair in topic.pairs]
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
         yield ""
-        yield f"{name}  ({_count(len(topic.pairs), 'conversation')}, {span})"
+        yield f"{name}  ({number_of(len(topic.pairs), 'conversation')}, {span})"
         yield from _indented(found.descriptions[name])
     if found.removed:
         yield ""
@@ -80,7 +82,7 @@ def _shown(found: Overview, asked: str) -> Iterator[str]:
 
 
 def _topic(found: Overview, topic: Topic) -> Iterator[str]:
-    yield f"{topic.name}  ({_count(len(topic.pairs), 'conversation')})"
+    yield f"{topic.name}  ({number_of(len(topic.pairs), 'conversation')})"
     yield from _indented(found.descriptions[topic.name])
     for pair in topic.pairs:
         yield ""
@@ -97,10 +99,6 @@ def _when(pair: Pair) -> str:
 
 def _indented(text: str) -> Iterator[str]:
     return (f"{_INDENT}{line}" for line in visible_lines(text))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _say(lines: Iterable[str]) -> int:

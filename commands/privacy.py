@@ -12,6 +12,7 @@ from services import files, forgetting
 from services.discord_commands.calls import Call, CommandRefused
 from services.documents.store.protocol import StoreUnavailable
 from services.forgetting import Forgotten
+from services.plurals import number_of
 
 OPTED_OUT = (
     "From now on I read, learn and record nothing that you write. What I have kept until now stays; "
@@ -83,18 +84,18 @@ class Privacy:
 def told(done: Forgotten, *, counted: bool) -> str:
     """What was removed, for the person."""
     found = (
-        (done.turns, "messages in captured conversations"),
-        (done.posts, "answers that I remembered giving you"),
-        (done.topics, "topics of the team that your words stood in"),
-        (done.pending, "conversations that waited to be kept"),
-        (done.votes, "votes"),
-        (done.questions, "questions under others' votes"),
-        (done.files, "files in threads"),
-        (done.runbooks, "runbooks"),
-        (done.exchanges, "recorded exchanges with a language model"),
-        (int(done.usage or counted), "count of your questions"),
+        (done.turns, "message", " in captured conversations"),
+        (done.posts, "answer", " that I remembered giving you"),
+        (done.topics, "topic", " of the team that your words stood in"),
+        (done.pending, "conversation", " that waited to be kept"),
+        (done.votes, "vote", ""),
+        (done.questions, "question", " under others' votes"),
+        (done.files, "file", " in threads"),
+        (done.runbooks, "runbook", ""),
+        (done.exchanges, "recorded exchange", " with a language model"),
+        (int(done.usage or counted), "count", " of your questions"),
     )
-    lines = [f"- {count} {what}" for count, what in found if count]
+    lines = [f"- {number_of(count, what)}{more}" for count, what, more in found if count]
     removed = "Removed:\n" + "\n".join(lines) if lines else NOTHING_KEPT
     return f"{removed}\n\n{OUT_OF_REACH}"
 

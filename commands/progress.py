@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from operators.sources import Due, Event, LeftOut, Pending, Settled, Suspect, Trouble
+from services.plurals import number_of
 
 LINE_SECONDS = 10.0
 
@@ -71,7 +72,7 @@ def lines(console: Console) -> Generator[Progress]:
     def say() -> None:
         nonlocal timer
         timer = loop.call_later(LINE_SECONDS, say)
-        console.print(f"{progress.done} of {progress.total} sources are through", soft_wrap=True, highlight=False)
+        console.print(f"{progress.done} of {number_of(progress.total, 'source')} done", soft_wrap=True, highlight=False)
 
     timer = loop.call_later(LINE_SECONDS, say)
     try:

@@ -23,6 +23,7 @@ from services.decisions import Action, Decision, DecisionLog
 from services.describing import Describer
 from services.files import in_thread
 from services.llm.structured import StructuredLLM
+from services.plurals import number_of
 from services.rebuilding import Build, Plan, plan
 from services.team_opening import adopt, open_library
 from services.week_files import all_pairs
@@ -62,7 +63,7 @@ class Report:
     @property
     def count(self) -> Count:
         calls = self.usage.calls.total()
-        return Count(self.done, len(self.plan.tasks), "conversations", f"{calls} LLM calls" if calls else "")
+        return Count(self.done, len(self.plan.tasks), "conversation", number_of(calls, "LLM call") if calls else "")
 
 
 def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> int:
@@ -97,14 +98,14 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         report = Report(await in_thread(planned, build), usage=usage)
         if restart:
             await in_thread(build.clear)
-        log.info("regeneration_started: %d pairs", report.plan.kept)
+        log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
         await rebuilt(settings, build, report, asker, describer)
         if not report.given_up:
             await in_thread(adopt, build.places, build.live)
             library = await in_thread(open_team, settings, describer, time)
             report.topics = len(library.topics)
             await in_thread(build.clear)
-            log.info("regeneration_completed: %d topics", report.topics)
+            log.info("regeneration_completed: %s", number_of(report.topics, "topic"))
     return report
 
 
@@ -186,11 +187,12 @@ def show(console: Console, report: Report) -> None:
     for number, what in lines:
         console.print(f"{number:>9}  {what}", highlight=False, soft_wrap=True)
     if report.standing:
-        console.print(f"{report.standing} conversations had been decided about by an earlier run.", soft_wrap=True)
+        known = number_of(report.standing, "conversation")
+        console.print(f"{known} had been decided about by an earlier run.", soft_wrap=True)
     if report.given_up:
         console.print(
             f"The library is as it was: {report.given_up}. "
-            f"{report.done - actions[Action.FAILED]} of {len(plan.tasks)} conversations are done; "
+            f"{report.done - actions[Action.FAILED]} of {number_of(len(plan.tasks), 'conversation')} done; "
             "--regen goes on from there, --regen --restart begins anew.",
             soft_wrap=True,
             highlight=False,

@@ -28,6 +28,7 @@ from services.attachments import RecordedAttachments
 from services.dispatches import Dispatch
 from services.documents.redacting import document_redactors
 from services.llm.image_sources import AttachedImages
+from services.plurals import number_of
 from services.rehearsal import Rehearsal
 from settings import Settings
 from sinks.in_order import InOrder
@@ -126,7 +127,9 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         if options.data is not None:
             await save(parts)
     if not tally.adds_up:
-        log.error("the accounting does not add up: %d messages heard, but %s", tally.messages, tally.summary())
+        log.error(
+            "the accounting does not add up: %s heard, but %s", number_of(tally.messages, "message"), tally.summary()
+        )
     return 0 if finished and tally.adds_up and not tally.failed and sorted_out else 1
 
 

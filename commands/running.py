@@ -15,6 +15,7 @@ from reactivex import Observable
 
 from model.outcomes import End
 from operators.in_hand import InHand
+from services.plurals import number_of
 
 LAST_WORDS_SECONDS = 5.0
 """How long replies that are just being posted may go on after everything else was called off."""
@@ -72,8 +73,8 @@ class Running:
             if await self._wait(grace_seconds):
                 return True
             log.warning(
-                "shutdown: %d messages still in hand after %g s are left for catch-up",
-                len(self._in_hand),
+                "shutdown: %s still in hand after %g s, left for catch-up",
+                number_of(len(self._in_hand), "message"),
                 grace_seconds,
             )
             self._in_hand.stop()

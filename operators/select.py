@@ -10,6 +10,7 @@ from model.outcomes import Outcome, Reason
 from operators.inquiry import Inquiry, skipped
 from services.assistant import Assistant
 from services.library import Library
+from services.plurals import number_of
 from services.ranking import narrowed
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ def select(
         known = {entry.id for entry in index if entry.id in named}
         invented = [source_id for source_id in ids if source_id not in known]
         if invented:
-            log.warning("select: %d ids that are in no index were dropped: %.200r", len(invented), invented)
+            dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
+            log.warning("select: %s dropped: %.200r", dropped, invented)
         chosen = tuple(source_id for source_id in ids if source_id in known)[:max_sources]
         inquiry.decisions["select"] = {"offered": len(offered), "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))

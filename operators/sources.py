@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from services.kb_cache import Record
+from services.plurals import number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,8 @@ class Report:
         """One line for people."""
         settled = self.settled
         return (
-            f"{self.files} files, {self.pages} pages: {settled[How.DESCRIBED]} described, {settled[How.REUSED]} "
-            f"recognised, {settled[How.GONE]} gone, {self.left_out} left out, {len(self.troubles)} failures; "
-            f"the index has {self.descriptions} entries"
+            f"{number_of(self.files, 'file')}, {number_of(self.pages, 'page')}: {settled[How.DESCRIBED]} described, "
+            f"{settled[How.REUSED]} recognised, {settled[How.GONE]} gone, {self.left_out} left out, "
+            f"{number_of(len(self.troubles), 'failure')}; "
+            f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
         )

@@ -14,6 +14,7 @@ from services.discord import LookupFailed
 from services.documents.offers import is_closed
 from services.documents.store import naming
 from services.documents.store.protocol import Described, DocumentStore, StoreUnavailable
+from services.plurals import number_of
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,8 @@ def sweep(
         for case_id in again:
             await discard(case_id)
         suspects = orphans - set(again)
-        log.info("evidence: swept: %d threads deleted, %d seen for the first time", len(again), len(suspects))
+        gone = number_of(len(again), "thread")
+        log.info("evidence: swept: %s deleted, %d seen for the first time", gone, len(suspects))
         return len(again)
 
     async def orphaned() -> set[int]:

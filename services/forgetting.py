@@ -27,6 +27,7 @@ from services.budget import Budget, Limits
 from services.data_folder import DataFolder
 from services.line_files import Record, edit
 from services.llm.finding import NotFound, first_that_fits
+from services.plurals import number_of
 from services.pseudonyms import pseudonym
 from services.team_library import TeamLibrary
 from services.text_traces import Traces
@@ -124,10 +125,13 @@ def _forget_exchanges(folder: DataFolder, texts: list[str], done: Forgotten) -> 
         edited = edit(path, lambda exchange: None if traces.found_in(_said(exchange)) else exchange)  # noqa: B023 (called at once)
         done.exchanges += edited.dropped
         if edited.damaged:
-            done.left.append(f"{path}: {edited.damaged} lines that are no exchanges")
+            done.left.append(
+                f"{path}: {number_of(edited.damaged, 'line that is no exchange', 'lines that are no exchanges')}"
+            )
     too_short = Traces(texts).too_short
     if too_short and folder.llm_recordings.is_dir():
-        done.left.append(f"{folder.llm_recordings}: {too_short} texts of theirs are too short to be told from others'")
+        alike = number_of(too_short, "text of theirs that is", "texts of theirs that are")
+        done.left.append(f"{folder.llm_recordings}: {alike} too short to be told from others'")
 
 
 def _rewritten(path: Path, traces: Traces) -> list[str]:
@@ -207,7 +211,7 @@ def _forget_turns_in(path: Path, user_id: int, done: Forgotten) -> None:
         files.replace(path, "".join(pieces).encode("utf-8", "surrogateescape"))
         done.turns += removed
     if unreadable:
-        done.left.append(f"{path}: {unreadable} blocks that are malformed or torn")
+        done.left.append(f"{path}: {number_of(unreadable, 'block that is', 'blocks that are')} malformed or torn")
 
 
 def _forget_posts(folder: DataFolder, user_id: int, done: Forgotten) -> None:

@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from clock import from_rfc3339
+from services.plurals import number_of
 
 SCHEMA_VERSION = 1
 
@@ -199,7 +200,7 @@ def _saved(text: str, file: str) -> dict[str, Record]:
         return {}
     lines = [each.strip().removesuffix(",") for each in text.split("\n")[_HEAD:]]
     found = _sound_ones(((each, f"{{{each}}}") for each in lines if each.strip("}")), file)
-    log.warning("%s is damaged: %d records could be saved from it", file, len(found))
+    log.warning("%s is damaged: %s could be saved from it", file, number_of(len(found), "record"))
     return found
 
 

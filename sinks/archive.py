@@ -14,6 +14,7 @@ from services import files, qa_ids, week_files
 from services.archive import Pair, render
 from services.archive_reader import Written
 from services.captures import REPLY, Capture, Captures, said_in
+from services.plurals import number_of
 
 LATE_WEEKS = 2
 """Files of the archive in which what was captured within a day is found."""
@@ -89,7 +90,7 @@ class RawArchive:
             return None
         pair = await self.store(joined, joined.conversation_id)
         self.captures.remember(pair)
-        log.info("qa_pair_captured %s: %s, %d messages", pair.id, pair.conversation_id, len(pair.turns))
+        log.info("qa_pair_captured %s: %s, %s", pair.id, pair.conversation_id, number_of(len(pair.turns), "message"))
         return pair
 
     def _latest(self, conversation_id: str | None) -> Pair | None:

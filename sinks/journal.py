@@ -6,6 +6,7 @@ import logging
 
 from model.outcomes import End, Ignored, Outcome
 from services.logs import about
+from services.plurals import number_of
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +17,7 @@ def journal(end: End) -> None:
         if log.isEnabledFor(logging.INFO):
             _note(end)
     elif isinstance(end, Ignored):
-        log.debug("ignored %d messages in %d: %s", len(end.message_ids), end.channel_id, end.reason)
+        log.debug("ignored %s in %d: %s", number_of(len(end.message_ids), "message"), end.channel_id, end.reason)
 
 
 def _note(end: Outcome) -> None:

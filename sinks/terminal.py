@@ -12,6 +12,7 @@ from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, Reason, Result
 from services.extractive import asking_sentences, first_quote
+from services.plurals import number_of
 from sinks.plain import in_cells, one_line
 from sinks.tally import Tally
 
@@ -75,7 +76,9 @@ class Terminal:
         skipped = dict(tally.reasons.get(Result.SKIPPED, {}))
         silent = skipped.pop(Reason.NOT_ANSWERABLE, 0)
         self._line()
-        self._line((f"{tally.messages} messages", "bold"), f" in {tally.parts.total()} parts, or ignored")
+        self._line(
+            (number_of(tally.messages, "message"), "bold"), f" in {number_of(tally.parts.total(), 'part')}, or ignored"
+        )
         for result in (Result.REPLIED, Result.CAPTURED, Result.SKIPPED, Result.CANCELLED, Result.FAILED):
             count = sum(skipped.values()) if result is Result.SKIPPED else tally.parts[result]
             reasons = skipped if result is Result.SKIPPED else dict(tally.reasons.get(result, {}))

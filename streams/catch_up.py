@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from model.messages import DISCORD_EPOCH_MS, Author, snowflake_time
 from services.dispatches import Dispatch
 from services.payloads import OddPayload, message
+from services.plurals import number_of
 
 T = TypeVar("T")
 
@@ -124,7 +125,7 @@ async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> d
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     if late:
-        log.warning("catch-up: %d %ss could not be read within %.0f s", len(late), what, seconds)
+        log.warning("catch-up: %s could not be read within %.0f s", number_of(len(late), what), seconds)
     results: dict[int, T] = {}
     for task in done:
         error = task.exception()

@@ -22,6 +22,7 @@ from operators.step import Gauge, failure_of, named
 from services.history import History
 from services.logs import about, about_message
 from services.people import People
+from services.plurals import number_of
 from services.seen import Seen
 
 log = logging.getLogger(__name__)
@@ -109,7 +110,7 @@ def routed(parts: Observable[Begun], router: Router, gauge: Gauge) -> Observable
 
     async def route(begun: Begun) -> Routed:
         about.set(begun.part)
-        log.info("discord.user_batch_process_start: %d messages", len(begun.part.messages))
+        log.info("discord.user_batch_process_start: %s", number_of(len(begun.part.messages), "message"))
         return Routed(begun.part.key, await router.route(begun))
 
     def failed(begun: Begun, error: Exception) -> Routed:

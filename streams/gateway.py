@@ -20,6 +20,7 @@ from services.discord_frames import read_frame
 from services.discord_permissions import permission_warning, readable_channels
 from services.discord_session import keep_session, pause
 from services.dispatches import Dispatch
+from services.plurals import number_of
 from streams.catch_up import Introduce, Spot, catch_up, known_already, starts
 
 log = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ class Gateway:
         )
         missed = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._introduce)
         if missed:
-            log.info("catch-up: %d messages in server %d", len(missed), guild.id)
+            log.info("catch-up: %s in server %d", number_of(len(missed), "message"), guild.id)
         return missed
 
     async def _spots(self, guild: discord.Guild) -> list[Spot]:

@@ -89,7 +89,7 @@ class BoundTools:
         given = [self.text(name, result) for name, result in self._found]
         checked = checking.check(text, places, [*given, *self.files, *known])
         if checked.unverified:
-            log.info("answer: %d citations or quotes are in nothing that was given", checked.unverified)
+            log.info("answer: citations or quotes that are in nothing that was given: %d", checked.unverified)
         return checked.answer
 
     def citations(self, named: Iterable[str]) -> list[str]:

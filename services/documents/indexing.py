@@ -129,7 +129,7 @@ async def bring_up_to_date(
     result = Indexed(len(docs), len(wanted) - len(new), len(gone), len(new) - len(docs))
     if docs or gone:
         log.info(
-            "%s: %d documents indexed, %d kept, %d dropped", collection.name, result.added, result.kept, result.dropped
+            "%s: documents: %d indexed, %d kept, %d dropped", collection.name, result.added, result.kept, result.dropped
         )
     return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.documents.extensions import BINARY, accepted, extension
+from services.plurals import number_of
 from services.untrusted import one_line
 
 REMEDY = "Cut the time range, filter to errors, send one component, or split it."
@@ -40,8 +41,8 @@ def check_offer(filename: str, size: int, limits: Limits, *, files: int = 0, tot
     check_size(filename, size, limits.max_file_bytes)
     if files >= limits.max_files:
         raise Refused(
-            f"{shown(filename)} is one too many: this place has {files} files, and {limits.max_files} is the most. "
-            "Delete one that is no longer needed."
+            f"{shown(filename)} is one too many: this place has {number_of(files, 'file')}, and "
+            f"{limits.max_files} is the most. Delete one that is no longer needed."
         )
     if total_bytes + size > limits.max_total_bytes:
         raise Refused(
@@ -99,7 +100,7 @@ def shown(filename: str) -> str:
 def amount(size: int) -> str:
     """`812 bytes`, `34 KiB`, `12.4 MiB`; rounded up, so that what is over a limit never looks as large as it."""
     if size < _KIB:
-        return f"{size} bytes"
+        return number_of(size, "byte")
     if size < _MIB:
         return f"{-(-size // _KIB)} KiB"
     tenths = -(-size * 10 // _MIB)

@@ -17,6 +17,7 @@ from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.files import in_thread
+from services.plurals import number_of
 
 USER_PREFIX = "user_"
 _MIB = 1024 * 1024
@@ -86,7 +87,9 @@ class Runbooks:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
             if not replaced and len(known) >= self.max_runbooks:
-                raise TooManyRunbooks(f"You have {len(known)} runbooks, and {self.max_runbooks} is the most.")
+                raise TooManyRunbooks(
+                    f"You have {number_of(len(known), 'runbook')}, and {self.max_runbooks} is the most."
+                )
             origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
             collection = Collection(naming.user(str(user_id)), "user", str(user_id))
             same = [doc for doc in replaced if doc.sha256 == prepared.sha256 and doc.filename == filename]

@@ -49,7 +49,7 @@ class ExtractiveAssistant:
         rewritten = asked if asked != conversation.last_user_text else None
         query = read_query(asked)
         if files:
-            return _gated(rewritten, f"There are {len(files)} files to look in.", is_answerable=True)
+            return _gated(rewritten, f"Files to look in: {len(files)}.", is_answerable=True)
         best = next(iter(await self._shelf.search(query)), None)
         if best is None or not is_good(query, best.passage, best.fit, self._shelf.corpus):
             return _gated(rewritten, "No passage of the sources resembles it.")

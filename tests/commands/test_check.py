@@ -56,7 +56,7 @@ def test_where_everything_is_in_place_the_table_says_so_and_nothing_is_written(
     assert SECRET_TOKEN not in out
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert lines["discord.token"].split()[1] == "ok"
-    assert "1 files" in lines["kb.sources_dir"]
+    assert "1 file" in lines["kb.sources_dir"]
     assert "no model is asked" in lines["ai_response.llm"]
 
 
@@ -191,7 +191,7 @@ def test_documents_in_the_data_folder_are_counted(config: Path, tmp_path: Path) 
     (tmp_path / "data" / "evidence" / "case_1.sqlite").touch()
     found = about_documents(config, "app: {data_dir: data}\n")
     assert found["documents.store"] == Finding(
-        "documents.store", Verdict.OK, "embedded: files of 1 threads, runbooks of 0 people"
+        "documents.store", Verdict.OK, "embedded: files of 1 thread, runbooks of 0 people"
     )
 
 

@@ -11,8 +11,8 @@ from commands.counting import Count, counted
 
 
 def test_a_count_reads_as_a_line() -> None:
-    assert str(Count(3, 10, "pairs", "2 added")) == "3 of 10 pairs, 2 added"
-    assert str(Count(3, None, "messages")) == "3 messages"
+    assert str(Count(3, 10, "pair", "2 added")) == "3 of 10 pairs, 2 added"
+    assert str(Count(3, None, "message")) == "3 messages"
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -29,7 +29,7 @@ def test_the_count_is_shown_again_and_again_while_the_work_goes_on(
         asked += 1
         if asked == 3:
             often.set()
-        return Count(asked, 3, "pairs")
+        return Count(asked, 3, "pair")
 
     with counted(Console(file=out, force_terminal=terminal, width=80), count):
         assert often.wait(20)

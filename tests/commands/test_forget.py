@@ -19,7 +19,7 @@ def test_the_operator_reads_what_was_touched_and_what_is_out_of_reach(
     assert app.main(["--config", str(config), "--forget", "1"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "1 texts replaced by [removed]" in out
+    assert "1 text replaced by [removed]" in out
     assert "2026-W04.txt.torn" in out
     assert "backups" in out
     assert [turn.text for turn in archive.parse(raw.read_text())[0].turns] == ["What is it?", "[removed]"]

@@ -149,7 +149,7 @@ async def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal()
     with shown(Console(file=out)) as progress:
         progress.see(Suspect("a.md", 1, 1))
         await asyncio.sleep(25)
-    assert out.getvalue().splitlines() == ["0 of 1 sources are through"] * 2
+    assert out.getvalue().splitlines() == ["0 of 1 source done"] * 2
     with lines(Console(file=out)):
         pass
 

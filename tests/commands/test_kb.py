@@ -47,7 +47,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> str:
 def test_list_tells_what_the_library_holds(config: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert kb(config, "list") == 0
     assert told(capsys) == (
-        "2 topics with 3 conversations; 5 were captured.\n"
+        "2 topics with 3 conversations; 5 captured in all.\n"
         "1 conversation to be filed when the bot runs.\n"
         "1 conversation could not be filed; --regen tries again.\n"
         "\n"
@@ -183,7 +183,7 @@ def test_a_library_without_anything_and_a_folder_that_is_not_there(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert kb(config, "list") == 0
-    assert told(capsys) == "0 topics with 0 conversations; 0 were captured.\n"
+    assert told(capsys) == "0 topics with 0 conversations; 0 captured in all.\n"
     config.write_text("app: {data_dir: nowhere}\n")
     assert kb(config, "list") == 2
     assert "is this the right --config?" in refused(capsys)

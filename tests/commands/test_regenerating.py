@@ -209,7 +209,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
     assert run(config) == 1
     assert live(data) == before
     assert (
-        "The library is as it was: Unavailable: the endpoint is down. 2 of 4 conversations are done; --regen goes on"
+        "The library is as it was: Unavailable: the endpoint is down. 2 of 4 conversations done; --regen goes on"
         in (capsys.readouterr().out)
     )
     down.clear()
@@ -274,7 +274,7 @@ def test_a_model_that_can_do_nothing_right_does_not_empty_the_library(
     before = live(data)
     assert run(config) == 1
     assert live(data) == before
-    assert "not one conversation could be decided about. 0 of 2 conversations are done" in capsys.readouterr().out
+    assert "not one conversation could be decided about. 0 of 2 conversations done" in capsys.readouterr().out
 
 
 def test_an_archive_that_is_not_there_empties_nothing(
@@ -343,7 +343,7 @@ def test_the_events_are_told(config: Path, data: Path, thinks: Thinks, capsys: p
     thinks(ScriptedCurator())
     assert run(config) == 0
     told = capsys.readouterr().err
-    assert 0 < told.index("regeneration_started: 4 pairs") < told.index("regeneration_completed: 1 topics")
+    assert 0 < told.index("regeneration_started: 4 pairs") < told.index("regeneration_completed: 1 topic")
 
 
 def test_500_pairs_make_500_classifications_and_an_integration_for_each_that_meets_a_topic(

@@ -262,7 +262,7 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     await until_quiet(discord_server, exchanges)
     assert {path.name for path in holding(data, "zebra")} >= {"posts.jsonl", "day.jsonl"}
     text = await said(discord_server, await discord_server.call(help_, ada, "privacy forget"))
-    for what in ("1 messages in captured", "1 answers that I remembered", "recorded exchanges", "count of your"):
+    for what in ("1 message in captured", "1 answer that I remembered", "recorded exchanges", "count of your"):
         assert what in text
     assert "Out of my reach" in text
     await discord_server.say(help_, bob, QUESTION)

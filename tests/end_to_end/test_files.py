@@ -274,8 +274,8 @@ async def test_forgetting_a_person_takes_their_files_and_runbooks(start: Start, 
     await bot.until_posts(1)
     await said(discord_server, help_, ada, "kb add", text="Ask Tom. Then wait.", title="Oil")
     text = await said(discord_server, help_, ada, "privacy forget")
-    assert "1 files in threads" in text
-    assert "1 runbooks" in text
+    assert "1 file in threads" in text
+    assert "1 runbook" in text
     assert not collections(bot, "case")
     assert not collections(bot, "user")
 

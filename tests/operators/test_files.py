@@ -350,7 +350,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     assert first.startswith("app.log (log")
     assert "2 lines" in first
     assert "not readable" in second
-    assert third == "next.log (1 bytes, being read)"
+    assert third == "next.log (1 byte, being read)"
     store.broken = {"describe"}
     blind = await lookup.toolset(101, POST, CASE, public=True)
     assert blind is not None

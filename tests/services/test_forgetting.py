@@ -189,7 +189,7 @@ def test_texts_too_short_to_tell_whose_they_are_drop_no_exchange_and_are_reporte
     done = forget(folder, folder.team_raw, 77)
     assert (done.turns, done.exchanges) == (1, 0)
     [line] = done.left
-    assert "1 texts of theirs are too short" in line
+    assert "1 text of theirs that is too short" in line
 
 
 def test_without_a_key_for_pseudonyms_votes_stay_as_nobody_can_tell_whose_they_are(folder: DataFolder) -> None:

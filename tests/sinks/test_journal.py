@@ -25,4 +25,4 @@ def test_what_was_ignored_is_a_detail_and_where_nobody_reads_nothing_is_made(cap
         journal(Ignored(Reason.BOT, 1, (10,)))
     with caplog.at_level(logging.WARNING, "sinks.journal"):
         journal(Outcome(part(), 67.5, Result.REPLIED))
-    assert caplog.messages == ["ignored 1 messages in 1: bot"]
+    assert caplog.messages == ["ignored 1 message in 1: bot"]

@@ -73,7 +73,7 @@ async def test_a_place_that_cannot_be_read_is_left_out(caplog: pytest.LogCapture
 async def test_a_place_that_takes_too_long_does_not_hold_up_the_others(caplog: pytest.LogCaptureFixture) -> None:
     missed = await catch_up({1: 5, 2: 5}, guild_id=7, history=StuckHistory({1: [10], 2: [11]}), seconds=0.05)
     assert [dispatch.d["id"] for dispatch in missed] == ["10"]
-    assert "1 places could not be read" in caplog.text
+    assert "1 place could not be read" in caplog.text
 
 
 async def test_without_marks_nothing_is_asked() -> None:

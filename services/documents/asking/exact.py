@@ -13,6 +13,7 @@ from services.documents.asking.plan import Plan
 from services.documents.asking.wording import Aggregate, Position
 from services.documents.store.protocol import Document, DocumentStore, Lines, LineWhere, StoredLine
 from services.documents.units import DocumentKind
+from services.plurals import number_of
 
 CONTEXT_LINES = 10
 EXAMPLES = 5
@@ -251,7 +252,8 @@ async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int
     beyond: list[str] = []
     for doc in documents[:k]:
         if first < 1 or first > doc.n_lines:
-            beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {doc.n_lines} lines")
+            length = number_of(doc.n_lines, "line")
+            beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {length}")
             continue
         if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
             found = await neighbour(scope, doc.doc_id, last if plan.position is Position.NEXT else first, plan.position)
@@ -330,7 +332,7 @@ async def _shown(scope: Scope, lines: Lines, k: int, notes: tuple[str, ...]) -> 
     groups = _groups(lines.lines)
     passages = [await around(scope, doc_id, numbers) for doc_id, numbers in groups[:k]]
     left = sum(len(numbers) for _, numbers in groups[k:])
-    more = (f"{left} more lines fit and are not shown",) if left else ()
+    more = (number_of(left, "more line fits and is not shown", "more lines fit and are not shown"),) if left else ()
     return Found(tuple(passages), notes=(*notes, *more), exact=True)
 
 

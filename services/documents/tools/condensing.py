@@ -35,7 +35,7 @@ async def condensed(
     allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
     checked = checking.check(answer, found.passages, allowed)
     if checked.unverified:
-        log.info("%s: %d citations or quotes are in no passage", name, checked.unverified)
+        log.info("%s: citations or quotes that are in no passage: %d", name, checked.unverified)
     noted = [f"Note: {note}." for note in found.notes if note]
     text = "\n".join(part for part in (extra, checked.answer.strip(), *noted) if part)
     sources = dict.fromkeys(config.extract_source_name(_metadata(passage)) for passage in found.passages)

@@ -92,7 +92,10 @@ def score_part(score: float | None) -> tuple[str, str | None]:
 
 
 def footer(opening: str, sources: Sequence[str], chunk_count: int, confidence: float, most: int) -> str:
-    """`📎 Sources: a.log, b.yaml (+2 more) (5 chunks, 94% relevance)`; nothing where there are no sources."""
+    """`📎 Sources: a.log, b.yaml (+2 more) (5 chunks, 94% relevance)`; nothing where there are no sources.
+
+    The wording is given (DOCUMENT_QA 7), and holds for a single chunk, too: `(1 chunks, …)`.
+    """
     if not sources:
         return ""
     more = f" (+{len(sources) - most} more)" if len(sources) > most else ""

@@ -36,6 +36,7 @@ from services.documents.tools.cache import AnswerCache, key_of, normalised
 from services.documents.tools.condensing import condensed
 from services.documents.tools.config import KBConfig
 from services.documents.tools.refusals import Refusals
+from services.plurals import number_of
 from services.shared_calls import SharedCalls
 
 T = TypeVar("T")
@@ -188,7 +189,7 @@ class DocumentQATool:
             return self._refusals.nothing(Status.REFUSED_IRRELEVANT)
         notes = found.notes
         if pending:
-            notes = (*notes, f"{len(pending)} of {len(described.documents)} files are still being indexed")
+            notes = (*notes, f"{len(pending)} of {number_of(len(described.documents), 'file')} still being indexed")
         failed = [doc for doc in described.documents if doc.state is State.FAILED]
         notes = (*notes, *(f"{doc.filename} could not be read: {doc.error}" for doc in failed))
         found = replace(found, notes=notes)
@@ -257,7 +258,7 @@ class DocumentQATool:
                 async with asyncio.timeout(shared.store_seconds):
                     result = await search()
             except (StoreUnavailable, TimeoutError) as error:
-                log.warning("%s: the search failed (%s), %d tries left", self.name, type(error).__name__, left)
+                log.warning("%s: the search failed (%s), tries left: %d", self.name, type(error).__name__, left)
             else:
                 shared.breaker.worked()
                 return result

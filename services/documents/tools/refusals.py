@@ -10,6 +10,7 @@ from services.documents.asking.plan import Plan
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import Described, Document, State
 from services.documents.tools.config import KBConfig
+from services.plurals import number_of
 
 MAX_QUESTION_CHARS = 1000
 
@@ -51,16 +52,16 @@ class Refusals:
         return QAResult("\n".join(reasons), Status.NOT_INDEXED)
 
     def indexing(self, described: Described, pending: Sequence[Document], *, searched: bool) -> QAResult:
-        text = f"{len(pending)} of {len(described.documents)} files are being indexed; ask again in a moment."
+        text = f"{len(pending)} of {number_of(len(described.documents), 'file')} being indexed; ask again in a moment."
         if searched:
             text += " Nothing was found in the others so far."
         return QAResult(text, Status.INDEXING)
 
     def not_found(self, documents: Sequence[Document], found: Found, understood: Plan) -> QAResult:
-        what = "1 file" if len(documents) == 1 else f"{len(documents)} files"
+        what = number_of(len(documents), "file")
         text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
         text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
         if found.count is None:
             return QAResult(text, Status.NOT_FOUND)
-        counted = f"{found.count} entries, computed over the whole file"
+        counted = f"{number_of(found.count, 'entry', 'entries')}, computed over the whole file"
         return QAResult(f"{text} That makes {counted}.", Status.NOT_FOUND, plan={"count": found.count})

@@ -56,7 +56,7 @@ async def test_files_on_their_way_are_told(store: EmbeddedStore) -> None:
     await store.expect(cases.case(), Origin("big.log", attachment_id=1))
     result = await ask(cases.toolbox(store), "What happened?")
     assert result.status is Status.INDEXING
-    assert "1 of 1 files" in result.answer
+    assert "1 of 1 file" in result.answer
 
 
 async def test_what_is_there_is_searched_while_others_are_on_their_way(store: EmbeddedStore) -> None:
@@ -65,7 +65,7 @@ async def test_what_is_there_is_searched_while_others_are_on_their_way(store: Em
     tools = cases.toolbox(store)
     found = await ask(tools, "What happened to ord-58213?")
     assert found.status is Status.OK
-    assert "1 of 2 files are still being indexed" in found.answer
+    assert "1 of 2 files still being indexed" in found.answer
     missing = await ask(tools, "What happened to ord-11111?")
     assert missing.status is Status.INDEXING
     assert not (await ask(tools, "What happened to ord-58213?")).cached
