@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from services.documents.store import schema
@@ -32,11 +30,6 @@ class Packed:
     """For each document its rows in every table."""
     vectors: Mapping[str, Mapping[int, bytes]]
     """For each document its vectors, by chunk index."""
-    stamps: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For each document a hash of all that."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stamps", {doc_id: _stamp(self, doc_id) for doc_id in self.rows})
 
 
 def pack(connection: sqlite3.Connection) -> Packed:
@@ -93,10 +86,17 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
         )
 
 
-def _stamp(packed: Packed, doc_id: str) -> str:
-    text = json.dumps(packed.rows[doc_id], ensure_ascii=False).encode()
-    blobs = sorted(packed.vectors.get(doc_id, {}).items())
-    return hashlib.sha256(text + b"".join(blob for _, blob in blobs)).hexdigest()
+def side_by_side(rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Documents that several stores took in at once as one store would have: numbered, and none of them twice."""
+    fitting: dict[str, Any] = {}
+    seen: set[tuple[str, str | None]] = set()
+    for doc_id, held in sorted(rows.items(), key=lambda item: (item[1]["order"], item[0])):
+        ((_, _, filename, sha256, *_),) = held["documents"]
+        if sha256 is None or (filename, sha256) not in seen:
+            seen.add((filename, sha256))
+            last = max((other["order"] for other in fitting.values()), default=0)
+            fitting[doc_id] = {**held, "order": max(held["order"], last + 1)}
+    return fitting
 
 
 def _marks(count: int) -> str:

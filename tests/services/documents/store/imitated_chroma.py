@@ -1,76 +1,129 @@
-"""As much of Chroma's client as the store calls, in memory: the same contract without a server."""
+"""As much of Chroma's client as the store calls, in memory: the same contract without a server.
+
+Where a server of version 1.5.9 was seen to be strict or peculiar, so is this.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from services.documents.store.chroma import ChromaStore
+
+Record = dict[str, Any]
+
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
+_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
+    "$in": lambda held, these: held in these,
+    "$nin": lambda held, these: held not in these,
+    "$lt": lambda held, other: held is not None and held < other,
+}
+MAX_RECORDS = 5461
+"""In one request."""
+
+
+class NotFoundError(Exception):
+    """Called as the client's own is."""
 
 
 @dataclass
 class Shelf:
+    """A collection, as whoever asked for it holds it: when it is deleted, that is noticed with the next request."""
+
     name: str
-    metadata: Mapping[str, Any] | None
-    records: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    asked: Callable[[], None]
+    records: dict[str, Record] = field(default_factory=dict[str, Record])
+    deleted: bool = False
 
-    def count(self) -> int:
-        return len(self.records)
-
-    def modify(self, *, metadata: Mapping[str, Any]) -> None:
-        self.metadata = metadata
-
-    def add(
-        self,
-        *,
-        ids: Sequence[str],
-        metadatas: Sequence[Mapping[str, Any]],
-        embeddings: Sequence[Sequence[float]],
-        documents: Sequence[str] | None = None,
-    ) -> None:
-        texts = documents if documents is not None else [None] * len(ids)
-        for key, metadata, vector, text in zip(ids, metadatas, embeddings, texts, strict=True):
-            self.records.setdefault(key, {"metadatas": metadata, "embeddings": vector, "documents": text})
+    def upsert(self, *, ids: Sequence[str], metadatas: Sequence[Record], embeddings: Sequence[Sequence[float]]) -> None:
+        self._reach()
+        assert 0 < len(ids) <= MAX_RECORDS
+        assert len(set(ids)) == len(ids)
+        assert {len(vector) for vector in embeddings} == {1}
+        for key, metadata, _ in zip(ids, metadatas, embeddings, strict=True):
+            assert metadata
+            assert all(isinstance(value, str | int | float | bool) for value in metadata.values())
+            self.records[key] = self.records.get(key, {}) | metadata
 
     def get(
         self,
         *,
+        ids: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
-        limit: int,
-        offset: int = 0,
-        include: Sequence[str] = (),
+        include: Sequence[str],
     ) -> dict[str, Any]:
-        fitting = [key for key in self.records if self._fits(key, where)][offset : offset + limit]
-        return {"ids": fitting, **{what: [self.records[key][what] for key in fitting] for what in include}}
+        self._reach()
+        assert include == ["metadatas"]
+        assert ids is None or ids
+        # The order is the server's own, not that of the ids.
+        found = [key for key in self.records if (ids is None or key in ids) and self._fits(key, where)]
+        return {"ids": found, "metadatas": [dict(self.records[key]) for key in found]}
 
     def delete(self, *, where: Mapping[str, Any]) -> None:
+        self._reach()
         for key in [key for key in self.records if self._fits(key, where)]:
             del self.records[key]
 
+    def _reach(self) -> None:
+        self.asked()
+        if self.deleted:
+            raise NotFoundError
+
     def _fits(self, key: str, where: Mapping[str, Any] | None) -> bool:
-        return all(self.records[key]["metadatas"][name] == value for name, value in (where or {}).items())
+        if where is None:
+            return True
+        ((name, wanted),) = where.items()
+        if name == "$and":
+            assert len(wanted) > 1
+            return all(self._fits(key, each) for each in wanted)
+        held = self.records[key].get(name)
+        if not isinstance(wanted, Mapping):
+            return held == wanted
+        ((comparison, other),) = cast("Mapping[str, Any]", wanted).items()
+        assert other != []
+        return _COMPARED[comparison](held, other)
 
 
 @dataclass
 class Chroma:
     shelves: dict[str, Shelf] = field(default_factory=dict[str, Shelf])
     down: bool = False
+    requests_left: int | None = None
+    """After that many it is down, as a server that is killed."""
+    before_each: Callable[[], None] = lambda: None
+    """For whatever another process does meanwhile."""
 
     def list_collections(self, *, limit: int) -> list[Shelf]:
-        if self.down:
-            raise ConnectionError("refused")
+        self._asked()
         return list(self.shelves.values())[:limit]
 
     def get_collection(self, name: str, *, embedding_function: None) -> Shelf:
+        self._asked()
+        if name not in self.shelves:
+            raise NotFoundError
         return self.shelves[name]
 
-    def get_or_create_collection(self, name: str, *, embedding_function: None, metadata: Mapping[str, Any]) -> Shelf:
-        return self.shelves.setdefault(name, Shelf(name, metadata))
+    def get_or_create_collection(self, name: str, *, embedding_function: None) -> Shelf:
+        self._asked()
+        assert _NAME.fullmatch(name)
+        return self.shelves.setdefault(name, Shelf(name, self._asked))
 
     def delete_collection(self, name: str) -> None:
-        del self.shelves[name]
+        self._asked()
+        if name not in self.shelves:
+            raise NotFoundError
+        self.shelves.pop(name).deleted = True
+
+    def _asked(self) -> None:
+        if self.requests_left is not None:
+            self.down = self.down or self.requests_left == 0
+            self.requests_left -= 1
+        if self.down:
+            raise ConnectionError("refused")
+        self.before_each()
 
 
 def new_store(folder: Path, server: Chroma | None = None) -> ChromaStore:
