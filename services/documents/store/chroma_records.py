@@ -172,7 +172,7 @@ def _fetched(shelf: Any, name: str, now: float) -> tuple[Kept, Packed] | None:
                 texts.setdefault(record["doc_id"], {})[record["name"]] = record["data"]
         if _mark(shelf) == mark:
             if gone:  # A crash, or a connection that broke, has left them.
-                _tidy(shelf, heads, (), gone, now)
+                _drop_documents(shelf, heads, gone, now)
             return Kept(mark, heads), _packed(name, version, heads, texts)
     raise StoreUnavailable(f"{name} changes while it is read")
 
@@ -192,9 +192,11 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
     known: Mapping[str, Record] = {} if base is None else base.heads
     heads: dict[str, Record] = {}
     for doc_id in after.rows:
-        heads[doc_id], pieces = head_of(after, doc_id)
-        there = set(piece_names(known[doc_id])) if doc_id in known else set[str]()
-        for some in _batches(pieces.keys() - there):
+        head, pieces = head_of(after, doc_id)
+        old = known.get(doc_id)
+        # Which of two came first is for each reader to say: nobody writes another's document for that.
+        heads[doc_id] = old if old is not None and head | {"order": old["order"]} == old else head
+        for some in _batches(pieces.keys() - set(_names_in(old))):
             records = {
                 f"{doc_id}:{name}": _PIECE | {"doc_id": doc_id, "name": name, "written": now, "data": pieces[name]()}
                 for name in some
@@ -209,7 +211,9 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
         mark = Mark(after.version, secrets.token_hex(8))
         _upsert(shelf, _version_record(mark, after.collection) | _by_id(some, changed | gone))
     version, found, left = _found(shelf)
-    _tidy(shelf, found, changed, left, now)
+    for doc_id in changed.keys() & found.keys():
+        _drop_pieces(shelf, doc_id, found[doc_id], known.get(doc_id), now)
+    _drop_documents(shelf, found, left, now)
     if mark is not None and version is not None and _mark_of(version) == mark and found == heads:
         return Kept(mark, heads)
     # Two wrote at once. Each sees both now; a higher version makes all look again.
@@ -217,17 +221,33 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
     return None
 
 
-def _tidy(shelf: Any, heads: Mapping[str, Record], changed: Iterable[str], gone: Collection[str], now: float) -> None:
-    """Take away the pieces of what has changed or is gone, and whatever no document has claimed for long."""
+def _drop_pieces(shelf: Any, doc_id: str, head: Record, old: Record | None, now: float) -> None:
+    """What a document had and has no more, and what a write that was cut off has left of it.
+
+    What is newer, and not in `head`, may be another process's, which is just about to write its own.
+    """
+    live = _names_in(head)
+    dropped = sorted(set(_names_in(old)).difference(live))
+    if dropped:
+        shelf.delete(where={"$and": [_PIECE, {"doc_id": doc_id}, {"name": {"$in": dropped}}]})
+    shelf.delete(where={"$and": [_PIECE, {"doc_id": doc_id}, {"name": {"$nin": live}}, _abandoned(now)]})
+
+
+def _drop_documents(shelf: Any, heads: Mapping[str, Record], gone: Collection[str], now: float) -> None:
+    """Documents that are deleted, and those of which nothing but pieces was ever written."""
     if gone:
         shelf.delete(where={"$and": [_PIECE, {"doc_id": {"$in": sorted(gone)}}]})
         shelf.delete(where={"gone": True})
-    for doc_id in changed:
-        if doc_id in heads:
-            live = piece_names(heads[doc_id])
-            shelf.delete(where={"$and": [_PIECE, {"doc_id": doc_id}, {"name": {"$nin": live}}]})
     unclaimed: list[Record] = [{"doc_id": {"$nin": sorted(heads)}}] if heads else []
-    shelf.delete(where={"$and": [_PIECE, {"written": {"$lt": now - ABANDONED_SECONDS}}, *unclaimed]})
+    shelf.delete(where={"$and": [_PIECE, _abandoned(now), *unclaimed]})
+
+
+def _abandoned(now: float) -> Record:
+    return {"written": {"$lt": now - ABANDONED_SECONDS}}
+
+
+def _names_in(head: Record | None) -> list[str]:
+    return [] if head is None else piece_names(head)
 
 
 def _found(shelf: Any) -> tuple[Record | None, dict[str, Record], set[str]]:
@@ -251,8 +271,9 @@ def _mark_of(version: Record) -> Mark:
 
 
 def _version_record(mark: Mark, collection: list[Any]) -> dict[str, Record]:
-    row = json.dumps(collection, ensure_ascii=False)
-    return {_VERSION: {"kind": "version", "version": mark.version, "write": mark.write, "collection": row}}
+    row = [*collection[: packing.VERSION_AT], mark.version, *collection[packing.VERSION_AT + 1 :]]
+    text = json.dumps(row, ensure_ascii=False)
+    return {_VERSION: {"kind": "version", "version": mark.version, "write": mark.write, "collection": text}}
 
 
 def _by_id(doc_ids: Iterable[str], heads: Mapping[str, Record]) -> dict[str, Record]:

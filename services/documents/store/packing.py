@@ -18,6 +18,9 @@ _TABLES = (
     ("chunks", CHUNK_COLUMNS, "chunk_no"),
     ("lines", "line_no, text, text_offset, ts, ts_utc, day, clock, severity, component", "line_row"),
 )  # fmt: skip
+VERSION_AT = 5
+"""Of a collection's row."""
+
 _WORDS = (("words", "chunks", "chunk_no"), ("line_words", "lines", "line_row"))
 
 
@@ -34,7 +37,7 @@ class Packed:
 
 def pack(connection: sqlite3.Connection) -> Packed:
     collection = list(connection.execute("SELECT * FROM collections").fetchone())
-    version = int(collection[5])
+    version = int(collection[VERSION_AT])
     rows: dict[str, Any] = {}
     vectors: dict[str, dict[int, bytes]] = {}
     documents = connection.execute(

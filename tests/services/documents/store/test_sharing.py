@@ -1,30 +1,135 @@
-"""Several processes over one Chroma."""
+"""Several processes over one Chroma: an imitated server, and a real one where it is there."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
-from services.documents.store.protocol import Search, StoreUnavailable
+from services.documents.store.chroma import ChromaStore
+from services.documents.store.protocol import Search, State, StoreUnavailable
 from tests.services.documents import cases
 from tests.services.documents.store import imitated_chroma
+from tests.services.documents.store.conftest import NewStore
+
+pytestmark = pytest.mark.real_time
+NAME = cases.case().name
 
 
-async def test_what_one_process_writes_the_other_finds(tmp_path: Path) -> None:
-    server = imitated_chroma.Chroma()
-    one, two = (imitated_chroma.new_store(tmp_path / name, server) for name in ("one", "two"))
-    name = cases.case().name
-    assert await two.search(name, Search("card")) == []
+@pytest.fixture
+async def one(process: NewStore) -> AsyncGenerator[ChromaStore]:
+    store = process("one")
+    yield store
+    for name in await store.list_collections():
+        await store.delete_collection(name)
+    await store.close()
+
+
+@pytest.fixture
+async def two(process: NewStore) -> AsyncGenerator[ChromaStore]:
+    store = process("two")
+    yield store
+    await store.close()
+
+
+async def test_what_one_process_writes_the_other_finds(one: ChromaStore, two: ChromaStore) -> None:
+    assert await two.search(NAME, Search("card")) == []
     document = await cases.post(one, "shop.log", cases.LOG)
-    assert [hit.chunk.text for hit in await two.search(name, Search("card expired"))]
-    assert await two.describe(name) is not None
-    assert await two.delete_document(name, document.doc_id)
-    assert await one.search(name, Search("card")) == []
+    assert [hit.chunk.text for hit in await two.search(NAME, Search("card expired"))]
+    assert await two.describe(NAME) is not None
+    assert await two.delete_document(NAME, document.doc_id)
+    assert await one.search(NAME, Search("card")) == []
     await cases.post(two, "depot.log", cases.OTHER_LOG)
-    assert await one.search(name, Search("collision"))
-    assert await one.delete_collection(name)
-    assert await two.describe(name) is None
+    assert await one.search(NAME, Search("collision"))
+    assert await one.delete_collection(NAME)
+    assert await two.describe(NAME) is None
+
+
+async def test_both_know_a_collection_by_the_same_version(one: ChromaStore, two: ChromaStore) -> None:
+    await cases.post(one, "shop.log", cases.LOG)
+    first = await version(two)
+    assert first == await version(one)
+    await cases.post(two, "depot.log", cases.OTHER_LOG)
+    assert await version(one) == await version(two) > first
+
+
+async def test_a_collection_made_anew_by_another_process_is_not_taken_for_the_old_one(
+    one: ChromaStore, two: ChromaStore
+) -> None:
+    await cases.post(one, "shop.log", cases.LOG)
+    assert await two.search(NAME, Search("card"))
+    await one.delete_collection(NAME)
+    await cases.post(one, "depot.log", cases.OTHER_LOG)
+    assert await two.search(NAME, Search("card")) == []
+    assert await two.search(NAME, Search("collision"))
+
+
+async def test_of_a_case_that_another_process_has_closed_no_copy_stays(
+    one: ChromaStore, two: ChromaStore, tmp_path: Path
+) -> None:
+    await cases.post(one, "shop.log", cases.LOG)
+    await two.search(NAME, Search("card"))
+    assert list((tmp_path / "two").iterdir())
+    await one.delete_collection(NAME)
+    assert not list((tmp_path / "one").iterdir())
+    assert await two.list_collections() == []
+    assert not list((tmp_path / "two").iterdir())
+
+
+async def test_who_stops_leaves_no_copies(one: ChromaStore, two: ChromaStore, tmp_path: Path) -> None:
+    await cases.post(one, "shop.log", cases.LOG)
+    await two.search(NAME, Search("card"))
+    await two.close()
+    assert not list((tmp_path / "two").iterdir())
+    assert await one.search(NAME, Search("card"))
+
+
+async def test_nothing_is_lost_where_two_write_at_the_same_moment(one: ChromaStore, two: ChromaStore) -> None:
+    names = [f"{number}.log" for number in range(4)]
+    for name in names:
+        await asyncio.gather(
+            cases.post(one, f"one-{name}", f"{cases.LOG}{name}\n"),
+            cases.post(two, f"two-{name}", f"{cases.OTHER_LOG}{name}\n"),
+        )
+    for store in (one, two):
+        described = await store.describe(NAME)
+        assert described is not None
+        assert {doc.filename for doc in described.documents} == {
+            f"{who}-{name}" for who in ("one", "two") for name in names
+        }
+        assert {doc.state for doc in described.documents} == {State.READY}
+    assert await version(one) == await version(two)
+
+
+async def test_the_same_file_from_two_at_once_is_one_document(one: ChromaStore, two: ChromaStore) -> None:
+    await asyncio.gather(*(cases.post(store, "shop.log", cases.LOG) for store in (one, two)))
+    for store in (one, two):
+        described = await store.describe(NAME)
+        assert described is not None
+        assert [doc.filename for doc in described.documents] == ["shop.log"]
+
+
+async def test_a_write_that_nobody_waits_for_any_more_happens_whole_or_not_at_all(
+    one: ChromaStore, two: ChromaStore
+) -> None:
+    await cases.post(one, "shop.log", cases.LOG)
+    for turns in range(0, 40, 4):
+        writing = asyncio.ensure_future(
+            one.add(cases.case(), [cases.new(f"{turns}.log", f"{cases.OTHER_LOG}{turns}\n")])
+        )
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        writing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await writing
+        await cases.post(one, "after.log", f"{cases.LOG}{turns}\n")
+    for store in (one, two):
+        hits = await store.search(NAME, Search("card"))
+        assert {hit.chunk.extra["filename"] for hit in hits} >= {"shop.log", "after.log"}
+    assert await version(one) == await version(two)
 
 
 async def test_a_write_that_chroma_does_not_take_has_not_happened(tmp_path: Path) -> None:
@@ -35,17 +140,11 @@ async def test_a_write_that_chroma_does_not_take_has_not_happened(tmp_path: Path
     with pytest.raises(StoreUnavailable, match="ConnectionError"):
         await cases.post(store, "depot.log", cases.OTHER_LOG)
     server.down = False
-    assert await store.search(cases.case().name, Search("collision")) == []
-    assert await store.search(cases.case().name, Search("card"))
+    assert await store.search(NAME, Search("collision")) == []
+    assert await store.search(NAME, Search("card"))
 
 
-async def test_a_collection_made_anew_by_another_process_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
-    server = imitated_chroma.Chroma()
-    one, two = (imitated_chroma.new_store(tmp_path / name, server) for name in ("one", "two"))
-    name = cases.case().name
-    await cases.post(one, "shop.log", cases.LOG)
-    assert await two.search(name, Search("card"))
-    await one.delete_collection(name)
-    await cases.post(one, "depot.log", cases.OTHER_LOG)
-    assert await two.search(name, Search("card")) == []
-    assert await two.search(name, Search("collision"))
+async def version(store: ChromaStore) -> int:
+    described = await store.describe(NAME)
+    assert described is not None
+    return described.version

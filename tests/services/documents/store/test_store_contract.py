@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -28,12 +28,13 @@ EMBEDDER = HashingEmbedder()
 
 @pytest.fixture(params=["embedded", "imitated chroma", "chroma"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[DocumentStore]:
-    kinds: dict[str, Callable[[Path], DocumentStore]] = {
-        "embedded": cases.new_store,
-        "imitated chroma": imitated_chroma.new_store,
-        "chroma": chroma_server.new_store,
-    }
-    opened = kinds[request.param](tmp_path)
+    opened: DocumentStore
+    if request.param == "embedded":
+        opened = cases.new_store(tmp_path)
+    elif request.param == "imitated chroma":
+        opened = imitated_chroma.new_store(tmp_path)
+    else:
+        opened = chroma_server.new_store(tmp_path, str(request.getfixturevalue("chroma_address")))
     yield opened
     for name in await opened.list_collections():
         await opened.delete_collection(name)
