@@ -50,6 +50,11 @@ def head_of(packed: Packed, doc_id: str) -> tuple[Record, Mapping[str, Callable[
     return head, pieces
 
 
+def emptied(head: Record) -> Record:
+    """The same, of no pieces."""
+    return {**head, "body": "", "count": 0, "vectors": ""}
+
+
 def piece_names(head: Record) -> list[str]:
     """Of the text, in order, then of the vectors."""
     return [*(f"{head['body']}.{at}" for at in range(head["count"])), *str(head["vectors"]).split()]

@@ -26,7 +26,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from services.documents.store import packing
-from services.documents.store.chroma_pieces import Record, head_of, joined, piece_names
+from services.documents.store.chroma_pieces import Record, emptied, head_of, joined, piece_names
 from services.documents.store.packing import Packed
 from services.documents.store.protocol import StoreUnavailable
 
@@ -173,7 +173,10 @@ def _fetched(shelf: Any, name: str, now: float) -> tuple[Kept, Packed] | None:
         if _mark(shelf) == mark:
             if gone:  # A crash, or a connection that broke, has left them.
                 _drop_documents(shelf, heads, gone, now)
-            return Kept(mark, heads), _packed(name, version, heads, texts)
+            packed = _packed(name, version, heads, texts)
+            # What has lost a part is written anew with the next write, or else deleted.
+            whole = {doc_id: head if doc_id in packed.rows else emptied(head) for doc_id, head in heads.items()}
+            return Kept(mark, whole), packed
     raise StoreUnavailable(f"{name} changes while it is read")
 
 

@@ -47,7 +47,14 @@ class Server:
         listening, said = threading.Event(), list[bytes]()
         threading.Thread(target=_read, args=(self._process, listening, said), daemon=True).start()
         assert listening.wait(READY_SECONDS), f"no server of Chroma came up: {b''.join(said).decode()}"
+        # It says so a moment before it does.
+        while self._process.poll() is None and not self._answers():
+            threading.Event().wait(0.01)
         assert self._process.poll() is None, f"the server of Chroma has ended: {b''.join(said).decode()}"
+
+    def _answers(self) -> bool:
+        with socket.socket() as asking:
+            return asking.connect_ex(("127.0.0.1", self._port)) == 0
 
     def kill(self) -> None:
         """As a power cut: nothing is finished."""
