@@ -7,14 +7,16 @@ BIN := $(VENV)/bin
 # Errors only: its warnings are about the metadata of packages, and help nobody here.
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
 EXTRAS := extra-embeddings extra-chroma extra-pdf extra-browser
+CHROMA := .venv-chroma
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: $(EXTRAS) eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: $(EXTRAS) test-chroma eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
+	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
@@ -58,6 +60,18 @@ tests: $(VENV)/development
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='operators/*' --fail-under=100
 	$(BIN)/coverage report --omit='operators/*' --fail-under=90
+
+# Each test process starts a server of its own. With an own environment, so that nothing else ever imports the package.
+test-chroma: $(VENV)/development $(CHROMA)/server
+	MILLRACE_CHROMA= $(BIN)/pytest -n auto --dist worksteal tests/services/documents/store
+
+# The server is compiled into its package, and needs none of the packages that the package asks for. Its version is
+# the client's.
+$(CHROMA)/server: requirements/development.txt
+	@echo "Installing the server of Chroma into $(CHROMA); once, for some seconds."
+	@$(PYTHON) -m venv $(CHROMA)
+	@$(CHROMA)/bin/python -m pip install -qq --disable-pip-version-check --no-deps $$(sed -n 's/^chromadb-client==/chromadb==/p' $<)
+	@touch $@
 
 # The virtual loop leans on asyncio's inner workings: its tests run on every Python that is here.
 other-pythons: $(VENV)/development

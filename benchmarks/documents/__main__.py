@@ -1,9 +1,10 @@
-"""`python -m benchmarks.documents [evaluate|gate|speed] [--data DIR] [--keep DIR]`.
+"""`python -m benchmarks.documents [evaluate|gate|speed] [--data DIR] [--keep DIR] [--chroma ADDRESS]`.
 
 `evaluate` (the default) asks every question of the suites in DIR (else in the folder that `EVAL_DATA` names, else those
 that lie beside this file) and prints a table; with `EVAL_OUT` set, one JSON line a suite is
 written there. `gate` shows what cosines right
 and wrong passages of prose reach. `speed` measures search over 20,000 passages. `--keep` keeps what was embedded.
+`--chroma` evaluates over the server of Chroma at ADDRESS, which must hold nothing yet.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def main() -> int:
         "--data", type=Path, default=data.folder(), help="see benchmarks/documents/suites.py for its layout"
     )
     parser.add_argument("--keep", type=Path, help="where to keep what was embedded, for the next run")
+    parser.add_argument("--chroma", metavar="ADDRESS", help="an empty server of Chroma to evaluate over")
     options = parser.parse_args()
     suites = load(find(options.data))
     with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +40,7 @@ def main() -> int:
         if options.what == "gate":
             return asyncio.run(show_gate(suites, kept))
         out = os.environ.get("EVAL_OUT")
-        return asyncio.run(evaluate(suites, kept, Path(out) if out else None))
+        return asyncio.run(evaluate(suites, kept, Path(out) if out else None, options.chroma))
 
 
 if __name__ == "__main__":

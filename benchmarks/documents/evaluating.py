@@ -34,9 +34,9 @@ WANTED = {
 }
 
 
-async def evaluate(suites: Suites, folder: Path, out: Path | None) -> int:
+async def evaluate(suites: Suites, folder: Path, out: Path | None, chroma: str | None = None) -> int:
     """Prints everything; 1 when a target is missed."""
-    shelves = await fill_shelves(suites, folder)
+    shelves = await fill_shelves(suites, folder, chroma)
     try:
         figures = await _all_suites(shelves, suites)
         print(f"{suites.folder}, embedded by {shelves.embedder.id}\n")

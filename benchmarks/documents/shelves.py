@@ -18,8 +18,9 @@ from services.documents.embedding.protocol import Embedder
 from services.documents.limits import Limits
 from services.documents.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
+from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore, Folders
-from services.documents.store.protocol import Collection, NewDocument, Origin
+from services.documents.store.protocol import Collection, DocumentStore, NewDocument, Origin
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.configs import CaseEvidence, GlobalKB
@@ -71,7 +72,7 @@ class Costs:
 
 @dataclass(slots=True)
 class Shelves:
-    store: EmbeddedStore
+    store: DocumentStore
     embedder: Embedder
     cases: dict[str, str]
     """For each file the thread it was posted in."""
@@ -114,9 +115,14 @@ class Shelves:
         return CONFIG_CASE if question.suite == CONFIG else self.cases[question.file]
 
 
-async def fill_shelves(suites: Suites, folder: Path) -> Shelves:
-    """Take everything in: what was in `folder` from an earlier run is used again."""
-    store = EmbeddedStore(Folders(folder, folder, folder))
+async def fill_shelves(suites: Suites, folder: Path, chroma: str | None = None) -> Shelves:
+    """Take everything in: what was in `folder` from an earlier run is used again.
+
+    `chroma`: the address of an empty server of Chroma, in which everything lies instead.
+    """
+    store = EmbeddedStore(Folders(folder, folder, folder)) if chroma is None else ChromaStore(chroma, folder)
+    if chroma is not None and await store.list_collections():
+        raise SystemExit(f"the Chroma at {chroma} holds documents already: name an empty one")
     embedder: Embedder = PackagedEmbedder(threads=2) if installed() else HashingEmbedder()
     shelves = Shelves(store, embedder, {})
     for number, (name, data) in enumerate(suites.logs.items(), start=1):

@@ -42,7 +42,14 @@ CHECK = "`python app.py --check` looks what is missing"
 class ChromaStore:
     """A `DocumentStore` (services.documents.store.protocol)."""
 
-    def __init__(self, address: str, folder: Path, *, connect: Callable[[str], Any] | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        folder: Path,
+        *,
+        request_seconds: float = chroma_client.REQUEST_SECONDS,
+        connect: Callable[[str], Any] | None = None,
+    ) -> None:
         """`address`: `http://host:port`. `folder`: for copies, of this process alone; may be deleted between runs.
 
         `connect` gives another client than Chroma's own.
@@ -52,9 +59,10 @@ class ChromaStore:
         self._held: dict[str, Kept] = {}
         """What each copy that is up to date was made from."""
         self._locks: dict[str, asyncio.Lock] = {}
-        self._records = ChromaRecords(
-            lambda: (connect or chroma_client.connected)(address),
-            chroma_client.disconnect if connect is None else lambda _: None,
+        self._records = (
+            ChromaRecords(lambda: chroma_client.connected(address, request_seconds), chroma_client.disconnect)
+            if connect is None
+            else ChromaRecords(lambda: connect(address), lambda _: None)
         )
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:

@@ -11,7 +11,7 @@ REQUEST_SECONDS = 10.0
 """For each request. Without a limit, a server that hangs keeps one thread after another for ever."""
 
 
-def connected(address: str, seconds: float = REQUEST_SECONDS) -> Any:
+def connected(address: str, seconds: float) -> Any:
     """A client of the server at `address` (`http://host:port`).
 
     Raises whatever the client, sockets and `http.client` raise where there is no server, or it does not answer.

@@ -8,9 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,8 +83,8 @@ def skip_where_none_can_be_started() -> None:
         pytest.skip("the server is not ours to stop: `make test-chroma` installs one that is")
 
 
-def new_store(folder: Path, address: str, connect: Callable[[str], Any] | None = None) -> ChromaStore:
-    return ChromaStore(address, folder, connect=connect)
+def new_store(folder: Path, address: str) -> ChromaStore:
+    return ChromaStore(address, folder)
 
 
 def _read(process: subprocess.Popen[bytes], listening: threading.Event, said: list[bytes]) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import clock
 from services.documents.results import Status
-from services.documents.store import chroma_client
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.chroma_records import ABANDONED_SECONDS
 from services.documents.store.protocol import Search, State, StoreUnavailable
@@ -158,7 +157,7 @@ def silent() -> Generator[str]:
 
 
 async def test_a_server_that_says_nothing_is_unavailable(tmp_path: Path, silent: str) -> None:
-    store = ChromaStore(silent, tmp_path, connect=lambda address: chroma_client.connected(address, 0.05))
+    store = ChromaStore(silent, tmp_path, request_seconds=0.05)
     with pytest.raises(StoreUnavailable, match=r"Chroma at http://127.0.0.1:\d+ cannot be used \(TimeoutError\)"):
         await store.list_collections()
     await store.close()
@@ -244,9 +243,7 @@ async def test_a_real_server_that_is_killed_while_two_write_and_read_never_shows
 async def test_a_real_server_that_hangs_is_unavailable_until_it_goes_on(
     own_server: chroma_server.Server, tmp_path: Path
 ) -> None:
-    store = chroma_server.new_store(
-        tmp_path / "copies", own_server.address, lambda address: chroma_client.connected(address, 1.0)
-    )
+    store = ChromaStore(own_server.address, tmp_path / "copies", request_seconds=1.0)
     await cases.post(store, "shop.log", cases.LOG)
     own_server.freeze()
     with pytest.raises(StoreUnavailable, match="Timeout"):
