@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from services.documents.store import chroma_records, packing
 from services.documents.store.chroma import ChromaStore
-from services.documents.store.protocol import Search, State, StoreUnavailable
+from services.documents.store.protocol import NewDocument, Origin, Search, State, StoreUnavailable
 from tests.services.documents import cases
 from tests.services.documents.store import imitated_chroma
 from tests.services.documents.store.conftest import NewStore
@@ -148,3 +149,48 @@ async def version(store: ChromaStore) -> int:
     described = await store.describe(NAME)
     assert described is not None
     return described.version
+
+
+async def test_one_file_posted_twice_at_the_same_moment_is_one_document(one: ChromaStore, two: ChromaStore) -> None:
+    """Each as an attachment of its own, so that the two know nothing of each other until both are there."""
+    prepared = cases.new("shop.log", cases.LOG).prepared
+    await one.expect(cases.case(), Origin("later.log", attachment_id=3))
+    await asyncio.gather(
+        *(
+            store.add(cases.case(), [NewDocument(Origin("shop.log", attachment_id=number), prepared)])
+            for number, store in enumerate((one, two))
+        )
+    )
+    for store in (one, two):
+        described = await store.describe(NAME)
+        assert described is not None
+        assert [doc.filename for doc in described.documents] == ["later.log", "shop.log"]
+    assert await one.fail(NAME, described.documents[0].doc_id, "it could not be downloaded")
+    assert await two.search(NAME, Search("declined"))
+
+
+def test_documents_that_two_have_taken_in_are_numbered_anew_and_the_first_of_two_alike_stays() -> None:
+    def row(doc_id: str, sha256: str | None, order: int) -> dict[str, object]:
+        return {"order": order, "documents": [[NAME, doc_id, "shop.log", sha256]]}
+
+    rows = {
+        "d": row("d", "y", 3),
+        "c": row("c", "x", 2),
+        "b": row("b", "x", 1),
+        "a": row("a", None, 1),
+        "e": row("e", None, 9),
+    }
+    numbered = packing.side_by_side(rows)
+    assert {doc_id: held["order"] for doc_id, held in numbered.items()} == {"a": 1, "b": 2, "d": 3, "e": 9}
+
+
+async def test_more_documents_than_a_request_takes_come_in_several(
+    one: ChromaStore, two: ChromaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chroma_records, "HEADS_AT_ONCE", 2)
+    await one.add(cases.case(), [cases.new(f"{number}.log", f"{cases.LOG}{number}\n") for number in range(5)])
+    described = await two.describe(NAME)
+    assert described is not None
+    assert len(described.documents) == 5
+    await two.revise(cases.case(), [], [doc.doc_id for doc in described.documents])
+    assert await one.search(NAME, Search("declined")) == []
