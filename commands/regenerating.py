@@ -17,6 +17,7 @@ from commands.errors import Unusable
 from commands.running import collect_rarely, terminated_as_interrupted
 from commands.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from commands.thinking import asker_for
+from services import files
 from services.assistant import Usage
 from services.data_folder import DataFolder, lock
 from services.decisions import Action, Decision, DecisionLog
@@ -101,12 +102,20 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
         await rebuilt(settings, build, report, asker, describer)
         if not report.given_up:
-            await in_thread(adopt, build.places, build.live)
+            await swap_in(build, report)
+        if not report.given_up:
             library = await in_thread(open_team, settings, describer, time)
             report.topics = len(library.topics)
             await in_thread(build.clear)
             log.info("regeneration_completed: %s", number_of(report.topics, "topic"))
     return report
+
+
+async def swap_in(build: Build, report: Report) -> None:
+    try:
+        await in_thread(adopt, build.places, build.live)
+    except OSError as error:
+        report.given_up = f"{error.filename}: {error.strerror}; {files.remedy(error)}"
 
 
 def planned(build: Build) -> Plan:

@@ -15,7 +15,7 @@ from services.archive import Pair
 from services.assistant import Usage
 from services.curator import Curator
 from services.decisions import Action, Decision
-from services.llm.errors import TimedOut, Unavailable
+from services.llm.errors import LLMError, TimedOut, Unavailable, UnknownRequest
 from services.team_library import TeamLibrary
 from services.team_places import LibraryUnwritable
 
@@ -24,8 +24,10 @@ TRIES = 3
 
 REASON_CHARS = 300
 
-NOT_NOW = (Unavailable, TimedOut, OSError, LibraryUnwritable)
-"""The endpoint or the disk is to blame, not the pair: it stays undecided, and whoever works through pairs stops."""
+NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
+"""The endpoint, its recording or the disk is to blame, not the pair: it stays undecided, and whoever works through
+pairs stops.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ def study(
     three of them the decision is `failed`. Pairs may come in any order.
 
     Raises:
-        Unavailable, TimedOut, OSError, LibraryUnwritable: it is not the pair's fault and costs no try (`NOT_NOW`).
+        LLMError, OSError, LibraryUnwritable: it is not the pair's fault and costs no try (those of `NOT_NOW`).
     """
     classified = classify(library, curator, usage, gauge)
     integrated = integrate(library, curator, usage, gauge)
@@ -62,10 +64,16 @@ def study(
                     log.exception("%s could not be studied", pair.id)
                 if tries[pair.id] < TRIES:
                     continue
-                reason = f"{type(error).__name__}: {error}"[:REASON_CHARS]
+                reason = _reason(error)[:REASON_CHARS]
                 log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400 (for the operator)
                 decision = Decision(pair.id, rfc3339(now()), Action.FAILED, curator.by, reason=reason)
             del tries[pair.id]
             return decision
 
     return studied
+
+
+def _reason(error: Exception) -> str:
+    """Only what cannot quote anybody, since decisions are kept when people are forgotten (Pitfall 49)."""
+    kind = type(error).__name__
+    return f"{kind}: {error}" if isinstance(error, LLMError) else kind

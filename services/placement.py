@@ -66,6 +66,8 @@ class Placement:
                 if decision.by is By.OPERATOR:
                     self.withdrawn.add(key)
                     self._upheld.discard(key)
+                if decision.topic is not None:  # in a rebuilt library nothing else tells
+                    self.last_topic.setdefault(key, decision.topic)
                 return self._out([key])
             case Action.RESTORED:
                 return self._restored(key, decision)

@@ -10,11 +10,12 @@ the same. Whatever comes behind the first difference is decided anew.
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -41,6 +42,8 @@ class Task:
     pair: Pair
     uphold: str | None = None
     """The topic that it goes into whatever the curator says, since an operator has restored it there."""
+    was_in: str | None = None
+    """The topic in the live library; it stays there when nobody can say where it belongs now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> Plan:
         if key in before.withdrawn:
             continue
         if teaches(pair):
-            tasks.append(Task(pair, before.topic_of.get(key) if key in restored else None))
+            topic = before.topic_of.get(key)
+            tasks.append(Task(pair, topic if key in restored else None, topic))
         else:
             left_out[pair.id] = WORDLESS
     tasks.sort(key=lambda task: place(task.pair))
@@ -133,13 +137,14 @@ class Build:
         return self.folder / "plan.json"
 
     def begin(self, plan: Plan, key: str) -> list[Decision]:
-        """Prepare the folder for `open_library`. Gives the decisions about tasks that stand already.
+        """Prepare the folder for `open_library`. Gives the decisions that stand already, one for
+        each of the first tasks.
 
         `key` changes with whatever decisions depend on besides the pairs. Raises OSError.
         """
         entries = [entry(task) for task in plan.tasks]
-        standing = list(self._standing(plan.tasks, entries, key))
-        text = "".join(map(render, (*plan.corrections, *standing)))
+        standing = self._standing(plan.tasks, entries, key)
+        text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(standing))))
         # The new decisions are a beginning of the old ones, so that either plan fits them.
         files.replace(self.places.decisions, text.encode())
         files.replace(self._plan, json.dumps({"key": key, "tasks": entries}).encode())
@@ -150,7 +155,7 @@ class Build:
         if not self.places.cache.exists() and self.live.cache.exists():
             # A topic that comes out as it was keeps its description.
             files.replace(self.places.cache, self.live.cache.read_bytes())
-        return standing
+        return [own[0] for own in standing]
 
     def finish(self, plan: Plan, by: By, at: str) -> None:
         """Decide about the pairs that were left out, so that no start takes them for new. Raises OSError.
@@ -167,7 +172,8 @@ class Build:
         files.remove(self._plan)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _standing(self, tasks: Sequence[Task], entries: Sequence[list[str]], key: str) -> Iterator[Decision]:
+    def _standing(self, tasks: Sequence[Task], entries: Sequence[list[str]], key: str) -> list[list[Decision]]:
+        """What was noted about the first tasks, as far as it still counts."""
         noted = deque(DecisionLog(self.places.decisions).read())
         while noted and noted[0].by is By.OPERATOR:  # the corrections of then
             noted.popleft()
@@ -177,13 +183,13 @@ class Build:
             own: list[Decision] = []
             while noted and noted[0].qa_id == task.pair.id:
                 own.append(noted.popleft())
-            if not own or not is_upheld(task, own):
+            if not own or not is_complete(task, own):
                 break
             decided.append(own)
-        while decided and decided[-1][-1].action is Action.FAILED:
+        while decided and decided[-1][0].action is Action.FAILED:
             # Perhaps that is why the build was given up.
             decided.pop()
-        return (decision for own in decided for decision in own)
+        return decided
 
     def _common(self, entries: Sequence[list[str]], key: str) -> int:
         """How many tasks at the beginning are those of the build as it was."""
@@ -212,13 +218,19 @@ def entry(task: Task) -> list[str]:
     return [task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""]
 
 
-def is_upheld(task: Task, own: Sequence[Decision]) -> bool:
+def is_complete(task: Task, own: Sequence[Decision]) -> bool:
     """Whether all that is to be noted about a task has been."""
-    return task.uphold is None or own[-1].action in {Action.ADDED, Action.RESTORED}
+    return len(own) > 1 or keeping(task, own[0]) is None
 
 
-def upholding(task: Task, decision: Decision) -> Decision | None:
-    """What is to be noted besides, where an operator has restored a pair and the curator would leave it out."""
-    if task.uphold is None or decision.action is Action.ADDED:
+def keeping(task: Task, decision: Decision) -> Decision | None:
+    """What is to be noted besides, where the curator would leave out a pair that an operator has restored, or cannot
+    tell anything of one that is in the live library.
+    """
+    if decision.action is Action.ADDED:
         return None
-    return replace(decision, action=Action.RESTORED, by=By.OPERATOR, topic=task.uphold, remove_ids=(), reason="")
+    if task.uphold is not None:
+        return replace(decision, action=Action.RESTORED, by=By.OPERATOR, topic=task.uphold, remove_ids=(), reason="")
+    if decision.action is Action.FAILED and task.was_in is not None:
+        return replace(decision, action=Action.ADDED, topic=task.was_in, reason="it stays where it was")
+    return None

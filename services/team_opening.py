@@ -57,13 +57,13 @@ def open_library(
         state = TeamState(state.last_processed_qa_id, found)
         files.replace(places.state, team_state.render(state))
     reader = ArchiveReader(places.raw)
-    filed, since = _read(decisions, state.filed_bytes or 0)
+    content = _content(places.decisions)
+    filed, since = _read(content, str(places.decisions), state.filed_bytes or 0)
     placement = Placement()
     for decision in (*filed, *since):
         placement.apply(decision)
     topics = _topics(reader, placement, (*filed, *since), start, places)
-    anew = state.filed_bytes == team_state.ANEW
-    mend(places.topics, topics, None if anew else Earlier(reader, filed, since))
+    mend(places.topics, topics, None if state.arrived(content) else Earlier(reader, filed, since))
     index = TeamIndex(places.index, places.cache, describer_key)
     index.load(topics)
     library = TeamLibrary(
@@ -91,11 +91,12 @@ def adopt(rebuilt: TeamPlaces, live: TeamPlaces) -> None:
         LibraryUnusable: the state file of `live` is damaged.
         OSError: something cannot be read or written.
     """
-    state = team_state.read(live.state)
-    files.replace(live.state, team_state.render(replace(state, filed_bytes=team_state.ANEW)))
+    decisions = _content(rebuilt.decisions)
+    announced = replace(team_state.read(live.state), announced=team_state.digest(decisions))
+    files.replace(live.state, team_state.render(announced))
     if rebuilt.cache.exists():
         files.replace(live.cache, rebuilt.cache.read_bytes())
-    files.replace(live.decisions, rebuilt.decisions.read_bytes() if rebuilt.decisions.exists() else b"")
+    files.replace(live.decisions, decisions)
 
 
 def pairs_in_force(reader: Iterator[Pair], placement: Placement) -> Iterator[Pair]:
@@ -135,17 +136,19 @@ def _topics(
     return dict(fold(in_force, decisions))
 
 
-def _read(decisions: DecisionLog, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
-    """The decisions that topic files are known to contain, and those after them."""
+def _content(path: Path) -> bytes:
     try:
-        data = decisions.path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
-        return [], []
+        return b""
+
+
+def _read(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
+    """The decisions that topic files are known to contain, and those after them."""
     split = max(filed_bytes, 0)
     if split > len(data) or grammar.sound_length(data[:split]) < split:
         split = 0
     line = data[:split].count(b"\n") + 1
-    file = str(decisions.path)
     return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
 
 

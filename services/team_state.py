@@ -3,12 +3,15 @@
     {"last_processed_qa_id": "qa_20260201_031057.000000", "start_qa_id": "", "filed_bytes": 1234}
 
 `last_processed_qa_id` is the newest id with a decision. `start_qa_id` is what stood there before there were decisions:
-pairs up to it are done. `filed_bytes` is how much of the decisions the topic files are known to contain; -1: they are
-to be written anew, whatever stands in them.
+pairs up to it are done. `filed_bytes` is how much of the decisions the topic files are known to contain.
+
+While a rebuilt library is swapped in, `announced` is there as well: the SHA-256 of the decisions that come next. Once
+they are there, topics are written anew, whatever stands in them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,8 +26,6 @@ from services.team_places import LibraryUnusable, TeamPlaces
 MOST_AHEAD = 86_400
 """Seconds that a cursor may be newer than the newest pair."""
 
-ANEW = -1
-
 KEY = "kb.qa_raw_last_processed_id"
 
 
@@ -34,9 +35,18 @@ class TeamState:
     start_qa_id: str | None = None
     """None in a file of another program, or where there is none."""
     filed_bytes: int | None = None
+    announced: str = ""
+
+    def arrived(self, decisions: bytes) -> bool:
+        """Whether these are the decisions that were announced."""
+        return self.announced == digest(decisions)
 
 
 _STATE = TypeAdapter(TeamState)
+
+
+def digest(decisions: bytes) -> str:
+    return hashlib.sha256(decisions).hexdigest()
 
 
 def read(path: Path) -> TeamState:
@@ -63,11 +73,13 @@ def found_at_first(state: TeamState, *, begun: bool) -> str:
 
 
 def render(state: TeamState) -> bytes:
-    content = {
+    content: dict[str, object] = {
         "last_processed_qa_id": state.last_processed_qa_id,
         "start_qa_id": state.start_qa_id or "",
         "filed_bytes": state.filed_bytes or 0,
     }
+    if state.announced:
+        content["announced"] = state.announced
     return json.dumps(content).encode() + b"\n"
 
 
@@ -78,7 +90,8 @@ def begins_after(places: TeamPlaces, state: TeamState, configured: str, now: flo
         LibraryUnusable: as `start_cursor`, or decisions have been lost.
         OSError: something cannot be read.
     """
-    if not DecisionLog(places.decisions).length and (state.filed_bytes or 0) > 0:
+    lost = not DecisionLog(places.decisions).length and (state.filed_bytes or 0) > 0
+    if lost and not state.arrived(b""):
         raise LibraryUnusable(
             f"{places.decisions} is missing or empty, and {places.state} says that there were decisions; "
             "put it back, or delete the state file and have all captured conversations filed anew"

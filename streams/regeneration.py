@@ -21,8 +21,8 @@ from operators.backoff import Backoff
 from operators.study import NOT_NOW, study
 from services.archive import Pair
 from services.decisions import Action, Decision
-from services.llm.errors import Rejected
-from services.rebuilding import Task, upholding
+from services.llm.errors import Rejected, UnknownRequest
+from services.rebuilding import Task, keeping
 from services.team_places import LibraryUnwritable
 from sinks.topics import Topics
 from streams.curation import CurationParts, CurationRules, Described, Work
@@ -73,9 +73,9 @@ class Rebuilding:
         decision = await self._patiently(task.pair)
         try:
             await self._topics.keep(decision, task.pair)
-            correction = upholding(task, decision)
-            if correction is not None:
-                await self._topics.keep(correction, task.pair)
+            kept = keeping(task, decision)
+            if kept is not None:
+                await self._topics.keep(kept, task.pair)
         except (LibraryUnwritable, OSError) as error:
             raise GivenUp(str(error)) from error
         self._refused = self._refused + 1 if was_refused(decision) else 0
@@ -88,6 +88,8 @@ class Rebuilding:
         for _ in range(ATTEMPTS - 1):
             try:
                 return await self._studied(pair)
+            except UnknownRequest as error:  # waiting changes no recording
+                raise GivenUp(str(error)) from error
             except NOT_NOW as error:
                 seconds = backoff.pause(getattr(error, "retry_after", None) or 0.0)
                 log.warning("%s: %s; tried again in %g s", type(error).__name__, error, seconds)

@@ -254,12 +254,12 @@ def test_an_interrupted_run_leaves_the_library_as_it_was_and_the_next_one_goes_o
 def test_a_pair_that_fails_is_told_and_the_others_are_swapped_in(
     config: Path, data: Path, thinks: Thinks, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pitfall 9."""
+    """Pitfalls 6 and 9: it stays where it was."""
     old_library(data)
     thinks(ScriptedCurator(topic_for=lambda asked: BadOutput("no JSON") if asked == PAIRS[1] else named("new")))
     assert run(config) == 1
     assert "1  failed" in capsys.readouterr().out
-    assert contents(data) == {"new": [PAIRS[0].id, PAIRS[2].id, PAIRS[3].id]}
+    assert contents(data) == {"new": [PAIRS[0].id, PAIRS[2].id, PAIRS[3].id], "old": [PAIRS[1].id]}
 
 
 @pytest.mark.parametrize("error", [BadOutput("no JSON"), Rejected("no credit")])
@@ -436,3 +436,60 @@ def test_a_run_after_a_crash_in_the_swap_comes_to_the_same(
     assert again.asked == []
     assert contents(data) == {"things": [each.id for each in PAIRS]}
     assert not DataFolder(data).regeneration.exists()
+
+
+def test_what_was_taken_out_by_hand_can_be_put_back_after_a_rebuild(
+    config: Path, data: Path, thinks: Thinks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old_library(data)
+
+    def kb(action: str) -> str:
+        assert app.main(["--config", str(config), "--kb", action, PAIRS[0].id]) == 0
+        return capsys.readouterr().out
+
+    kb("remove")
+    thinks(ScriptedCurator(topic_for=lambda _: named("new")))
+    assert run(config) == 0
+    others = [each.id for each in PAIRS[1:4]]
+    assert contents(data) == {"new": others}
+    capsys.readouterr()
+    assert kb("restore") == f"{PAIRS[0].id} is in old again.\n"
+    assert contents(data) == {"new": others, "old": [PAIRS[0].id]}
+    thinks(ScriptedCurator(topic_for=lambda _: SKIP))
+    assert run(config) == 0
+    assert contents(data) == {"old": [PAIRS[0].id]}
+
+
+def test_a_disk_that_is_full_at_the_swap_changes_nothing_and_is_told_with_what_was_done(
+    config: Path,
+    data: Path,
+    thinks: Thinks,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    old_library(data)
+    before = topic_files(data), noted(data)
+    thinks(ScriptedCurator(topic_for=lambda _: named("new")))
+    replace_file = files.replace
+
+    def full(path: Path, content: bytes) -> None:
+        if path == places_in(data).decisions:
+            raise OSError(28, "No space left on device", str(path))
+        replace_file(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace", full)
+        assert run(config) == 1
+    out = capsys.readouterr().out
+    assert "4  pairs read" in out
+    assert f"The library is as it was: {places_in(data).decisions}: No space left on device; make room. 4 of 4" in out
+    assert (topic_files(data), noted(data)) == before
+    topic = places_in(data).topics / "old.txt"
+    topic.write_text(topic.read_text().replace("answer", "reply"))
+    library = opened(data)
+    assert "reply" in topic.with_name("old.txt.rejected").read_text()
+    assert is_whole(data, library)
+    again = thinks(ScriptedCurator(topic_for=lambda _: named("new")))
+    assert run(config) == 0
+    assert again.asked == []
+    assert list(contents(data)) == ["new"]

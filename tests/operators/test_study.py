@@ -13,7 +13,7 @@ from operators.study import study
 from services.archive import Pair
 from services.assistant import Usage
 from services.decisions import Action, By, Decision
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from tests.services.team import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -146,7 +146,9 @@ async def test_integration_that_fails_costs_the_whole_pair_a_try(
     assert caplog.text.count("llm_integration_failed") == 2
 
 
-@pytest.mark.parametrize("error", [Unavailable("503"), TimedOut("slow"), OSError(28, "No space left")])
+@pytest.mark.parametrize(
+    "error", [Unavailable("503"), TimedOut("slow"), UnknownRequest("other prompt"), OSError(28, "No space left")]
+)
 async def test_what_is_not_the_pairs_fault_stops_the_work_and_costs_no_try(tmp_path: Path, error: Exception) -> None:
     one = pair(1)
     answers: list[Exception] = [BadOutput("prose"), error, BadOutput("prose"), error]
@@ -171,9 +173,10 @@ async def test_tries_add_up_over_interruptions(tmp_path: Path) -> None:
 async def test_a_bug_is_told_with_its_traceback_and_does_not_block_the_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    curator = ScriptedCurator(topic_for=lambda _: ZeroDivisionError("oh"))
+    """Decisions outlive `--forget`: what an error quotes is not kept in them (Pitfall 49)."""
+    curator = ScriptedCurator(topic_for=lambda _: ValueError("'my secret' is no topic"))
     [decision] = await decided(tmp_path, curator, pair(1))
-    assert decision.action is Action.FAILED
+    assert (decision.action, decision.reason) == (Action.FAILED, "ValueError")
     assert "Traceback" in caplog.text
 
 

@@ -12,7 +12,7 @@ from services import files
 from services.archive import REMOVED, Pair, Turn
 from services.decisions import Action, By, Decision
 from services.placement import Placement
-from services.rebuilding import SUPERSEDED, WORDLESS, Build, Plan, Task, plan, upholding
+from services.rebuilding import SUPERSEDED, WORDLESS, Build, Plan, Task, keeping, plan
 from tests.services.team import added, captured, decided, opened, places_in, store
 
 ONE, TWO, THREE, FOUR = (captured(number) for number in (1, 2, 3, 4))
@@ -65,7 +65,7 @@ def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic
         operator(TWO, Action.RESTORED),
     ]
     found = plan([ONE, TWO], before)
-    assert found.tasks == (Task(ONE, "a"), Task(TWO))
+    assert found.tasks == (Task(ONE, "a", "a"), Task(TWO))
     placement = Placement()
     for correction in found.corrections:
         placement.apply(correction)
@@ -74,11 +74,35 @@ def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic
 
 def test_a_curator_that_would_leave_out_what_was_restored_is_overruled() -> None:
     task = Task(ONE, "a")
-    assert upholding(task, added(ONE, "b")) is None
-    assert upholding(Task(ONE), decided(ONE, Action.SKIPPED)) is None
-    overruled = upholding(task, decided(ONE, Action.SKIPPED))
+    assert keeping(task, added(ONE, "b")) is None
+    assert keeping(Task(ONE), decided(ONE, Action.SKIPPED)) is None
+    overruled = keeping(task, decided(ONE, Action.SKIPPED))
     assert overruled is not None
     assert (overruled.action, overruled.by, overruled.topic) == (Action.RESTORED, By.OPERATOR, "a")
+
+
+def test_what_nobody_can_tell_anything_of_stays_where_it_was() -> None:
+    failed = decided(ONE, Action.FAILED)
+    assert keeping(Task(ONE), failed) is None
+    assert keeping(Task(ONE, None, "a"), decided(ONE, Action.SKIPPED)) is None
+    kept = keeping(Task(ONE, None, "a"), failed)
+    assert kept is not None
+    assert (kept.action, kept.topic, kept.qa_id) == (Action.ADDED, "a", ONE.id)
+
+
+def test_a_build_goes_on_behind_a_pair_that_failed_and_stays_and_tries_the_last_ones_again(tmp_path: Path) -> None:
+    before = [added(ONE, "a"), added(TWO, "a"), added(THREE, "a")]
+    build = build_in(tmp_path)
+    build.begin(plan(THERE, before), "key")
+    stays = [(decided(each, Action.FAILED), added(each, "a")) for each in (ONE, THREE)]
+    note(build, *stays[0], added(TWO, "b"), *stays[1])
+    assert standing(tmp_path, THERE, "key", *before) == [ONE.id, TWO.id]
+    noted = grammar.DecisionLog(build.places.decisions).read()
+    assert [(each.qa_id, each.action) for each in noted] == [
+        (ONE.id, Action.FAILED),
+        (ONE.id, Action.ADDED),
+        (TWO.id, Action.ADDED),
+    ]
 
 
 def test_a_conversation_of_which_nothing_is_left_is_skipped_unseen() -> None:
@@ -178,10 +202,10 @@ def test_a_crash_between_a_decision_and_what_upholds_it_is_healed(tmp_path: Path
     skipped = decided(ONE, Action.SKIPPED)
     note(build, skipped)
     assert standing(tmp_path, THERE, "key", *before) == []
-    upheld = upholding(found.tasks[0], skipped)
+    upheld = keeping(found.tasks[0], skipped)
     assert upheld is not None
     note(build, skipped, upheld, added(TWO, "b"))
-    assert standing(tmp_path, THERE, "key", *before) == [ONE.id, ONE.id, TWO.id]
+    assert standing(tmp_path, THERE, "key", *before) == [ONE.id, TWO.id]
 
 
 def test_a_finished_build_knows_every_pair_and_can_be_begun_again(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from services.archive import Pair
 from services.curator import ClassificationResult
 from services.decisions import Action, By, Decision
 from services.describing import NotDescribed
-from services.llm.errors import Rejected, TimedOut, Unavailable
+from services.llm.errors import Rejected, TimedOut, Unavailable, UnknownRequest
 from services.rebuilding import Task
 from services.team_library import TeamLibrary
 from streams.curation import CurationParts, CurationRules, Described
@@ -96,6 +96,15 @@ async def test_one_that_does_not_ends_the_work_where_it_is(tmp_path: Path) -> No
     with pytest.raises(GivenUp, match="the endpoint is down"):
         await rebuilt(library, ScriptedCurator(topic_for=topic_for), [Task(each) for each in PAIRS])
     assert [each.qa_id for each in noted(tmp_path)] == [PAIRS[0].id, PAIRS[1].id]
+
+
+async def test_a_recording_that_holds_no_answer_ends_the_work_at_once(tmp_path: Path) -> None:
+    library = library_of(tmp_path, *PAIRS)
+    curator = ScriptedCurator(topic_for=lambda _: UnknownRequest("no answer to this request"))
+    with pytest.raises(GivenUp, match="no answer to this request"):
+        await rebuilt(library, curator, [Task(PAIRS[0])])
+    assert len(curator.asked) == 1
+    assert noted(tmp_path) == []
 
 
 async def test_pairs_that_are_refused_one_after_another_are_not_the_pairs_fault(tmp_path: Path) -> None:
