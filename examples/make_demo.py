@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from screenplay import GUILD, SCREENPLAY
-from stage import Channel, Post, Say, Stage
+from scripting import Channel, Post, Say
+from stage import Stage
 
 HERE = Path(__file__).parent
 RECORDING = HERE / "demo.jsonl"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from props import DIALOG_HEIGHT, DIALOG_WIDTH, agent_log, error_dialog
-from stage import (
+from scripting import (
     Again,
     Channel,
     Delete,

@@ -10,12 +10,11 @@ from services.documents.asking import wording
 from services.documents.asking.mentions import Mention
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
+from services.documents.asking.surroundings import CONTEXT_LINES, RECORDS, Scope, around, beside, neighbour
 from services.documents.asking.wording import Aggregate, Position
-from services.documents.store.protocol import Document, DocumentStore, Lines, LineWhere, StoredLine
-from services.documents.units import DocumentKind
+from services.documents.store.protocol import Document, Lines, LineWhere, StoredLine
 from services.plurals import number_of
 
-CONTEXT_LINES = 10
 EXAMPLES = 5
 RARE_COUNT, RARE_SHARE = 2, 0.02
 """A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
@@ -24,25 +23,6 @@ _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
 
 _WORD = re.compile(r"\w+")
-
-RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is asked: one collection, and the documents of it that may answer."""
-
-    store: DocumentStore
-    name: str
-    documents: tuple[Document, ...]
-    """Current and searchable, those the question names first."""
-
-    def document(self, doc_id: str) -> Document:
-        return next(doc for doc in self.documents if doc.doc_id == doc_id)
-
-    @property
-    def logs(self) -> tuple[Document, ...]:
-        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
 
 
 def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
@@ -71,37 +51,6 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     # A name that stands in other files than logs is looked for there.
     elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
     return None if elsewhere else found
-
-
-async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:
-    """A passage of lines around those that matched."""
-    first, last = max(1, min(matched) - context), max(matched) + context
-    where = LineWhere((doc_id,), first=first, last=last)
-    shown = (await scope.store.lines(scope.name, where, limit=last - first + 1)).lines
-    document = scope.document(doc_id)
-    by_number = {line.line_no: line for line in shown}
-    hit = by_number.get(matched[0])
-    return Passage(
-        doc_id=doc_id,
-        source=document.filename,
-        text="\n".join(line.text for line in shown),
-        line_start=shown[0].line_no if shown else first,
-        line_end=shown[-1].line_no if shown else first,
-        matched=tuple(sorted(matched)),
-        chunk_id=f"{doc_id}:L{min(matched)}" + (f"-{max(matched)}" if len(matched) > 1 else ""),
-        score=1.0,
-        relevance=1.0,
-        rank_score=1.0,
-        timestamp=stamp_of(hit) if hit else None,
-        severity=hit.severity if hit else None,
-        metadata={"filename": document.filename, **document.origin.extra},
-        exact=True,
-    )
-
-
-def stamp_of(line: StoredLine) -> str | None:
-    """The time of a line as people compare it: normalised where that was possible, else as written."""
-    return line.ts_utc or line.ts
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,32 +165,6 @@ def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWher
         severities=level.levels if level and _level_counts(plan) else (),
         holding=named.found,
     )
-
-
-async def beside(
-    scope: Scope, where: LineWhere, position: Position, notes: tuple[str, ...] = (), start: Position | None = None
-) -> Found:
-    """The line that follows, or goes before, the lines that fit, or the first or last (`start`) of them."""
-    latest = position is Position.NEXT if start is None else start is Position.LAST
-    anchor = await scope.store.lines(scope.name, where, limit=1, newest_first=latest)
-    if not anchor.lines:
-        return Found(missing="there is no such entry", notes=notes)
-    line = anchor.lines[0]
-    return await neighbour(scope, line.doc_id, line.line_no, position, notes)
-
-
-async def neighbour(scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()) -> Found:
-    """The nearest line beside one, blank ones skipped."""
-    after = position is Position.NEXT
-    first, last = (line_no + 1, line_no + CONTEXT_LINES) if after else (max(1, line_no - CONTEXT_LINES), line_no - 1)
-    where = LineWhere((doc_id,), first=first, last=last)
-    lines = (await scope.store.lines(scope.name, where, limit=CONTEXT_LINES, newest_first=not after)).lines
-    near = next((line for line in lines if line.text.strip()), None)
-    name = scope.document(doc_id).filename
-    if near is None or last < first:
-        end = "last" if after else "first"
-        return Found(missing=f"line {line_no} is the {end} of {name}", notes=notes)
-    return Found((await around(scope, doc_id, [near.line_no]),), notes=notes, exact=True)
 
 
 async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found:

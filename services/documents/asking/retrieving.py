@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.documents.asking import exact, key_paths, log_words
-from services.documents.asking.exact import RECORDS, Scope, around, chosen
+from services.documents.asking.exact import chosen
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
+from services.documents.asking.surroundings import RECORDS, Scope, around
 from services.documents.store.protocol import Hit, LineWhere, Search, StoredChunk, Vectors, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 

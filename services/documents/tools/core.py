@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from services.documents.asking import exact, rewriting
-from services.documents.asking.exact import Scope
+from services.documents.asking import rewriting, surroundings
 from services.documents.asking.passages import Found
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
+from services.documents.asking.surroundings import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
 from services.documents.asking.wording import Position
 from services.documents.embedding.protocol import Embedder, EmbeddingFailed
@@ -274,13 +274,13 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
         return None
     if resolved.position is None:
         passages = [
-            await exact.around(scope, anchor.doc_id, range(anchor.line_start, anchor.line_end + 1))
+            await surroundings.around(scope, anchor.doc_id, range(anchor.line_start, anchor.line_end + 1))
             for anchor in anchors
         ]
         return Found(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await exact.neighbour(scope, anchor.doc_id, line, resolved.position)
+    return await surroundings.neighbour(scope, anchor.doc_id, line, resolved.position)
 
 
 def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
