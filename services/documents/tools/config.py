@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from services.documents.results import Status
-from services.documents.store.protocol import Weights
+from services.documents.store.protocol import SearchMode, Weights
 
 Metadata = Mapping[str, str]
 
@@ -14,6 +14,7 @@ Metadata = Mapping[str, str]
 class KBConfig(ABC):
     """A library: where it lies, how its passages and answers look, and how long answers keep."""
 
+    search_mode: SearchMode = SearchMode.HYBRID
     exact_paths: bool = False
     """Whether lines, times and levels are looked up instead of ranked."""
     spread: bool = True

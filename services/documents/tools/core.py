@@ -174,6 +174,7 @@ class DocumentQATool:
             spread=self.config.spread,
             exact_paths=self.config.exact_paths,
             internal=filters.get("internal") != "hidden",
+            mode=self.config.search_mode,
         )
         return await retrieve(scope, understood, k, ranking, vector)
 
