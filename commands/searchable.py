@@ -51,10 +51,24 @@ async def index_shared(settings: Settings, documents: Documents, library: Librar
     try:
         await index_global(store, embedder, library, max_source_bytes=kb.max_source_bytes)
         if team_name:
-            await index_team(store, embedder, kb.team_topics_dir, team_id=team_name, team_name=team_name)
+            await index_team(
+                store,
+                embedder,
+                kb.team_topics_dir,
+                team_id=team_name,
+                team_name=team_name,
+                internal=kb.internal_topics,
+            )
         else:
             for guild_id in sorted(guild_ids):
-                await index_team(store, embedder, kb.team_topics_dir, team_id=str(guild_id), guild_id=guild_id)
+                await index_team(
+                    store,
+                    embedder,
+                    kb.team_topics_dir,
+                    team_id=str(guild_id),
+                    guild_id=guild_id,
+                    internal=kb.internal_topics,
+                )
     except StoreUnavailable as error:
         log.warning("documents: %s; what is searchable stays as it is", error)
 

@@ -51,7 +51,7 @@ class ToolContext:
     conversation: ConversationContext = field(default_factory=ConversationContext)
     execution_id: str = ""
     thread_is_public: bool = True
-    asker_can_view: bool = True
+    asker_can_view: bool = False
     """Whether the asker can view the thread now; of private threads, whether they are a member."""
     asker_is_team: bool = False
 

@@ -93,7 +93,7 @@ class Stage:
     @property
     def commands(self) -> EvidenceCommands:
         assert self.world.documents is not None
-        return EvidenceCommands(self.world.documents, self.world.parts.services.history)
+        return EvidenceCommands(self.world.documents, self.world.parts.services.history, self.world.parts.services.viewing)
 
     async def close(self) -> None:
         if not self.over:
@@ -500,7 +500,7 @@ async def test_a_file_that_is_larger_than_announced_passes_no_limit(begin: Begin
 
 
 def call(by: Author, place_id: int, *, moderator: bool = False) -> Call:
-    return Call(1, by.id, GUILD, place_id, moderator)
+    return Call(1, by.id, GUILD, place_id, moderator, can_view=True)
 
 
 async def test_a_file_that_is_deleted_while_it_is_read_does_not_come_back(begin: Begin) -> None:

@@ -61,6 +61,10 @@ class KBConfig(ABC):
     @abstractmethod
     def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str: ...
 
+    def is_internal(self, metadata: Metadata) -> bool:
+        """Whether a document is shown to the team only."""
+        return metadata.get("internal") == "true"
+
     def cite(self, metadata: Metadata) -> str:
         """A passage, cited in a sentence, where no model writes it."""
         return self.extract_source_name(metadata)
