@@ -13,7 +13,7 @@ from typing import Any
 from commands.thinking import Observe, asker_for, unobserved
 from operators.cases import Cases
 from operators.chunk import Intake
-from operators.retrieve import Lookup
+from operators.retrieve import BeforeAsking, Lookup, at_once
 from services.assistant import Usage
 from services.attachments import Attachments
 from services.data_folder import DataFolder
@@ -58,6 +58,8 @@ class Documents:
     settings: DocumentSettings
     forget_answers: Callable[[str], object] = lambda _: None
     """Told of each collection whose answers must not be given again."""
+    before_asking: BeforeAsking = at_once
+    """Awaited before an answer looks anything up."""
     background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def toolbox(self, usage: Usage, internal_topics: Collection[str] = ()) -> Toolbox:
@@ -105,6 +107,7 @@ class Documents:
             viewing,
             chosen.ready_wait_seconds,
             chosen.team_name.strip(),
+            self.before_asking,
         )
 
     async def call_off(self, gone: Callable[[Offer], bool]) -> None:

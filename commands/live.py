@@ -178,7 +178,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
         async with (
             kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters),
-            kept_searchable(settings, documents, library, client),
+            kept_searchable(settings, documents, library, lambda: [guild.id for guild in client.guilds]),
         ):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,14 @@ EARLIER = 3
 """Questions and answers that a follow-up may be understood from."""
 
 
+BeforeAsking = Callable[[int | None], Awaitable[None]]
+"""Told the server in which something is about to be looked up."""
+
+
+async def at_once(_guild_id: int | None) -> None:
+    """What all share is kept searchable by others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """Who knows which files there are, and who finds things in them."""
@@ -38,6 +46,7 @@ class Lookup:
     viewing: Viewing
     ready_wait_seconds: float = 10.0
     team_name: str = ""
+    before_asking: BeforeAsking = at_once
 
     async def toolset(
         self,
@@ -81,6 +90,7 @@ class Lookup:
         async def wait() -> None:
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
+            await self.before_asking(place.guild_id)
 
         return BoundTools(self.toolbox, context, [*files, *titles], wait=wait)
 

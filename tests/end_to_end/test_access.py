@@ -15,7 +15,7 @@ from model.outcomes import Result
 from services.decisions import DecisionLog
 from services.documents.indexing import index_team
 from tests.end_to_end.bots import RunningBot
-from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.conftest import PLAIN, Start, llm
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.interactions import Upload
@@ -67,7 +67,7 @@ async def said(server: DiscordServer, place: Place, who: User, command: str, **o
 
 
 async def offered(start: Start, server: DiscordServer, **sections: dict[str, Any]) -> RunningBot:
-    bot = await start(ready=True, **sections)
+    bot = await start(PLAIN, ready=True, **sections)
     await server.until(lambda: server.state.commands)
     return bot
 
