@@ -92,7 +92,8 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             )
         )
 
-        # Without a model, nobody asks but what belongs to the thread and to whoever asks (services.extractive.looking_up).
+        # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
+        # (services.extractive.looking_up).
         if documents is not None and askers.answering is not None:
             documents.before_asking = SearchableWhenAsked(settings, documents, library)
 

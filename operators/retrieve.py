@@ -59,11 +59,13 @@ class Lookup:
         in_view: bool = True,
         earlier: tuple[tuple[str, str], ...] = (),
         asker_is_team: bool = False,
+        execution_id: str = "",
     ) -> Toolset | None:
         """What may be looked up for somebody there; None: neither files nor runbooks concern them.
 
         `case_id`: the thread, or the one to come if it is not `opened` yet; None: none. `public`: others read the
         answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one.
+        `execution_id`: names the answer in the log.
         """
         has_files = case_id is not None and self.cases.has_files(case_id)
         may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
@@ -81,6 +83,7 @@ class Lookup:
             thread_is_public=public,
             asker_can_view=can_view,
             asker_is_team=asker_is_team,
+            execution_id=execution_id,
         )
         files = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
         titles = (
@@ -126,6 +129,7 @@ def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[A
             in_view=inquiry.asked_in_view,
             earlier=earlier_in(inquiry.conversation),
             asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
+            execution_id=part.correlation_id,
         )
         if toolset is None:
             return inquiry

@@ -12,7 +12,9 @@ import pytest
 
 from commands import documents as documents_module
 from commands import searchable
+from commands.ask import ask
 from commands.replay import ReplayOptions, replay
+from services.decisions import DecisionLog
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.embedding.protocol import Embedder
 from services.documents.store import naming
@@ -24,6 +26,7 @@ from settings import DocumentSettings, Settings
 from tests.commands.test_replay_learning import GUILD, KIM, recorded, said
 from tests.loopback.llm_answers import offered, prompt
 from tests.loopback.llm_server import LLMServer
+from tests.services.team import added, captured, opened, places_in, store
 
 pytestmark = pytest.mark.real_time
 
@@ -122,6 +125,36 @@ async def test_two_replays_ask_a_model_the_same_and_print_the_same_bytes(
     assert printed[0] == printed[1]
     assert asked[0] == asked[1]
     assert json.loads(printed[0].splitlines()[-1])["summary"]["replied"] >= 1
+
+
+SECRET = "ZEBRA-77"
+REBATE = "Which rebate do partners get when they buy many lanterns?"
+
+
+def teach(data: Path) -> None:
+    """A team library in `data` whose only topic holds a secret."""
+    known = captured(1, REBATE, f"Partners get a rebate of 37 percent when they buy many lanterns: {SECRET}.")
+    store(data, known)
+    DecisionLog(places_in(data).decisions).append(added(known, "pricing"))
+    opened(data)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_internal_topics_answer_neither_in_a_replay_nor_in_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, hidden: bool
+) -> None:
+    (tmp_path / "replayed").mkdir()
+    for data in (tmp_path / "live", tmp_path / "replayed"):
+        teach(data)
+    settings = Settings.model_validate(
+        {"app": {"data_dir": "live"}, "kb": {"internal_topics": ["pricing"] if hidden else []}}
+    ).placed(tmp_path)
+    recording = recorded(tmp_path, said(0, 101, REBATE))
+    assert replay(settings, ReplayOptions(recording, tmp_path / "replayed", as_json=True)) == 0
+    assert ask(settings, REBATE, record=None, replay=None) == 0
+    out, err = capsys.readouterr()
+    assert out.count(SECRET) == (0 if hidden else 2)
+    assert (SECRET not in err and "team:pricing" not in err + out) is hidden
 
 
 async def test_a_replay_without_files_makes_nothing_searchable(

@@ -23,6 +23,7 @@ from operators.sweep import Threads, sweep
 from services.discord import LookupFailed
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.offers import Offer
+from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
@@ -373,6 +374,21 @@ async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenSt
     assert [tool.name for tool in private.tools] == ["answer_from_user_kb"]
     await lookup.runbooks.show_in_threads(101, shown=True)
     assert await lookup.toolset(101, POST, CASE, public=True) is not None
+
+
+async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
+    store: BrokenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    lookup = await lookup_of(store, tmp_path, Cases())
+    await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
+    await lookup.runbooks.show_in_threads(101, shown=True)
+    toolset = await lookup.toolset(101, POST, CASE, public=True, execution_id="1f2e")
+    assert toolset is not None
+    await toolset.ready()
+    await lookup.runbooks.show_in_threads(101, shown=False)
+    assert (await toolset.ask("answer_from_user_kb", "restart?")).status is Status.DENIED
+    assert "denied to 101 in guild 9, thread 7 (1f2e)" in caplog.text
 
 
 async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(

@@ -76,8 +76,6 @@ def build(
     lifetimes: Lifetimes | None = None,
     shares: Shares | None = None,
     internal_topics: Collection[str] = (),
-    has_team: bool = True,
-    has_global: bool = True,
     store_seconds: float = STORE_SECONDS,
 ) -> Toolbox | None:
     """Tools over one store, with one embedder, synthesiser and cache between them.
@@ -113,10 +111,8 @@ def build(
     register(AnswerFromCaseEvidence(core(schemas.CASE, CaseEvidence(cache_ttl=kept.case)), store))
     if shares is not None:
         register(AnswerFromUserKB(core(schemas.USER, UserKB(cache_ttl=kept.user)), shares))
-    if has_team:
-        register(AnswerFromTeamKB(core(schemas.TEAM, TeamKB(cache_ttl=kept.team, internal=internal_topics)), store))
-    if has_global:
-        register(AnswerFromGlobalKB(core(schemas.GLOBAL, GlobalKB(cache_ttl=kept.shared))))
+    register(AnswerFromTeamKB(core(schemas.TEAM, TeamKB(cache_ttl=kept.team, internal=internal_topics)), store))
+    register(AnswerFromGlobalKB(core(schemas.GLOBAL, GlobalKB(cache_ttl=kept.shared))))
     log.info(
         "Document tools: %s; %s; %s",
         ", ".join(toolbox.tools),

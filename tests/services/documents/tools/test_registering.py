@@ -136,13 +136,12 @@ async def test_without_a_store_there_is_no_tool(caplog: pytest.LogCaptureFixture
 
 async def test_one_line_says_which_tools_there_are(store: EmbeddedStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        tools = build(store=store, embedder=HashingEmbedder(), has_team=False)
+        tools = build(store=store, embedder=HashingEmbedder())
     assert tools is not None
-    assert list(tools.tools) == [schemas.CASE, schemas.GLOBAL]
+    assert list(tools.tools) == [schemas.CASE, schemas.TEAM, schemas.GLOBAL]
     lines = [record.getMessage() for record in caplog.records if "Document tools" in record.getMessage()]
-    assert lines == [
-        f"Document tools: {schemas.CASE}, {schemas.GLOBAL}; embeddings by hashing-256; condensed by extractive/1"
-    ]
+    names = ", ".join((schemas.CASE, schemas.TEAM, schemas.GLOBAL))
+    assert lines == [f"Document tools: {names}; embeddings by hashing-256; condensed by extractive/1"]
 
 
 async def test_a_tool_without_content_is_not_offered(store: EmbeddedStore) -> None:
