@@ -140,7 +140,7 @@ async def test_one_line_says_which_tools_there_are(store: EmbeddedStore, caplog:
     assert tools is not None
     assert list(tools.tools) == [schemas.CASE, schemas.TEAM, schemas.GLOBAL]
     lines = [record.getMessage() for record in caplog.records if "Document tools" in record.getMessage()]
-    names = ", ".join((schemas.CASE, schemas.TEAM, schemas.GLOBAL))
+    names = f"{schemas.CASE}, {schemas.TEAM}, {schemas.GLOBAL}"
     assert lines == [f"Document tools: {names}; embeddings by hashing-256; condensed by extractive/1"]
 
 
