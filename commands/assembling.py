@@ -34,6 +34,7 @@ from services.redaction import Redactor
 from services.seen import Seen
 from services.spending import Spending, TellTokens, unheard
 from services.team_activity import TeamActivity
+from services.viewing import Viewing
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.evidence import FileNotes
@@ -77,7 +78,11 @@ class Learning:
     """Whether the end of the run waits until all captures are sorted."""
 
 
-def library_of(settings: Settings) -> DiskLibrary:
+def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
+    """What everybody may be answered from; `for_team`: what members of the team may where nobody else reads.
+
+    Here, and nowhere else, the plain chain is kept from internal topics.
+    """
     kb = settings.kb
     return DiskLibrary(
         index_path=kb.index_path,
@@ -86,6 +91,7 @@ def library_of(settings: Settings) -> DiskLibrary:
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,
+        left_out=() if for_team else kb.internal_topics,
     )
 
 
@@ -135,6 +141,7 @@ def assemble(
     discord = settings.discord
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
+    viewing = Viewing(history, fetcher)
     team = TeamActivity(people, history)
     posts = Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None)
     budget = Budget(
@@ -175,7 +182,7 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
-    toolbox = None if documents is None else documents.toolbox(usage)
+    toolbox = None if documents is None else documents.toolbox(usage, settings.kb.internal_topics)
     notes = FileNotes(poster, history, people)
     raw = settings.kb.team_raw_dir
     if archive_of is None:
@@ -201,6 +208,7 @@ def assemble(
         budget=budget,
         in_hand=InHand(),
         seen=Seen(marks),
+        viewing=viewing,
         images=images,
         evidence=None
         if documents is None or toolbox is None
@@ -217,7 +225,7 @@ def assemble(
             documents.embedder,
             gauge,
         ),
-        lookup=None if documents is None or toolbox is None else documents.lookup(toolbox),
+        lookup=None if documents is None or toolbox is None else documents.lookup(toolbox, viewing),
         images_of_lessons=pictures,
         curation=curation,
         gauge=gauge,

@@ -28,6 +28,7 @@ from services.llm.reachable import unreachable_because
 from services.plurals import number_of
 from services.team_places import LibraryUnusable
 from services.team_state import begins_after
+from services.topic_names import belongs_to
 from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
@@ -62,6 +63,7 @@ def check(settings: Settings) -> int:
         *knowledge(settings),
         staff(settings),
         team(settings),
+        *internal_topics(settings),
         log_file(settings),
         *asyncio.run(asked(settings)),
     ]
@@ -149,6 +151,22 @@ def team(settings: Settings) -> Finding:
     except OSError as error:
         return Finding(about, Verdict.MISSING, f"{error.filename}: {error.strerror}; {remedy(error)}")
     return Finding(about, Verdict.OK, f"{places.state}" if places.state.exists() else f"{places.state} will be made")
+
+
+def internal_topics(settings: Settings) -> Iterator[Finding]:
+    """What is for the team only. A name that is spelt otherwise than the topic's would hide nothing."""
+    kb = settings.kb
+    if not kb.internal_topics:
+        return
+    about = "kb.internal_topics"
+    there = {path.stem for path in kb.team_topics_dir.glob("*.txt")}
+    hidden = sum(1 for name in there if belongs_to(name, kb.internal_topics))
+    missing = sorted(kb.internal_topics - there)
+    if missing:
+        says = f"there is no topic {', '.join(missing)} yet; --kb list tells which there are"
+        yield Finding(about, Verdict.WARNING, says)
+    else:
+        yield Finding(about, Verdict.OK, f"{hidden} files of topics are for the team only")
 
 
 def log_file(settings: Settings) -> Finding:

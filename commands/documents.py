@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 from commands.thinking import Observe, asker_for, unobserved
 from operators.cases import Cases
 from operators.chunk import Intake
-from operators.retrieve import Lookup
+from operators.retrieve import BeforeAsking, Lookup, at_once
 from services.assistant import Usage
 from services.attachments import Attachments
 from services.data_folder import DataFolder
@@ -33,6 +33,7 @@ from services.documents.taking_back import forget_evidence
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.factory import Lifetimes, Toolbox, build
 from services.llm.structured import StructuredLLM
+from services.viewing import Viewing
 from settings import DocumentSettings, Settings
 from streams.wiring import EvidenceRules
 
@@ -57,10 +58,12 @@ class Documents:
     settings: DocumentSettings
     forget_answers: Callable[[str], object] = lambda _: None
     """Told of each collection whose answers must not be given again."""
+    before_asking: BeforeAsking = at_once
+    """Awaited before an answer looks anything up."""
     background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
-    def toolbox(self, usage: Usage) -> Toolbox:
-        """The tools over the store; what they use counts towards `usage`."""
+    def toolbox(self, usage: Usage, internal_topics: Collection[str] = ()) -> Toolbox:
+        """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
         cache, ranking = self.settings.cache, self.settings.ranking
         toolbox = build(
             store=self.store,
@@ -87,16 +90,24 @@ class Documents:
                 int(cache.case_seconds), int(cache.user_seconds), int(cache.team_seconds), int(cache.global_seconds)
             ),
             shares=self.runbooks.shown_in_threads,
+            internal_topics=internal_topics,
             store_seconds=self.settings.store_timeout_seconds,
         )
         assert toolbox is not None  # noqa: S101 (there is a store)
         self.forget_answers = self.runbooks.forget_answers = toolbox.forget
         return toolbox
 
-    def lookup(self, toolbox: Toolbox) -> Lookup:
+    def lookup(self, toolbox: Toolbox, viewing: Viewing) -> Lookup:
         chosen = self.settings
         return Lookup(
-            self.store, toolbox, self.cases, self.runbooks, chosen.ready_wait_seconds, chosen.team_name.strip()
+            self.store,
+            toolbox,
+            self.cases,
+            self.runbooks,
+            viewing,
+            chosen.ready_wait_seconds,
+            chosen.team_name.strip(),
+            self.before_asking,
         )
 
     async def call_off(self, gone: Callable[[Offer], bool]) -> None:

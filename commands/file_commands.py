@@ -19,6 +19,7 @@ from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.taking_back import remove_file
 from services.history import History
 from services.plurals import number_of
+from services.viewing import Viewing
 
 UNAVAILABLE = "Files cannot be looked at just now. Please try again in a few minutes."
 NOT_DOWNLOADED = "The file could not be downloaded from Discord. Please send it again."
@@ -100,6 +101,7 @@ class RunbookCommands:
 class EvidenceCommands:
     documents: Documents
     history: History
+    viewing: Viewing
 
     async def list(self, call: Call) -> str:
         documents = await self._documents(call)
@@ -136,12 +138,22 @@ class EvidenceCommands:
         """Those of the thread, but for what was removed."""
         if self.history.knows(call.place_id) and not self.history.place(call.place_id).is_thread:
             raise CommandRefused(NOT_A_THREAD)
+        if not await self._can_view(call):
+            log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
+            return ()
         try:
             described = await self.documents.store.describe(naming.case(str(call.place_id)))
         except StoreUnavailable as error:
             raise _unavailable(error) from error
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
+
+    async def _can_view(self, call: Call) -> bool:
+        """Whoever may manage a private thread sees it without being its member, and files are theirs to delete."""
+        seen_in = call.place_id if call.can_view else None
+        return (call.can_view and call.is_moderator) or await self.viewing.can_view(
+            call.user_id, call.place_id, seen_in=seen_in
+        )
 
 
 def told(doc: Document) -> str:

@@ -136,8 +136,13 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         # In a rehearsal nothing is answered: a command that nobody answers is better not offered.
         slash = None
         if not rehearsed:
+            for_team = None
+            if settings.kb.internal_topics:
+                all_of_it = library_of(settings, for_team=True)
+                limits = tool_limits(settings.documents)
+                for_team = assistant_of(answering, all_of_it, askers.answering, limits), all_of_it
             slash = await stack.enter_async_context(
-                slash_commands(client, settings, parts, services.seen.changed, documents)
+                slash_commands(client, settings, parts, services.seen.changed, documents, for_team)
             )
 
         tidy = await stack.enter_async_context(
@@ -173,7 +178,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
         async with (
             kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters),
-            kept_searchable(settings, documents, library, client),
+            kept_searchable(settings, documents, library, lambda: [guild.id for guild in client.guilds]),
         ):
             await asyncio.wait({stopped, running.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()

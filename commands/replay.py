@@ -21,6 +21,7 @@ from commands.curating import Filed
 from commands.documents import documents_for
 from commands.makeshift import with_an_index
 from commands.running import Running, collect_rarely
+from commands.searchable import SearchableWhenAsked
 from commands.thinking import askers_for, assistant_of, tool_limits
 from model.outcomes import End
 from operators.decode import decode
@@ -90,6 +91,11 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 rehearsed=True,
             )
         )
+
+        # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
+        # (services.extractive.looking_up).
+        if documents is not None and askers.answering is not None:
+            documents.before_asking = SearchableWhenAsked(settings, documents, library)
 
         def ended(end: End) -> None:
             tally.add(end)

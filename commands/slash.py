@@ -15,9 +15,13 @@ from commands.documents import Documents
 from commands.file_commands import EvidenceCommands, RunbookCommands
 from commands.privacy import Privacy
 from model.conversations import Conversation, Role, Turn
+from model.messages import Author
 from model.outcomes import Reason, Result
+from services.assistant import Assistant
 from services.discord_commands.calls import Call, Callbacks, CommandRefused
 from services.discord_commands.tree import Commands
+from services.library import Library
+from services.people import People
 from settings import Settings
 from streams.single_answer import AIResult, Answerer, RequestContext
 
@@ -37,6 +41,9 @@ class Ask:
     """`/ask`: the chain of answering, for one person. What it costs counts like any answer."""
 
     answerer: Answerer
+    for_team: Answerer
+    """The same, which also knows what is for the team only."""
+    people: People
     redact: Callable[[str], str]
     left_alone: Callable[[int, str], bool]
     spent: Callable[[], None]
@@ -47,9 +54,11 @@ class Ask:
         if self.left_alone(call.user_id, question):
             raise CommandRefused(OPTED_OUT)
         conversation = Conversation((Turn(Role.USER, self.redact(question.strip()), asked_now=True),))
-        whence = RequestContext(call.guild_id, call.place_id, call.id, call.user_id)
+        of_team = self.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
+        whence = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, of_team, call.can_view)
         async with self.slots:
-            result = await self.answerer.generate_reply(conversation, whence)
+            answerer = self.for_team if of_team else self.answerer
+            result = await answerer.generate_reply(conversation, whence)
         self.spent()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return said(result)
@@ -71,12 +80,21 @@ async def slash_commands(
     parts: Parts,
     spent: Callable[[], None],
     documents: Documents | None = None,
+    for_team: tuple[Assistant, Library] | None = None,
 ) -> AsyncGenerator[Commands]:
-    """The commands in a client, until the end of the block. Guilds are to be told to them as they arrive."""
+    """The commands in a client, until the end of the block. Guilds are to be told to them as they arrive.
+
+    `for_team`: who answers the team, and what from; None: as everybody is answered.
+    """
     services, rules = parts.services, parts.rules.answers
-    answerer = Answerer(services.assistant, services.library, rules, services.budget, services.usage, services.lookup)
+
+    def answerer(assistant: Assistant, library: Library) -> Answerer:
+        return Answerer(assistant, library, rules, services.budget, services.usage, services.lookup)
+
     asking = Ask(
-        answerer,
+        answerer(services.assistant, services.library),
+        answerer(*for_team or (services.assistant, services.library)),
+        services.people,
         redactor_of(settings).text,
         parts.left_alone,
         spent,
@@ -86,7 +104,7 @@ async def slash_commands(
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
-        evidence = EvidenceCommands(documents, services.history)
+        evidence = EvidenceCommands(documents, services.history, services.viewing)
     callbacks = Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence)
     commands = Commands(client, callbacks)
     try:

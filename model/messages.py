@@ -40,6 +40,8 @@ class Place:
     """Of a thread or post: who opened it."""
     public: bool = True
     """Whether `@everyone` can view it. Recordings carry no permissions: there every place is public."""
+    invited_only: bool = False
+    """A private thread: viewed by its members alone."""
     locked: bool = False
     archived: bool = False
     archived_at: float | None = None

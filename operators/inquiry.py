@@ -33,6 +33,8 @@ class Inquiry(NamedTuple):
     """What the conversation was made of."""
     reply_place_id: int | None = None
     """The thread to reply in; None: a new one."""
+    asked_in_view: bool = True
+    """Whoever asks could view the place they did it in: whoever writes in one can."""
     toolset: Toolset | None = None
     """What can be looked up in files and runbooks; None: there are none that concern this inquiry."""
     query: str = ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from model.conversations import Conversation, Role
-from model.messages import Place
+from model.messages import AuthorType, Place
 from model.outcomes import Outcome, Reason
 from operators.cases import Cases
 from operators.inquiry import Inquiry, skipped
@@ -21,9 +21,18 @@ from services.documents.store.protocol import Document, DocumentStore, State, St
 from services.documents.tools.factory import Toolbox
 from services.plurals import number_of
 from services.tools import Toolset
+from services.viewing import Viewing
 
 EARLIER = 3
 """Questions and answers that a follow-up may be understood from."""
+
+
+BeforeAsking = Callable[[int | None], Awaitable[None]]
+"""Told the server in which something is about to be looked up."""
+
+
+async def at_once(_guild_id: int | None) -> None:
+    """What all share is kept searchable by others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +43,10 @@ class Lookup:
     toolbox: Toolbox
     cases: Cases
     runbooks: Runbooks
+    viewing: Viewing
     ready_wait_seconds: float = 10.0
     team_name: str = ""
+    before_asking: BeforeAsking = at_once
 
     async def toolset(
         self,
@@ -44,17 +55,24 @@ class Lookup:
         case_id: int | None,
         *,
         public: bool,
+        opened: bool = True,
+        in_view: bool = True,
         earlier: tuple[tuple[str, str], ...] = (),
         asker_is_team: bool = False,
+        execution_id: str = "",
     ) -> Toolset | None:
         """What may be looked up for somebody there; None: neither files nor runbooks concern them.
 
-        `case_id`: the thread, or the one to come; None: none. `public`: others read the answer. `earlier`: questions
-        and answers before this one.
+        `case_id`: the thread, or the one to come if it is not `opened` yet; None: none. `public`: others read the
+        answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one.
+        `execution_id`: names the answer in the log.
         """
         has_files = case_id is not None and self.cases.has_files(case_id)
         may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
         if not has_files and not may_read:
+            return None
+        can_view = case_id is not None and await self._can_view(asker_id, case_id, place, opened, in_view)
+        if not can_view and not may_read:
             return None
         context = ToolContext(
             guild_id=place.guild_id,
@@ -63,9 +81,11 @@ class Lookup:
             team_id=self.team_name or None,
             conversation=ConversationContext(earlier),
             thread_is_public=public,
+            asker_can_view=can_view,
             asker_is_team=asker_is_team,
+            execution_id=execution_id,
         )
-        files = await self._files_of(case_id) if case_id is not None and has_files else []
+        files = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
         titles = (
             [f"runbook of the asker: {shown(title)}" for title in self.runbooks.titles(asker_id)] if may_read else []
         )
@@ -73,8 +93,14 @@ class Lookup:
         async def wait() -> None:
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
+            await self.before_asking(place.guild_id)
 
         return BoundTools(self.toolbox, context, [*files, *titles], wait=wait)
+
+    async def _can_view(self, asker_id: int, case_id: int, place: Place, opened: bool, in_view: bool) -> bool:
+        if not opened:
+            return True  # of a thread to come, nobody has anything but what is asked with
+        return await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None)
 
     async def _files_of(self, case_id: int) -> list[str]:
         under_way = self.cases.unread(case_id)
@@ -95,7 +121,15 @@ def announce(lookup: Lookup, *, public: bool) -> Callable[[Inquiry], Coroutine[A
     async def announced(inquiry: Inquiry) -> Inquiry | Outcome:
         part = inquiry.part
         toolset = await lookup.toolset(
-            part.author.id, part.place, inquiry.case_id, public=public, earlier=earlier_in(inquiry.conversation)
+            part.author.id,
+            part.place,
+            inquiry.case_id,
+            public=public,
+            opened=inquiry.reply_place_id is not None,
+            in_view=inquiry.asked_in_view,
+            earlier=earlier_in(inquiry.conversation),
+            asker_is_team=part.author_type is AuthorType.TEAM_MEMBER,
+            execution_id=part.correlation_id,
         )
         if toolset is None:
             return inquiry

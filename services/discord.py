@@ -35,6 +35,10 @@ class Fetcher(Protocol):
         """The roles of a member; empty for somebody who has left."""
         ...
 
+    async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
+        """False also for a thread that no longer exists."""
+        ...
+
     async def place(self, place_id: int) -> Place | None:
         """A channel or thread; None: it no longer exists."""
         ...

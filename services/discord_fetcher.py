@@ -94,6 +94,11 @@ class RestFetcher:
         )
         return () if payload is None else tuple(int(role) for role in payload["roles"])
 
+    async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
+        key = ("thread member", thread_id, user_id)
+        found = await self._read(thread_id, key, lambda: self._http.get_thread_member(thread_id, user_id))
+        return found is not None
+
     async def place(self, place_id: int) -> Place | None:
         payload = await self._read(place_id, ("place", place_id), lambda: self._http.get_channel(place_id))
         return None if payload is None else _decoded(self._place, payload)

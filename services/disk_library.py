@@ -6,12 +6,13 @@ import hashlib
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from services import confined, index_file
 from services.files import in_thread
 from services.library import IndexEntry, Source, SourceUnavailable
+from services.topic_names import belongs_to
 
 log = logging.getLogger(__name__)
 
@@ -83,11 +84,14 @@ class DiskLibrary:
         team_topics_dir: Path,
         max_source_bytes: int = 2_000_000,
         cached_chars: int = CACHED_CHARS,
+        left_out: Collection[str] = (),
     ) -> None:
+        """`left_out`: topics that, with the files that go on from them, are neither listed nor loaded."""
         self._indices = (_Index(team_index_path, "team"), _Index(index_path, "kb"))
         self._sources_dir = sources_dir
         self._web_cache_dir = web_cache_dir
         self._topics_dir = team_topics_dir
+        self._left_out = left_out
         self._max_source_bytes = max_source_bytes
         self._team: tuple[IndexEntry, ...] = ()
         self._kb: tuple[IndexEntry, ...] = ()
@@ -107,7 +111,7 @@ class DiskLibrary:
         # Not only after reading: whoever began to read may have been cancelled while the thread went on.
         if team is not self._team or kb is not self._kb:
             self._team, self._kb = team, kb
-            self._entries = team + kb
+            self._entries = (*filter(self._is_listed, team), *kb)
             self._ids = frozenset(entry.id for entry in self._entries)
         return self._entries
 
@@ -139,6 +143,9 @@ class DiskLibrary:
         source = Source(source_id, text)
         self._keep(os.fspath(path), seen, source)
         return source
+
+    def _is_listed(self, entry: IndexEntry) -> bool:
+        return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._left_out)
 
     def _locate(self, source_id: str) -> tuple[Path, Path]:
         namespace, _, name = source_id.partition(":")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 
 MOST_BYTES = 64
 _MOST_BYTES_OF_A_FIRST = 60
 """So that `-999` still fits behind the name."""
 
 _FOLLOWS = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
+_LATER = re.compile(r"(.+)-(?:[2-9]|[1-9][0-9]+)", re.ASCII)
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", "conin", "conout", "clock"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
@@ -62,6 +63,16 @@ def first_of(name: str, there: Container[str]) -> str:
         return name
     before = [found[1], *(f"{found[1]}-{number}" for number in range(2, int(found[2])))]
     return found[1] if all(each in there for each in before) else name
+
+
+def belongs_to(name: str, topics: Collection[str]) -> bool:
+    """Whether a file of topics is one of `topics`, or by its name goes on from one.
+
+    Unlike `first_of` it does not ask which files are there: what is to stay hidden must not come to light when an
+    earlier file of its topic has gone.
+    """
+    found = _LATER.fullmatch(name)
+    return name in topics or (found is not None and found[1] in topics)
 
 
 def files_of(first: str, there: Container[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 SNOWFLAKES = 2**64
 """Discord ids are unsigned numbers of 64 bits."""
+
+MOST_TOPIC_BYTES = 64
 
 DIGITS = re.compile("[0-9]{1,20}")
 
@@ -98,6 +101,16 @@ def _no_bytes(given: Any) -> Any:
     return given
 
 
+def _topic(given: Any) -> str:
+    """As `services.topic_names` makes them: whatever else is given would never be the name of one."""
+    if not isinstance(given, str):
+        raise ValueError("not text")  # noqa: TRY004 (as above)
+    name = unicodedata.normalize("NFKC", given.strip().lower()).removeprefix("team:").removesuffix(".txt")
+    if not all(word.isalnum() for word in name.split("-")) or len(name.encode()) > MOST_TOPIC_BYTES:
+        raise ValueError("not the name of a topic")
+    return name
+
+
 def _off(given: Any) -> Any:
     # YAML reads a bare `off` as false.
     return "off" if given is False else given
@@ -138,6 +151,11 @@ Word = Annotated[str, Field(min_length=1), BeforeValidator(_no_bytes), Says("tex
 Words = Annotated[
     tuple[Annotated[str, Field(min_length=1), BeforeValidator(_lower), BeforeValidator(_no_bytes)], ...],
     Says('a list of texts, such as ["one", "two"]'),
+]
+
+TopicNames = Annotated[
+    frozenset[Annotated[str, BeforeValidator(_topic)]],
+    Says('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
 ]
 
 Secret = Annotated[SecretStr, BeforeValidator(_no_bytes), Says("text in quotes", as_text=True)]

@@ -11,7 +11,20 @@ from pydantic import AfterValidator, Field
 
 from settings import prompts
 from settings.answers import LLMSettings
-from settings.kinds import Count, Hours, KnowledgePath, LearnedPath, Rate, Renderer, Says, Seconds, Section, Word, Words
+from settings.kinds import (
+    Count,
+    Hours,
+    KnowledgePath,
+    LearnedPath,
+    Rate,
+    Renderer,
+    Says,
+    Seconds,
+    Section,
+    TopicNames,
+    Word,
+    Words,
+)
 
 QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
@@ -85,6 +98,10 @@ class KnowledgeSettings(Section):
         default="", description="Where filing begins in an archive that has no decisions yet; empty: at its start."
     )
     max_topic_chars: Count = Field(default=40_000, description="A longer topic goes on in a second file.")
+    internal_topics: TopicNames = Field(
+        default=frozenset(),
+        description="Topics for the team only, with all their files: shown to its members in /ask, to nobody else.",
+    )
     team_classification_prompt: Word = Field(
         default=prompts.TEAM_CLASSIFICATION, description="The task of filing a conversation under a topic."
     )

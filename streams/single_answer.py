@@ -35,6 +35,9 @@ class RequestContext:
     channel_id: int = 0
     message_id: int = 0
     author_id: int = 0
+    from_team: bool = False
+    can_view: bool = False
+    """Discord says that the author can view the channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
         guild_id=context.guild_id or None,
     )
     place = Place(context.channel_id, PlaceKind.CHANNEL, guild_id=context.guild_id or None)
-    part = Part(1, (message,), AuthorType.COMMUNITY_USER, place, now())
+    author_type = AuthorType.TEAM_MEMBER if context.from_team else AuthorType.COMMUNITY_USER
+    part = Part(1, (message,), author_type, place, now())
     return Inquiry(
         part,
         CancelToken(),
@@ -105,6 +109,7 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
         conversation=conversation,
         # Where it is asked: files that are there may be asked about.
         reply_place_id=context.channel_id or None,
+        asked_in_view=context.can_view,
     )
 
 

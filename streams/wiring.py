@@ -29,6 +29,7 @@ from services.people import People
 from services.posts import Posts
 from services.seen import Seen
 from services.team_activity import TeamActivity
+from services.viewing import Viewing
 from streams.curation import CurationParts, CurationRules, Decided, untold
 from streams.lessons import Images
 
@@ -78,6 +79,7 @@ class Services:
     budget: Budget
     in_hand: InHand
     seen: Seen
+    viewing: Viewing
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
     """None: files are not looked at."""

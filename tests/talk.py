@@ -153,6 +153,10 @@ class SmallFetcher:
         self._ask(f"roles of {user_id}")
         return self.roles.get(user_id, ())
 
+    async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
+        self._ask(f"member {user_id} of {thread_id}")
+        return False
+
     async def place(self, place_id: int) -> Place | None:
         self._ask(f"place {place_id}")
         return None

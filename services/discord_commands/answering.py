@@ -96,6 +96,7 @@ def call_of(interaction: Interaction) -> Call:
         guild_id=interaction.guild_id,
         place_id=interaction.channel_id,
         is_moderator=granted.administrator or granted.manage_messages or granted.manage_threads,
+        can_view=granted.administrator or granted.view_channel,
         role_ids=tuple(role.id for role in user.roles) if isinstance(user, discord.Member) else (),
     )
 

@@ -24,6 +24,9 @@ class Call:
     """A channel or a thread."""
     is_moderator: bool
     """May manage messages or threads there, as Discord says."""
+    can_view: bool
+    """The caller can view the channel, as Discord says; which counts for private threads whose members alone see
+    them only together with being one."""
     role_ids: tuple[int, ...] = ()
 
 

@@ -26,6 +26,7 @@ from services.documents.team_topics import topic_chunks
 from services.documents.units import DocumentKind, Prepared
 from services.files import in_thread
 from services.library import Library, SourceUnavailable
+from services.topic_names import belongs_to
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ async def index_team(
     team_name: str = "",
     internal: AnyOf[str] = (),
 ) -> Indexed:
-    """Bring `team_<team_id>_kb` up to date with the topic files. `internal`: names of topics for the team only.
+    """Bring `team_<team_id>_kb` up to date with the topic files. `internal`: names of topics for the team only,
+    with the files that go on from them.
 
     A folder that cannot be read changes nothing.
 
@@ -76,8 +78,11 @@ async def index_team(
     except OSError as error:
         log.warning("%s: the team's topics cannot be read (%s); what is indexed stays", topics_dir, error.strerror)
         return Indexed()
-    wanted = [_topic(name, data, team_name or team_id, internal=name in internal) for name, data in texts.items()]
-    return await bring_up_to_date(store, embedder, Collection(naming.team(team_id), "team", team_id, guild_id), wanted)
+    wanted = [
+        _topic(name, data, team_name or team_id, internal=belongs_to(name, internal)) for name, data in texts.items()
+    ]
+    collection = Collection(naming.team(team_id), "team", team_id, guild_id)
+    return await bring_up_to_date(store, embedder, collection, wanted)
 
 
 async def index_global(

@@ -50,8 +50,9 @@ class ToolContext:
     team_id: str | None = None
     conversation: ConversationContext = field(default_factory=ConversationContext)
     execution_id: str = ""
+    """Of the answer that this is done for, as log lines have it."""
     thread_is_public: bool = True
-    asker_can_view: bool = True
+    asker_can_view: bool = False
     """Whether the asker can view the thread now; of private threads, whether they are a member."""
     asker_is_team: bool = False
 

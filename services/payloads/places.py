@@ -72,6 +72,7 @@ def _from_wire(
         parent_id=sent.parent_id if is_thread else None,
         owner_id=sent.owner_id if is_thread else None,
         public=public and sent.type != PRIVATE_THREAD,
+        invited_only=sent.type == PRIVATE_THREAD,
         locked=state is not None and bool(state.locked),
         archived=state is not None and bool(state.archived),
         archived_at=None if state is None or not state.archived else _instant(state.archive_timestamp),

@@ -26,6 +26,7 @@ def findings(config: Path) -> dict[str, Finding]:
         *check.knowledge(settings),
         check.staff(settings),
         check.team(settings),
+        *check.internal_topics(settings),
         check.log_file(settings),
     ]
     return {finding.about: finding for finding in found}
@@ -247,3 +248,19 @@ async def test_servers_for_documents_that_answer_are_there(settings_with: Callab
 def test_where_no_model_is_set_at_all_none_is_said_to_be_asked(config: Path) -> None:
     found = asyncio.run(check.models(load(config)))
     assert [finding.says for finding in found if "is asked" in finding.says and "no model" not in finding.says] == []
+
+
+def test_topics_for_the_team_that_are_spelt_otherwise_are_named(config: Path, tmp_path: Path) -> None:
+    assert "kb.internal_topics" not in findings(config)
+    config.write_text(f"{config.read_text()}kb:\n  internal_topics: [pricing, on-call]\n")
+    topics = load(config).kb.team_topics_dir
+    topics.mkdir(parents=True)
+    for name in ("pricing", "pricing-2", "gpu"):
+        (topics / f"{name}.txt").write_text("")
+    found = findings(config)["kb.internal_topics"]
+    assert found == Finding(
+        "kb.internal_topics", Verdict.WARNING, "there is no topic on-call yet; --kb list tells which there are"
+    )
+    (topics / "on-call.txt").write_text("")
+    found = findings(config)["kb.internal_topics"]
+    assert found == Finding("kb.internal_topics", Verdict.OK, "3 files of topics are for the team only")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import discord
 import pytest
 
+from clock import now
 from commands import documents as documents_module
 from commands.documents import Documents, documents_for, store_of
-from commands.searchable import failed, kept_searchable
+from commands.searchable import SearchableWhenAsked, failed, kept_searchable
 from operators import Overflow
 from services.data_folder import DataFolder
 from services.documents.store import naming
@@ -28,12 +27,8 @@ def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
-@dataclass
-class Guilds:
-    guilds: list[discord.Object] = field(default_factory=lambda: [discord.Object(9)])
-
-
-CLIENT = cast("discord.Client", Guilds())
+def guilds() -> list[int]:
+    return [9]
 
 
 def configured(folder: Path, **sections: dict[str, Any]) -> Settings:
@@ -56,7 +51,7 @@ async def test_documentation_is_taken_in_at_once_and_changes_with_the_next_tick(
     settings = configured(tmp_path)
     shelf = Shelf(texts={"kb:guide.md": "# Guide\n\nThe zebra listens on port 5432.\n"})
     async with documents_for(settings, None, Uploads()) as documents:
-        async with kept_searchable(settings, documents, shelf, CLIENT):
+        async with kept_searchable(settings, documents, shelf, guilds):
             await until_indexed(documents)
             shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
             await asyncio.sleep(70)
@@ -69,7 +64,7 @@ async def test_documentation_is_taken_in_at_once_and_changes_with_the_next_tick(
 async def test_a_team_with_a_name_is_one_wherever_it_is(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"team_name": "lamps"})
     async with documents_for(settings, None, Uploads()) as documents:
-        async with kept_searchable(settings, documents, Shelf(texts={"kb:a.md": "# A\n\nb\n"}), CLIENT):
+        async with kept_searchable(settings, documents, Shelf(texts={"kb:a.md": "# A\n\nb\n"}), guilds):
             await until_indexed(documents)
             await asyncio.sleep(1)
         assert not [name for name in await names(documents) if name == "team_9_kb"]
@@ -79,7 +74,7 @@ async def test_where_documents_are_off_nothing_is_kept(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"enabled": False})
     async with documents_for(settings, None, Uploads()) as documents:
         assert documents is None
-        async with kept_searchable(settings, documents, Shelf(), CLIENT):
+        async with kept_searchable(settings, documents, Shelf(), guilds):
             await asyncio.sleep(100)
     assert not (tmp_path / "data" / "documents").exists()
 
@@ -94,7 +89,7 @@ async def test_a_store_that_cannot_be_written_is_a_line_in_the_log(
     settings = configured(tmp_path)
     async with (
         documents_for(settings, None, Uploads()) as documents,
-        kept_searchable(settings, documents, Shelf(), CLIENT),
+        kept_searchable(settings, documents, Shelf(), guilds),
     ):
         await asyncio.sleep(1)
     assert "the disk is full" in caplog.text
@@ -131,3 +126,27 @@ def test_an_update_that_comes_too_soon_is_no_trouble(caplog: pytest.LogCaptureFi
     assert not caplog.records
     failed(None, ValueError("a bug"))
     assert "was not brought up to date" in caplog.text
+
+
+async def test_what_changes_is_found_a_tick_later_as_it_would_be_beside_the_bot(tmp_path: Path) -> None:
+    settings = configured(tmp_path)
+    shelf = Shelf(texts={"kb:guide.md": "# Guide\n\nThe zebra listens on port 5432.\n"})
+
+    async def known() -> int:
+        assert documents is not None
+        described = await documents.store.describe(naming.GLOBAL)
+        return 0 if described is None else len(described.documents)
+
+    async with documents_for(settings, None, Uploads()) as documents:
+        assert documents is not None
+        asked = SearchableWhenAsked(settings, documents, shelf)
+        begun = now()
+        await asyncio.gather(asked(9), asked(9), asked(None))
+        assert (await known(), now()) == (1, begun), "the clock stood still"
+        shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
+        await asyncio.sleep(59)
+        await asked(9)
+        assert await known() == 1
+        await asyncio.sleep(1)
+        await asked(9)
+        assert await known() == 2

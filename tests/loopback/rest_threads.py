@@ -112,6 +112,14 @@ def join(state: State, call: Call) -> Answer:
     return None
 
 
+@routes.on("GET", "/channels/{channel}/thread-members/{user}")
+def member(state: State, call: Call) -> Answer:
+    place = place_of(state, call)
+    if not isinstance(place, Thread) or call.id("user") not in place.members:
+        raise unknown("Member")
+    return payloads.thread_member(place, call.id("user"))
+
+
 @routes.on("GET", "/guilds/{guild}/threads/active")
 def active(state: State, call: Call) -> Answer:
     if call.id("guild") != state.guild.id:

@@ -169,6 +169,8 @@ class State:
             return
         thread.members[user.id] = self.clock()
         if user is self.bot:
+            if thread.kind is ChannelKind.PRIVATE_THREAD:
+                self.tell("THREAD_CREATE", payloads.thread(thread, self.guild, self.bot), thread)
             payload = {"id": str(thread.id), "guild_id": str(self.guild.id), "member_count": len(thread.members)}
             joined = [payloads.thread_member(thread, user.id)]
             self.tell("THREAD_MEMBERS_UPDATE", {**payload, "added_members": joined}, thread)

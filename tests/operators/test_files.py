@@ -23,11 +23,14 @@ from operators.sweep import Threads, sweep
 from services.discord import LookupFailed
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.offers import Offer
+from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import State, StoreUnavailable
 from services.documents.tools.factory import build
+from services.history import History
+from services.viewing import Viewing
 from tests.world import Uploads
 
 CASE, GUILD = 7, 9
@@ -331,9 +334,11 @@ async def _gone(_: str) -> None:
 
 async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
     runbooks = Runbooks(store, tmp_path / "shown.json")
+    history = History(None)
+    history.meet(POST)
     toolbox = build(store=store, shares=runbooks.shown_in_threads)
     assert toolbox is not None
-    return Lookup(store, toolbox, cases, runbooks)
+    return Lookup(store, toolbox, cases, runbooks, Viewing(history, None))
 
 
 async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Path) -> None:
@@ -369,6 +374,45 @@ async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenSt
     assert [tool.name for tool in private.tools] == ["answer_from_user_kb"]
     await lookup.runbooks.show_in_threads(101, shown=True)
     assert await lookup.toolset(101, POST, CASE, public=True) is not None
+
+
+async def test_what_is_denied_meanwhile_is_logged_with_the_answer_it_was_for(
+    store: BrokenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    lookup = await lookup_of(store, tmp_path, Cases())
+    await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
+    await lookup.runbooks.show_in_threads(101, shown=True)
+    toolset = await lookup.toolset(101, POST, CASE, public=True, execution_id="1f2e")
+    assert toolset is not None
+    await toolset.ready()
+    await lookup.runbooks.show_in_threads(101, shown=False)
+    assert (await toolset.ask("answer_from_user_kb", "restart?")).status is Status.DENIED
+    assert "denied to 101 in guild 9, thread 7 (1f2e)" in caplog.text
+
+
+async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
+    store: BrokenStore, tmp_path: Path
+) -> None:
+    await taken(store, Uploads())
+    lookup = await lookup_of(store, tmp_path, Cases([CASE]))
+    private, elsewhere = replace(POST, public=False, invited_only=True), replace(POST, id=8)
+    lookup.viewing.history.meet(private)
+    assert await lookup.toolset(101, elsewhere, CASE, public=True) is None
+    assert await lookup.toolset(101, private, CASE, public=True, in_view=False) is None
+    there = await lookup.toolset(101, private, CASE, public=True)
+    assert there is not None
+    assert len(there.files) == 1
+    await lookup.runbooks.add(101, "restart.md", b"# Restart\n\nTurn it off and on.\n", "Restart")
+    own = await lookup.toolset(101, elsewhere, CASE, public=False)
+    assert own is not None
+    assert own.files == ("runbook of the asker: Restart",)
+    await own.ready()
+    assert [tool.name for tool in own.tools] == ["answer_from_user_kb"]
+    to_come = await lookup.toolset(102, elsewhere, CASE, public=True, opened=False)
+    assert to_come is not None
+    await to_come.ready()
+    assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence"]
 
 
 def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:

@@ -34,6 +34,8 @@ class FullList:
     messages_there: dict[int, Message]
     places: dict[int, Place] = field(default_factory=dict[int, Place])
     roles: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    members: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    """Of private threads."""
     calls: list[str] = field(default_factory=list[str])
     broken: bool = False
 
@@ -69,6 +71,10 @@ class FullList:
     async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
         self._call(f"member {user_id}")
         return self.roles.get(user_id, ())
+
+    async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
+        self._call(f"member {user_id} of {thread_id}")
+        return user_id in self.members.get(thread_id, ())
 
     async def place(self, place_id: int) -> Place | None:
         self._call(f"place {place_id}")

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,9 @@ class Shelf:
             folder.mkdir()
         self.index, self.team_index = root / "index.txt", root / "index-team.txt"
 
-    def library(self, *, max_source_bytes: int = 2_000_000, cached_chars: int = 1000) -> DiskLibrary:
+    def library(
+        self, *, max_source_bytes: int = 2_000_000, cached_chars: int = 1000, left_out: Collection[str] = ()
+    ) -> DiskLibrary:
         return DiskLibrary(
             index_path=self.index,
             sources_dir=self.sources,
@@ -37,6 +40,7 @@ class Shelf:
             team_topics_dir=self.topics,
             max_source_bytes=max_source_bytes,
             cached_chars=cached_chars,
+            left_out=left_out,
         )
 
     def name(self, *ids: str) -> None:
@@ -64,6 +68,20 @@ async def test_team_entries_come_first(shelf: Shelf) -> None:
         IndexEntry("kb:guides/setup.md", "About kb:guides/setup.md."),
         IndexEntry(f"kb:{PAGE}", f"About kb:{PAGE}."),
     )
+
+
+async def test_topics_that_are_left_out_are_neither_listed_nor_loaded(shelf: Shelf) -> None:
+    for name in ("tokens-2", "tokens-lost"):
+        (shelf.topics / f"{name}.txt").write_text("id: …\n")
+    shelf.name("kb:guides/setup.md", "team:tokens.txt", "team:tokens-2.txt", "team:tokens-lost.txt")
+    library = shelf.library(left_out={"tokens"})
+    assert [entry.id for entry in await library.index()] == ["team:tokens-lost.txt", "kb:guides/setup.md"]
+    for hidden in ("team:tokens.txt", "team:tokens-2.txt"):
+        with pytest.raises(SourceUnavailable, match="not in the index"):
+            await library.load(hidden)
+    assert await library.index() is await library.index()
+    assert (await library.load("team:tokens-lost.txt")).text == "id: …\n"
+    assert len(await shelf.library().index()) == 4
 
 
 async def test_files_pages_and_topics_are_loaded_whole(shelf: Shelf) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.topic_names import files_of, first_of, is_topic_name, next_file, topic_name
+from services.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
+from settings import KnowledgeSettings
 
 AWKWARD = st.one_of(st.text(st.characters(), max_size=80), st.sampled_from(["CON", "com¹", "..", "Straße İ ǅ Ω"]))
 
@@ -75,3 +76,28 @@ def test_a_topic_goes_on_in_numbered_files() -> None:
         assert first_of(name, there) == name
     assert files_of("layer", there) == []
     assert next_file("layer", there) == "layer"
+
+
+@pytest.mark.parametrize(
+    ("name", "belongs"),
+    [("gpu", True), ("gpu-2", True), ("gpu-12", True), ("gpu-1000", True), ("gpu-1", False), ("gpu-cards", False)],
+)
+def test_what_goes_on_from_a_topic_belongs_to_it_whether_or_not_the_files_between_are_there(
+    name: str, belongs: bool
+) -> None:
+    assert belongs_to(name, ["gpu"]) is belongs
+    assert not belongs_to(name, ["windows"])
+
+
+@given(AWKWARD)
+def test_the_name_of_a_topic_can_be_written_into_the_configuration(text: str) -> None:
+    name = topic_name(text)
+    if name:
+        for written in (name, f" {name} ", f"team:{name}.txt"):
+            chosen = KnowledgeSettings.model_validate({"internal_topics": [written]}).internal_topics
+            assert belongs_to(f"{name}-2", chosen)
+
+
+def test_letter_case_does_not_matter_in_the_configuration() -> None:
+    chosen = KnowledgeSettings.model_validate({"internal_topics": ["Prices", "ＧＰＵ-2"]}).internal_topics
+    assert chosen == {"prices", "gpu-2"}

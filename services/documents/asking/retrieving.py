@@ -11,7 +11,7 @@ from services.documents.asking.exact import chosen
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
 from services.documents.asking.surroundings import RECORDS, Scope, around
-from services.documents.store.protocol import Hit, LineWhere, Search, StoredChunk, Vectors, Weights, Where
+from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Vectors, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 
 DEPTH = 15
@@ -39,6 +39,7 @@ class Ranking:
     """Prose: at most `PER_DOCUMENT` passages of a document, then whatever comes next."""
     exact_paths: bool = True
     internal: bool = True
+    mode: SearchMode = SearchMode.HYBRID
 
 
 async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Found:
@@ -70,6 +71,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
+        mode=ranking.mode,
     )
     hits = _reordered(plan, await scope.store.search(scope.name, search))
     keyword_only = embedded is None or all(hit.score is None for hit in hits)

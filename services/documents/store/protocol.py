@@ -134,6 +134,14 @@ class Weights:
     bm25_b: float = 0.75
 
 
+class SearchMode(StrEnum):
+    """What finds a passage. Identifiers are looked for literally in both."""
+
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    """By meaning alone; by words where there are no vectors, or none yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     text: str
@@ -147,6 +155,7 @@ class Search:
     """How many candidates each arm gives."""
     where: Where = field(default_factory=Where)
     weights: Weights = field(default_factory=Weights)
+    mode: SearchMode = SearchMode.HYBRID
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from services.documents.store import schema, tokens
 from services.documents.store.frames import KINDS, Frame
-from services.documents.store.fusing import Floats, Places, best, bm25, fuse, weights_of
-from services.documents.store.protocol import Hit, Search, Where
+from services.documents.store.fusing import Floats, Mask, Places, best, bm25, fuse, weights_of
+from services.documents.store.protocol import Hit, Search, SearchMode, Where
 
 VERBATIM_KEPT = 200
 """How many chunks that hold an identifier are looked at, the first ones."""
@@ -34,7 +34,9 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
     keywords, coverage = bm25(held, frame.lengths, weights.bm25_k1, weights.bm25_b)
     cosines = _cosines(frame, asked)
     share = _verbatim(connection, frame, asked.identifiers, allowed)
-    chosen = [best(keywords, allowed, asked.depth, positive=True)]
+    by_meaning = asked.mode is SearchMode.VECTOR and cosines is not None
+    by_words = allowed[_unembedded(frame, allowed)] if by_meaning else allowed
+    chosen = [best(keywords, by_words, asked.depth, positive=True)]
     if cosines is not None:
         chosen.append(best(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False))
     literal = best(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
@@ -43,7 +45,7 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
         literal = best(share * 1000 + keywords, literal, asked.depth, positive=True)
     union: Places = np.unique(np.concatenate([*chosen, literal]))
     found = share[union]
-    weight = weights_of(frame, union, weights, found)
+    weight = (~_unembedded(frame, union)).astype(np.float32) if by_meaning else weights_of(frame, union, weights, found)
     vector_scores = None if cosines is None else cosines[union]
     ranks = fuse(vector_scores, keywords[union], found, weight, weights.identifier_bonus)
     # On a tie the newer document, then the earlier chunk.
@@ -105,6 +107,11 @@ def _cosines(frame: Frame, asked: Search) -> Floats | None:
     cosines = np.full(len(frame.rows), np.nan, dtype=np.float32)
     cosines[frame.embedded] = frame.vectors @ asked.vector.reshape(-1)
     return cosines
+
+
+def _unembedded(frame: Frame, places: Places) -> Mask:
+    """Which of the chunks are of documents that have no vectors, or none yet."""
+    return ~np.isin(frame.documents[places], frame.documents[frame.embedded])
 
 
 def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[str, ...], allowed: Places) -> Floats:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from services.documents.results import Status
-from services.documents.store.protocol import Weights
+from services.documents.store.protocol import SearchMode, Weights
 
 Metadata = Mapping[str, str]
 
@@ -14,6 +14,7 @@ Metadata = Mapping[str, str]
 class KBConfig(ABC):
     """A library: where it lies, how its passages and answers look, and how long answers keep."""
 
+    search_mode: SearchMode = SearchMode.HYBRID
     exact_paths: bool = False
     """Whether lines, times and levels are looked up instead of ranked."""
     spread: bool = True
@@ -59,6 +60,10 @@ class KBConfig(ABC):
 
     @abstractmethod
     def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str: ...
+
+    def is_internal(self, metadata: Metadata) -> bool:
+        """Whether a document is shown to the team only."""
+        return metadata.get("internal") == "true"
 
     def cite(self, metadata: Metadata) -> str:
         """A passage, cited in a sentence, where no model writes it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from services.documents.results import Status
 from services.documents.store import naming
 from services.documents.tools.config import NO_RESULT, KBConfig, Metadata, first_tags, footer, parts, score_part
+from services.topic_names import belongs_to
 
 HOUR = 3600
 
@@ -139,6 +140,14 @@ class TeamKB(_Library):
     relevance_threshold = MINILM_THRESHOLD
     keyword_threshold = KEYWORD_THRESHOLD
     lifetime = 12 * HOUR
+
+    def __init__(self, *, cache_ttl: int | None = None, internal: Collection[str] = ()) -> None:
+        """`internal`: topics for the team only, whether or not they have been indexed as such yet."""
+        super().__init__(cache_ttl=cache_ttl)
+        self._internal = internal
+
+    def is_internal(self, metadata: Metadata) -> bool:
+        return super().is_internal(metadata) or belongs_to(metadata.get("topic", ""), self._internal)
 
     @property
     def system_prompt(self) -> str:

@@ -75,13 +75,13 @@ class DocumentQATool:
         self._calls = SharedCalls()
         self._refusals = Refusals(config)
 
-    async def has_content(self, scope_id: str | None) -> bool:
+    async def has_content(self, scope_id: str | None, filters: Mapping[str, str] | None = None) -> bool:
         """Whether there is anything to be asked: a tool without is not offered."""
         try:
             described = await self._shared.store.describe(self.config.get_collection_name(scope_id))
         except (ValueError, StoreUnavailable):
             return False
-        return described is not None and bool(described.documents)
+        return described is not None and bool(self._visible(described, filters or {}).documents)
 
     async def answer_question(
         self,
@@ -102,6 +102,8 @@ class DocumentQATool:
             described = await self._searched(lambda: self._shared.store.describe(name))
         except SearchFailed:
             return self._refusals.nothing(Status.RETRIEVAL_ERROR)
+        if described is not None:
+            described = self._visible(described, filters or {})
         unready = self._refusals.unready(described)
         if described is None or unready is not None:
             return unready or self._refusals.nothing(Status.NOT_INDEXED)
@@ -174,6 +176,7 @@ class DocumentQATool:
             spread=self.config.spread,
             exact_paths=self.config.exact_paths,
             internal=filters.get("internal") != "hidden",
+            mode=self.config.search_mode,
         )
         return await retrieve(scope, understood, k, ranking, vector)
 
@@ -206,6 +209,13 @@ class DocumentQATool:
         threshold = self.config.keyword_threshold
         best = max((passage.relevance or 0.0 for passage in found.passages), default=0.0)
         return threshold is not None and best < threshold
+
+    def _visible(self, described: Described, filters: Mapping[str, str]) -> Described:
+        """Without what this person may not see: not even how much there is of it is told."""
+        if filters.get("internal") != "hidden":
+            return described
+        shown = tuple(doc for doc in described.documents if not self.config.is_internal(doc.origin.extra))
+        return replace(described, documents=shown)
 
     def _key(
         self, name: str, described: Described, resolved: Resolved, k: int, filters: Mapping[str, str] | None
@@ -285,15 +295,11 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
 
 def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
     """What may be searched: of each name the newest revision."""
-    hidden = filters.get("internal") == "hidden"
     wanted = {name: value for name, value in filters.items() if name != "internal"}
     return tuple(
         doc
         for doc in documents
-        if doc.current
-        and doc.state.searchable
-        and not (hidden and doc.origin.extra.get("internal") == "true")
-        and all(_field(doc, name) == value for name, value in wanted.items())
+        if doc.current and doc.state.searchable and all(_field(doc, name) == value for name, value in wanted.items())
     )
 
 

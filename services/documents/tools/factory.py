@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from services.assistant import Usage
@@ -74,15 +75,14 @@ def build(
     weights: Weights | None = None,
     lifetimes: Lifetimes | None = None,
     shares: Shares | None = None,
-    has_team: bool = True,
-    has_global: bool = True,
+    internal_topics: Collection[str] = (),
     store_seconds: float = STORE_SECONDS,
 ) -> Toolbox | None:
     """Tools over one store, with one embedder, synthesiser and cache between them.
 
     `asker`: who condenses passages and rewrites follow-ups; None: passages are quoted. `model`: its name. `shares`:
-    whether a person shows their runbooks in public threads; None: there are no runbooks. Without a store there is
-    no tool.
+    whether a person shows their runbooks in public threads; None: there are no runbooks. `internal_topics`: of the
+    team's notes, those for its members only. Without a store there is no tool.
     """
     if store is None:
         log.info("Document tools: none, as there is no store")
@@ -111,10 +111,8 @@ def build(
     register(AnswerFromCaseEvidence(core(schemas.CASE, CaseEvidence(cache_ttl=kept.case)), store))
     if shares is not None:
         register(AnswerFromUserKB(core(schemas.USER, UserKB(cache_ttl=kept.user)), shares))
-    if has_team:
-        register(AnswerFromTeamKB(core(schemas.TEAM, TeamKB(cache_ttl=kept.team)), store))
-    if has_global:
-        register(AnswerFromGlobalKB(core(schemas.GLOBAL, GlobalKB(cache_ttl=kept.shared))))
+    register(AnswerFromTeamKB(core(schemas.TEAM, TeamKB(cache_ttl=kept.team, internal=internal_topics)), store))
+    register(AnswerFromGlobalKB(core(schemas.GLOBAL, GlobalKB(cache_ttl=kept.shared))))
     log.info(
         "Document tools: %s; %s; %s",
         ", ".join(toolbox.tools),

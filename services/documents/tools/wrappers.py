@@ -36,7 +36,7 @@ class DocumentTool(ABC):
             await self._admit(ctx)
         except PermissionError:
             return False
-        return await self._core.has_content(self._scope(ctx))
+        return await self._core.has_content(self._scope(ctx), self._filters(ctx))
 
     async def run(
         self,

@@ -119,7 +119,7 @@ def context(
     public: bool = True,
     team: bool = False,
 ) -> ToolContext:
-    return ToolContext(guild, thread, asker, thread_is_public=public, asker_is_team=team)
+    return ToolContext(guild, thread, asker, thread_is_public=public, asker_can_view=True, asker_is_team=team)
 
 
 class ScriptedAsker:

@@ -41,7 +41,7 @@ def test_channels_of_every_type_that_people_write_in_are_channels(kind: int) -> 
 @pytest.mark.parametrize("kind", [10, 11, 12])
 def test_threads_know_their_parent_and_owner(kind: int) -> None:
     found = place(thread(type=kind, name="GPU?"))
-    assert found == Place(THREAD, PlaceKind.THREAD, "GPU?", GUILD, TEXT, 7, public=kind != 12)
+    assert found == Place(THREAD, PlaceKind.THREAD, "GPU?", GUILD, TEXT, 7, public=kind != 12, invited_only=kind == 12)
 
 
 def test_a_thread_in_a_known_forum_is_a_post() -> None:

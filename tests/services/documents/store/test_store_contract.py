@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from services.documents.embedding.filling import fill
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.store.protocol import (
     Collection,
@@ -15,6 +17,7 @@ from services.documents.store.protocol import (
     NewDocument,
     Origin,
     Search,
+    SearchMode,
     State,
     Where,
 )
@@ -239,6 +242,26 @@ async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore)
     hits = await store.search("global_kb", Search("button"))
     assert [hit.chunk.text for hit in hits if "green" in hit.chunk.text] == []
     assert any("blue" in hit.chunk.text for hit in hits)
+
+
+async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: DocumentStore) -> None:
+    collection = Collection("global_kb", "global")
+    setup, prices = (
+        cases.new("setup.md", "# Setup\n\nPress the green button until it clicks.\n"),
+        cases.new("prices.md", "# Prices\n\nA button costs a penny.\n"),
+    )
+    (first,) = await store.add(collection, [setup])
+    await fill(store, EMBEDDER, collection.name, first.doc_id)
+    (second,) = await store.add(collection, [prices])
+    question = (await EMBEDDER.embed(["green clicks until"]))[0]
+    asked = Search("penny button", question, EMBEDDER.id, depth=1, mode=SearchMode.VECTOR)
+    found = [hit.chunk.doc_id for hit in await store.search(collection.name, asked)]
+    assert sorted(found) == sorted([first.doc_id, second.doc_id]), "what has no vector yet is found by its words"
+    await fill(store, EMBEDDER, collection.name, second.doc_id)
+    assert [hit.chunk.doc_id for hit in await store.search(collection.name, asked)] == [first.doc_id]
+    assert len(await store.search(collection.name, replace(asked, mode=SearchMode.HYBRID))) == 2
+    literal = replace(asked, identifiers=("a penny",))
+    assert [hit.chunk.doc_id for hit in await store.search(collection.name, literal)] == [second.doc_id, first.doc_id]
 
 
 async def test_internal_documents_can_be_left_out(store: DocumentStore) -> None:

@@ -11,6 +11,7 @@ from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import schemas
+from services.documents.tools.factory import build
 from tests.services.documents import cases
 
 QUESTIONS = (
@@ -49,7 +50,7 @@ async def test_whoever_cannot_see_the_thread_is_denied_before_anything_is_looked
     await cases.post(store, "shop.log", cases.LOG)
     tools = cases.toolbox(store)
     allowed = await tools.tools[schemas.CASE].ask(cases.context(), "What is on line 4 of shop.log?")
-    ctx = ToolContext(cases.GUILD, cases.THREAD, cases.MARA, asker_can_view=False)
+    ctx = ToolContext(cases.GUILD, cases.THREAD, cases.MARA)
     denied = await tools.tools[schemas.CASE].ask(ctx, "What is on line 4 of shop.log?")
     assert (allowed.status, denied.status) == (Status.OK, Status.DENIED)
     assert "expired" not in denied.answer
@@ -111,6 +112,23 @@ async def test_internal_topics_are_for_the_team_where_nobody_else_reads(
     )
     assert ("900 EUR" in text) is seen
     assert "three days" in text
+
+
+async def test_a_topic_is_hidden_as_soon_as_that_is_configured_whatever_is_indexed_still(store: EmbeddedStore) -> None:
+    """Between a start with another configuration and the end of indexing, somebody may ask."""
+    await team_notes(store)
+    await store.add(
+        Collection(f"team_{cases.GUILD}_kb", "team", str(cases.GUILD), cases.GUILD),
+        [cases.new("refunds-2.md", "# Refunds\n\nRefunds of gift cards take a year.\n", topic="refunds-2")],
+    )
+    toolbox = build(store=store, internal_topics=["refunds"])
+    assert toolbox is not None
+    tool, question = toolbox.tools[schemas.TEAM], "How many days do refunds take?"
+    outsider, insider = cases.context(), cases.context(public=False, team=True)
+    assert (await tool.ask(outsider, question)).status is Status.NOT_INDEXED
+    assert schemas.TEAM not in await toolbox.offered(outsider)
+    assert "three days" in await tool.run(insider, question)
+    assert schemas.TEAM in await toolbox.offered(insider)
 
 
 async def test_what_the_team_may_see_is_not_kept_for_others(store: EmbeddedStore) -> None:

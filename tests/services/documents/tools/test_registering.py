@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from services.documents.bound import BoundTools
+from services.documents.embedding.filling import fill
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection
+from services.documents.store.protocol import Collection, SearchMode, Vectors, Weights
 from services.documents.tools import schemas
 from services.documents.tools.config import KBConfig, footer, parts, score_part
+from services.documents.tools.configs import CaseEvidence, GlobalKB, TeamKB, UserKB
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.factory import build
 from services.documents.tools.schemas import PARAMETERS, SCHEMAS, ToolSchema
@@ -54,6 +56,8 @@ class Glossary(KBConfig):
     def get_citation_format(self) -> str:
         return "[word]"
 
+    weights = Weights(prose=0.1)
+
     def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str:
         return answer + footer("🔤 Words:", sources, chunk_count, confidence, 2)
 
@@ -83,6 +87,47 @@ async def test_a_fifth_library_needs_no_change_of_the_core(store: EmbeddedStore)
     assert denied.status is Status.DENIED
 
 
+class ByMeaning(Glossary):
+    """The same, of which nothing is found by its words alone."""
+
+    search_mode = SearchMode.VECTOR
+
+
+async def found(store: EmbeddedStore, config: KBConfig, question: str, embedder: HashingEmbedder | None) -> list[str]:
+    """The words that a glossary has for a question, best first."""
+    core = DocumentQATool("answer_from_glossary", config, cases.toolbox(store, embedder=embedder).shared)
+    return list((await core.answer_question(question, k=1)).sources)
+
+
+async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_vectors(store: EmbeddedStore) -> None:
+    class Contrary(HashingEmbedder):
+        """Takes a ledger for an escrow."""
+
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            return await super().embed([text.replace("ledger", "escrow") for text in texts])
+
+    words = Collection("glossary", "glossary")
+    near = cases.new("escrow.md", "# Escrow\n\nEscrow, escrow: kept by a third party, no. ord-58213.\n", word="escrow")
+    literal = cases.new("book.md", "# Book\n\nA big book, in which each posting of the ledger stands.\n", word="book")
+    question, identifier = "ledger?", 'What is "ord-58213" in a ledger ledger ledger book?'
+    await store.add(words, [near, literal])
+    assert await found(store, ByMeaning(), question, Contrary()) == ["book"], "there are no vectors yet"
+    assert await found(store, ByMeaning(), question, None) == ["book"]
+    described = await store.describe("glossary")
+    assert described is not None
+    await fill(store, Contrary(), "glossary", described.documents[0].doc_id)
+    assert await found(store, Glossary(), question, None) == ["book"]
+    await fill(store, Contrary(), "glossary", described.documents[1].doc_id)
+    assert await found(store, Glossary(), question, Contrary()) == ["book"]
+    assert await found(store, ByMeaning(), question, Contrary()) == ["escrow"]
+    assert await found(store, ByMeaning(), question, None) == ["book"]
+    assert await found(store, ByMeaning(), identifier, HashingEmbedder()) == ["escrow"]
+
+
+async def test_the_four_libraries_are_searched_by_meaning_and_by_words(store: EmbeddedStore) -> None:
+    assert {config().search_mode for config in (CaseEvidence, UserKB, TeamKB, GlobalKB)} == {SearchMode.HYBRID}
+
+
 async def test_without_a_store_there_is_no_tool(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         assert build(store=None) is None
@@ -91,13 +136,12 @@ async def test_without_a_store_there_is_no_tool(caplog: pytest.LogCaptureFixture
 
 async def test_one_line_says_which_tools_there_are(store: EmbeddedStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        tools = build(store=store, embedder=HashingEmbedder(), has_team=False)
+        tools = build(store=store, embedder=HashingEmbedder())
     assert tools is not None
-    assert list(tools.tools) == [schemas.CASE, schemas.GLOBAL]
+    assert list(tools.tools) == [schemas.CASE, schemas.TEAM, schemas.GLOBAL]
     lines = [record.getMessage() for record in caplog.records if "Document tools" in record.getMessage()]
-    assert lines == [
-        f"Document tools: {schemas.CASE}, {schemas.GLOBAL}; embeddings by hashing-256; condensed by extractive/1"
-    ]
+    names = f"{schemas.CASE}, {schemas.TEAM}, {schemas.GLOBAL}"
+    assert lines == [f"Document tools: {names}; embeddings by hashing-256; condensed by extractive/1"]
 
 
 async def test_a_tool_without_content_is_not_offered(store: EmbeddedStore) -> None:
