@@ -90,7 +90,9 @@ SHAPES: tuple[Kind, ...] = (
     _shape(
         "api key",
         "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
-        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?=[\w-]{0,99}[0-9])[\w-]{16,}",
+        # Of letters alone it is one when it says whose it is, or they are mixed as in no name.
+        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
+        r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
         r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
         r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
         r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
@@ -153,6 +155,10 @@ MARKUP_SHAPES: tuple[Kind, ...] = (
 
 _NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
 
+_ALONE = r"(?<![\w.+/:=#-])(?<![0-9][ ,;|])"
+_NO_MORE = r"(?![\w.-]?\w)(?![ ,;|]{1,2}[0-9])"
+"""Of numbers side by side, none is one of a telephone."""
+
 PERSONAL_SHAPES: tuple[Kind, ...] = (
     _shape(
         "email",
@@ -164,7 +170,7 @@ PERSONAL_SHAPES: tuple[Kind, ...] = (
     ),
     _shape(
         "phone number",
-        "+ ( - .",
+        "+ ( - . 0",
         # With the code of the country, in groups or in one; else as in North America. Numbers side by side are none.
         r"(?<![\w+.-])\+(?=(?:[ .()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
         r"[ .-]?(?:\([0-9]{1,4}\)[ .-]?|[0-9]{1,5}[ .-])"
@@ -172,7 +178,22 @@ PERSONAL_SHAPES: tuple[Kind, ...] = (
         r"(?<![\w+.-])\+[1-9][0-9]{9,14}(?![\w.-]?\w)",
         r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)",
         r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)",
-        hint=r"\+[1-9]|\([2-9]|[2-9][0-9]{2}[.-][2-9]",
+        # Within a country, with a zero in front: an area code and the rest, in one or in groups. In one piece it could
+        # be any id.
+        rf"(?=[0(]){_ALONE}(?:0(?=(?:[ /-]?[0-9]){{8,10}}(?![ /-]?[0-9]))[1-9][0-9]{{1,4}}"
+        r"(?:[ /-][0-9]{6,8}|[ /-][0-9]{2,4}(?:[ -][0-9]{2,4}){1,3})"
+        r"|0[1-9](?: [0-9]{2}){4}|0[2378] [0-9]{4} [0-9]{4}"
+        rf"|\(0[1-9][0-9]{{0,4}}\)[ /-]?[0-9]{{3,8}}(?:[ -][0-9]{{2,6}}){{0,2}}){_NO_MORE}",
+        hint=r"\+[1-9]|\([02-9]|[2-9][0-9]{2}[.-][2-9]|0[1-9]",
+    ),
+    _shape(
+        "phone number",
+        "tel phone fax whatsapp mobile cell",
+        # Said to be one: in one piece as well.
+        r"(?P<kept>(?<![\w-])(?i:tel(?:efon|ephone)?|(?:tele)?phone|fax|whatsapp|mobile|cell)"
+        r"(?:[ _-]?(?i:number|nr|no))?\W{0,4}(?<![0-9]))"
+        r"(?!(?:19|20)[0-9]{2}[-/])(?=(?:[ ()/-]{0,2}[0-9]){8,15}(?![0-9]))\(?[0-9][0-9 ()/-]{6,20}[0-9](?![\w.-]?\w)",
+        hint=r"(?:tel(?:efon|ephone)?|phone|fax|whatsapp|mobile|cell)\W|(?:number|nr|no)\W",
     ),
 )
 """Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
