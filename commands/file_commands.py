@@ -117,7 +117,7 @@ class EvidenceCommands:
         if not called:
             raise CommandRefused(NO_SUCH_FILE)
         # Another's file of the same name keeps nobody from having their own forgotten.
-        meant = [doc for doc in called if call.is_moderator or doc.origin.uploader_id == call.user_id]
+        meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
         if not meant:
             raise CommandRefused(NOT_YOURS)
         try:
@@ -142,6 +142,10 @@ class EvidenceCommands:
             raise _unavailable(error) from error
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
+
+
+def is_poster(doc: Document, user_id: int) -> bool:
+    return any(origin.uploader_id == user_id for origin in doc.origins)
 
 
 def told(doc: Document) -> str:

@@ -83,7 +83,7 @@ def discard(
     async def drop(dropping: Dropping, name: str) -> None:
         described = await store.describe(name)
         for doc in () if described is None else described.documents:
-            if dropping.brought(doc.origin):
-                await store.delete_document(name, doc.doc_id)
+            if any(map(dropping.brought, doc.origins)):
+                await store.withdraw(name, doc.doc_id, dropping.brought)
 
     return discarded

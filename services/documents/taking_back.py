@@ -17,20 +17,25 @@ async def forget_evidence(
     *,
     only_unread: bool = False,
 ) -> int:
-    """Delete every file that a person has posted in a thread; how many there were. Raises StoreUnavailable.
+    """Delete every file that a person has posted in a thread, but for such as others have posted there as well; how
+    many of theirs there were. Raises StoreUnavailable.
 
     `forget_answers`: told of each collection that files were taken from. `only_unread`: only such as are being read.
     """
+
+    def posted(origin: Origin) -> bool:
+        return origin.uploader_id == user_id
+
     count = 0
     for name in await store.list_collections(naming.CASE_PREFIX):
         described = await store.describe(name)
         theirs = [
             doc
             for doc in (() if described is None else described.documents)
-            if doc.origin.uploader_id == user_id and (doc.state is State.PENDING or not only_unread)
+            if any(map(posted, doc.origins)) and (doc.state is State.PENDING or not only_unread)
         ]
         for doc in theirs:
-            count += await store.delete_document(name, doc.doc_id)
+            count += await store.withdraw(name, doc.doc_id, posted)
         if theirs:
             forget_answers(name)
         left = await store.describe(name)

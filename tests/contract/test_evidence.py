@@ -581,3 +581,44 @@ async def test_a_long_name_can_be_given_as_it_is_listed(begin: Begin, tmp_path: 
     await world.wait(120)
     (case_id,) = [int(file.removeprefix("case_").removesuffix(".sqlite")) for file in collections(tmp_path)]
     assert "Forgotten" in await stage.commands.delete(call(ANNA, case_id), f"{name[:79]}…")
+
+
+@pytest.mark.parametrize("how", ["message", "forget", "opt-out", "delete"])
+async def test_a_file_that_two_have_posted_stays_until_the_last_of_them_takes_it_back(begin: Begin, how: str) -> None:
+    stage = await begin()
+    world = stage.world
+    question = await stage.asked()
+    again = stage.posts(BEN, "app.log", where=question.id)
+    await world.wait(1)
+    (document,) = await stage.held(question.id)
+    assert [origin.uploader_id for origin in document.origins] == [ANNA.id, BEN.id]
+    assert world.documents is not None
+    match how:
+        case "message":
+            world.happens(Deleted(0.0, HELP, (question.id,)))
+        case "forget":
+            assert await world.documents.forget(ANNA.id) == (1, 0)
+        case "opt-out":
+            await world.documents.leave_alone(BEN.id)
+        case _:
+            await stage.commands.delete(call(BEN, question.id), "app.log")
+    await world.wait(1)
+    left = [doc for doc in await stage.held(question.id) if doc.state is not State.FAILED]
+    expected = {"message": [[BEN.id]], "forget": [[BEN.id]], "opt-out": [[ANNA.id, BEN.id]], "delete": []}
+    assert [[origin.uploader_id for origin in doc.origins] for doc in left] == expected[how]
+    if how == "message":
+        world.happens(Deleted(0.0, question.id, (again.id,)))
+        await world.wait(1)
+        assert await stage.held(question.id) == ()
+
+
+async def test_the_same_file_again_takes_no_room(begin: Begin) -> None:
+    stage = await begin(documents={"max_files_per_thread": 1})
+    question = await stage.asked()
+    stage.posts(BEN, "app.log", where=question.id)
+    await stage.world.wait(1)
+    assert [doc.state for doc in await stage.held(question.id)] == [State.LEXICAL]
+    # As long as the other, and not it.
+    stage.posts(BEN, "app.log", LOG.replace("E-1042", "E-1043"), where=question.id)
+    await stage.world.wait(1)
+    assert [doc.state for doc in await stage.held(question.id)] == [State.LEXICAL, State.FAILED]
