@@ -125,9 +125,9 @@ class EvidenceCommands:
                 lambda offer: offer.case_id == call.place_id and any(is_of(doc, offer) for doc in meant)
             )
             for doc in meant:
-                await remove_file(self.documents.store, name, doc)
+                await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
             self.documents.forget_answers(name)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, OSError) as error:
             raise _unavailable(error) from error
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return f"Forgotten: {inert(filename.strip())}."

@@ -267,8 +267,8 @@ class DocumentStore(Protocol):
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
         """Make documents searchable by words, or with vectors given at once in every way.
 
-        Of the same file again only its origin is noted. What was expected as the same attachment becomes the document. Without `create`,
-        nothing is written, and nothing returned, when the collection is gone meanwhile.
+        Of the same file again only its origin is noted. What was expected as the same attachment becomes the document.
+        Without `create`, nothing is written, and nothing returned, when the collection is gone meanwhile.
         """
         ...
 
