@@ -22,6 +22,7 @@ from services.context import Context, ContextRules
 from services.data_folder import DataFolder
 from services.discord import Fetcher, Poster
 from services.disk_library import DiskLibrary
+from services.documents.gone_files import GoneFiles
 from services.documents.tools.factory import Toolbox
 from services.history import History
 from services.library import Library
@@ -183,7 +184,7 @@ def assemble(
         grouping_seconds=discord.message_grouping_window_seconds,
     )
     toolbox = None if documents is None else documents.toolbox(usage, settings.kb.internal_topics)
-    notes = FileNotes(poster, history, people)
+    notes = FileNotes(poster, history, people, GoneFiles() if documents is None else documents.cases.gone)
     raw = settings.kb.team_raw_dir
     if archive_of is None:
         earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
@@ -222,6 +223,7 @@ def assemble(
             withheld,
             notes.begun,
             notes.ended,
+            notes.reopened,
             documents.embedder,
             gauge,
         ),

@@ -21,6 +21,7 @@ from services.documents.embedding.endpoint import EmbeddingEndpoint, EndpointEmb
 from services.documents.embedding.filling import fill
 from services.documents.embedding.packaged import PackagedEmbedder, installed
 from services.documents.embedding.protocol import Embedder
+from services.documents.gone_files import GoneFiles
 from services.documents.limits import Limits
 from services.documents.offers import Offer
 from services.documents.redacting import DocumentRedactors, document_redactors
@@ -119,7 +120,7 @@ class Documents:
         """Take in nothing of a person's any more; what can be searched stays."""
         try:
             await self.call_off(lambda offer: offer.uploader_id == user_id)
-            await forget_evidence(self.store, user_id, self.forget_answers, only_unread=True)
+            await forget_evidence(self.store, user_id, None, self.forget_answers, only_unread=True)
         except StoreUnavailable as error:
             log.error("documents: %s; a file may stay listed as being read", error)  # noqa: TRY400 (for the operator)
 
@@ -129,7 +130,7 @@ class Documents:
         How many files and runbooks there were. Raises StoreUnavailable, OSError.
         """
         await self.call_off(lambda offer: offer.uploader_id == user_id)
-        files = await forget_evidence(self.store, user_id, self.forget_answers)
+        files = await forget_evidence(self.store, user_id, self.cases.gone, self.forget_answers)
         return files, await self.runbooks.forget(user_id)
 
     def embed_soon(self, name: str, doc_id: str) -> None:
@@ -212,7 +213,7 @@ async def documents_for(
             embedder_of(chosen),
             asker,
             "" if llm is None else llm.model,
-            Cases(int(name.removeprefix(naming.CASE_PREFIX)) for name in names),
+            Cases((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), GoneFiles(folder.gone_files)),
             runbooks,
             Intake(store, attachments, limits_of(chosen), redactors),
             chosen,

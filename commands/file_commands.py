@@ -119,7 +119,7 @@ class EvidenceCommands:
         if not called:
             raise CommandRefused(NO_SUCH_FILE)
         # Another's file of the same name keeps nobody from having their own forgotten.
-        meant = [doc for doc in called if call.is_moderator or doc.origin.uploader_id == call.user_id]
+        meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
         if not meant:
             raise CommandRefused(NOT_YOURS)
         try:
@@ -127,9 +127,9 @@ class EvidenceCommands:
                 lambda offer: offer.case_id == call.place_id and any(is_of(doc, offer) for doc in meant)
             )
             for doc in meant:
-                await remove_file(self.documents.store, name, doc)
+                await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
             self.documents.forget_answers(name)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, OSError) as error:
             raise _unavailable(error) from error
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return f"Forgotten: {inert(filename.strip())}."
@@ -154,6 +154,10 @@ class EvidenceCommands:
         return (call.can_view and call.is_moderator) or await self.viewing.can_view(
             call.user_id, call.place_id, seen_in=seen_in
         )
+
+
+def is_poster(doc: Document, user_id: int) -> bool:
+    return any(origin.uploader_id == user_id for origin in doc.origins)
 
 
 def told(doc: Document) -> str:

@@ -12,6 +12,7 @@ from commands.documents import store_of
 from commands.errors import Unusable
 from commands.team import open_team
 from services.data_folder import DataFolder, lock
+from services.documents.gone_files import GoneFiles
 from services.documents.runbooks import Runbooks
 from services.documents.store.protocol import StoreUnavailable
 from services.documents.taking_back import forget_evidence
@@ -61,7 +62,7 @@ async def _take_out_documents(folder: DataFolder, address: str, user_id: int) ->
     try:
         runbooks = Runbooks(store, folder.shown_runbooks)
         await runbooks.open()
-        return await forget_evidence(store, user_id), await runbooks.forget(user_id)
+        return await forget_evidence(store, user_id, GoneFiles(folder.gone_files)), await runbooks.forget(user_id)
     finally:
         await store.close()
 

@@ -58,7 +58,7 @@ async def kept_tidy(
 
     async def gone(case_id: int) -> None:
         documents.cases.close(case_id)
-        await remove(Closing(case_id))
+        await remove(Closing(case_id, may_reopen=True))
 
     sweeping = sweep(
         documents.store,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from operators.cancel_token import CancelToken
+from services.documents.gone_files import GoneFiles
 from services.documents.offers import Offer
 
 REMEMBERED = 5_000
@@ -38,8 +39,9 @@ class _Case:
 class Cases:
     """Every file between its offer and the moment when it can be searched, and which threads have files at all."""
 
-    def __init__(self, with_files: Iterable[int] = ()) -> None:
-        """`with_files`: the threads whose collections are there at the start."""
+    def __init__(self, with_files: Iterable[int] = (), gone: GoneFiles | None = None) -> None:
+        """`with_files`: the threads whose collections are there at the start. `gone`: what is not to be read again."""
+        self.gone = GoneFiles() if gone is None else gone
         self._cases: OrderedDict[int, _Case] = OrderedDict()
         self._with_files = set(with_files)
 
@@ -55,7 +57,9 @@ class Cases:
         self._with_files.add(case_id)
 
     def begin(self, offer: Offer) -> Filing | None:
-        """Take an offer on; None: it is known already."""
+        """Take an offer on; None: it is known already, or was removed."""
+        if self.gone.holds(offer):
+            return None
         case = self._cases.setdefault(offer.case_id, _Case())
         self._cases.move_to_end(offer.case_id)
         if offer.key in case.seen:

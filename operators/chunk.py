@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -89,16 +90,15 @@ def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
         # To its end even when it is called off: it may make the collection, and who deletes that waits for it.
         expected = await to_its_end(store.expect(collection, origin))
         try:
-            check = partial(
-                check_offer,
-                offer.filename,
-                limits=intake.limits,
-                files=len(others),
-                total_bytes=sum(doc.size for doc in others),
-            )
-            check(offer.attachment.size)
+            alone = partial(check_offer, offer.filename, limits=intake.limits)
+            check = partial(alone, files=len(others), total_bytes=sum(doc.size for doc in others))
+            # The same file again takes no room.
+            again = [doc for doc in others if (doc.filename, doc.size) == (offer.filename, offer.attachment.size)]
+            (alone if again else check)(offer.attachment.size)
             data = await content(offer)
-            check(len(data))  # it may be larger than was announced
+            digest = hashlib.sha256(data).hexdigest()
+            # It may be larger than was announced.
+            (alone if any(doc.sha256 == digest for doc in again) else check)(len(data))
             work = partial(prepare, offer.filename, data, limits=intake.limits, redactors=intake.redactors)
             prepared = await in_thread(work)
         except Refused as refused:
@@ -143,7 +143,7 @@ def origin_of(offer: Offer) -> Origin:
 
 
 def is_of(doc: Document, offer: Offer) -> bool:
-    return (doc.origin.attachment_id, doc.filename) == offer.key
+    return doc.filename == offer.filename and doc.came_as(offer.attachment.id)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from clock import now
 from operators.cases import Cases
 from services.documents.offers import Offer
 from services.documents.store import naming
@@ -24,6 +25,8 @@ class Closing:
     """0: at once; None: not after all."""
     guild_id: int | None = None
     """Only if its collection belongs to this guild."""
+    may_reopen: bool = False
+    """Whether the thread is still there, so that somebody may miss the files."""
 
     def call_off(self, cases: Cases) -> None:
         if self.guild_id is None:
@@ -66,7 +69,7 @@ def discard(
                 await close(item, name)
             else:
                 await drop(item, name)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, OSError) as error:
             cases.know(item.case_id)
             log.error("evidence: thread %d: not deleted: %s", item.case_id, error)  # noqa: TRY400 (a line for the operator)
         forget_answers(name)
@@ -77,13 +80,17 @@ def discard(
             if described is None or described.collection.guild_id != closing.guild_id:
                 return
             cases.close(closing.case_id)
+        described = await store.describe(name)
+        if described is not None and closing.may_reopen and any(doc.state.searchable for doc in described.documents):
+            await cases.gone.close(closing.case_id, now())
         if await store.delete_collection(name):
             log.info("evidence: thread %d is closed: its files are deleted", closing.case_id)
 
     async def drop(dropping: Dropping, name: str) -> None:
+        await cases.gone.forget_messages(dropping.message_ids if not dropping.kept else ())
         described = await store.describe(name)
         for doc in () if described is None else described.documents:
-            if dropping.brought(doc.origin):
-                await store.delete_document(name, doc.doc_id)
+            if any(map(dropping.brought, doc.origins)):
+                await store.withdraw(name, doc.doc_id, dropping.brought)
 
     return discarded

@@ -10,6 +10,7 @@ from model.conversations import Conversation, Role
 from model.messages import AuthorType, Place
 from model.outcomes import Outcome, Reason
 from operators.cases import Cases
+from operators.chunk import is_of
 from operators.inquiry import Inquiry, skipped
 from services.documents.bound import BoundTools
 from services.documents.limits import amount, shown
@@ -170,8 +171,7 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
 
 def _newest(documents: Sequence[Document], under_way: Sequence[Offer]) -> list[Document]:
     """Those that are not told of by their offers, each name once."""
-    keys = {offer.key for offer in under_way}
-    settled = [doc for doc in documents if (doc.origin.attachment_id, doc.filename) not in keys]
+    settled = [doc for doc in documents if not any(is_of(doc, offer) for offer in under_way)]
     return [doc for doc in settled if doc.current or not doc.state.searchable]
 
 

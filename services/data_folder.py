@@ -78,6 +78,11 @@ class DataFolder:
         return self.root / "state" / "shown-runbooks.json"
 
     @property
+    def gone_files(self) -> Path:
+        """Which files of threads are not to be read again."""
+        return self.root / "state" / "gone-files.json"
+
+    @property
     def llm_recordings(self) -> Path:
         return self.root / "llm-recordings"
 

@@ -11,6 +11,7 @@ from model.conversations import Conversation, Image
 from services import prompts
 from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
 from services.library import IndexEntry, Source
+from services.llm.endpoint import Manner
 from services.tools import Tool, ToolLimits, Toolset
 
 M = TypeVar("M", bound=BaseModel)
@@ -27,6 +28,24 @@ class Asker(Protocol):
         Raises:
             LLMError: there is no usable answer (services.llm.errors says which kinds there are).
         """
+        ...
+
+
+class MeasuredAsker(Asker, Protocol):
+    """Also lets the caller say how the model is to be asked."""
+
+    async def ask(
+        self,
+        step: str,
+        system: str,
+        user: str,
+        model: type[M],
+        usage: Usage,
+        *,
+        images: Sequence[Image] = (),
+        manner: Manner | None = None,
+    ) -> M:
+        """`manner`: how long the reply may be, and so on; None: as the settings say. Raises as `Asker.ask`."""
         ...
 
 

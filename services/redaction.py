@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from services.secret_shapes import LABELS, SHAPES, Shape, label
+from services.secret_labels import label
+from services.secret_shapes import LABELS, SHAPES, Kind
 
 MIN_KNOWN_CHARS = 6
 """Shorter values ("none", "test") are no secrets, and would blot out ordinary words."""
@@ -22,7 +23,7 @@ KNOWN = label("known secret")
 class Redactor:
     """Takes secrets out of text. Idempotent; safe to share between threads."""
 
-    def __init__(self, known: Iterable[str] = (), shapes: Sequence[Shape] = SHAPES) -> None:
+    def __init__(self, known: Iterable[str] = (), shapes: Sequence[Kind] = SHAPES) -> None:
         """`known`: the values of the configured secrets. Of one with several lines, each line counts."""
         self._shapes = tuple(shapes)
         values = {form for value in known for line in value.splitlines() for form in _forms(line.strip())}
@@ -47,7 +48,7 @@ class Redactor:
         lowered = text.lower()
         for shape in self._shapes:
             if shape.possible(lowered):
-                text, count = shape.pattern.subn(shape.replacement, text)
+                text, count = shape.replaced(text)
                 if count:
                     counts[shape.label] = counts.get(shape.label, 0) + count
         return text, counts

@@ -7,6 +7,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
+
+from services.named_secrets import NamedSecrets
+from services.secret_labels import PLACEHOLDER, label, labelled
+from services.secret_names import NAMES
+
+
+class Kind(Protocol):
+    """One kind of secret."""
+
+    @property
+    def label(self) -> str: ...
+
+    def possible(self, lowered: str) -> bool:
+        """Whether a text that is `lowered` in lower case may hold any: far cheaper than looking for it."""
+        ...
+
+    def replaced(self, text: str) -> tuple[str, int]:
+        """`text` with a label for each, and how many there were. The number of lines stays."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +46,12 @@ class Shape:
                 return self.hint.search(lowered) is not None
         return False
 
-    def replacement(self, match: re.Match[str]) -> str:
+    def replaced(self, text: str) -> tuple[str, int]:
+        return self.pattern.subn(self._replacement, text)
+
+    def _replacement(self, match: re.Match[str]) -> str:
         kept = match.group("kept")
-        lines = match.group()[len(kept) :].splitlines(keepends=True)
-        return kept + "".join(self.label + line[len(line.rstrip(_BREAK_CHARS)) :] for line in lines)
-
-
-def label(name: str) -> str:
-    return f"[redacted: {name}]"
-
-
-_BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""What `str.splitlines` breaks at."""
-
-_NAMES = r"(?i:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key)"
-
-_NAMED = (
-    rf"{_NAMES}"
-    r"(?:\\?[\"'`])?[ \t]{0,20}(?:=>|:=|[=:])[ \t]{0,20}"
-)
-
-_NAMED_HINT = r"(?:passw(?:or)?d|passphrase|pwd|secret|token|key)(?:\\?[\"'`])?[ \t]{0,20}[=:]"
-
-_PLACEHOLDER = (
-    r"(?:<[^<>\n]{0,60}>|\$\{|\{\{|\[redacted: "
-    r"|(?:\$[A-Z_]+|\*+|(?i:null|none|true|false|replace_me))(?![^\s,;)\]}\"'`]))"
-)
-"""What stands where a value would: documentation is full of it, and blotting it out would spoil answers."""
+        return kept + labelled(match.group()[len(kept) :], self.label)
 
 
 _SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
@@ -65,7 +64,7 @@ def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
     return Shape(label(name), tuple(markers.split()), re.compile(hint), re.compile(pattern))
 
 
-SHAPES = (
+SHAPES: tuple[Kind, ...] = (
     _shape(
         "private key",
         "-----begin",
@@ -91,7 +90,9 @@ SHAPES = (
     _shape(
         "api key",
         "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
-        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?=[\w-]{0,99}[0-9])[\w-]{16,}",
+        # Of letters alone it is one when it says whose it is, or they are mixed as in no name.
+        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
+        r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
         r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
         r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
         r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
@@ -102,28 +103,23 @@ SHAPES = (
         "secret",
         "authorization",
         r"(?P<kept>(?i:authorization)(?:\\?[\"'])?[ \t]{0,20}[:=][ \t]{0,20}(?:\\?[\"'])?"
-        rf"(?!(?:{_SCHEME})?{_PLACEHOLDER})(?:{_SCHEME})?)[^\s\"'\\]+",
+        rf"(?!(?:{_SCHEME})?{PLACEHOLDER})(?:{_SCHEME})?)[^\s\"'\\]+",
     ),
     _shape(
         "secret",
         "bearer",
-        rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{_PLACEHOLDER})"
+        rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{PLACEHOLDER})"
         r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
     ),
+    NamedSecrets(label("secret")),
     _shape(
         "secret",
-        "password passwd passphrase pwd secret token key",
-        # In quotes: to the quote that ends it.
-        rf"(?P<kept>{_NAMED}(?P<quote>\\?[\"'`]))(?!{_PLACEHOLDER})"
-        rf"(?:(?!(?P=quote))(?:\\[^{_BREAK_CHARS}]|[^\\{_BREAK_CHARS}]))+",
-        hint=_NAMED_HINT,
-    ),
-    _shape(
-        "secret",
-        "password passwd passphrase pwd secret token key",
-        # Of "password: token: x", the value is x.
-        rf"(?P<kept>{_NAMED})(?!{_PLACEHOLDER}|{_NAMED}|\\?[\"'`])[^\s\"'`&]+",
-        hint=_NAMED_HINT,
+        "pass pwd credential secret token key string",
+        # The first of what a function is given is a name, and the next its value.
+        rf"(?P<kept>\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
+        r"[ \t]{0,9}[bBrRuUfF]{0,2}(?P<mark>[\"']))"
+        rf"(?!{PLACEHOLDER}|(?P=mark))(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))+(?=(?P=mark)[ \t]{{0,9}}[,)])",
+        hint=r"[\"'],[ \t]{0,9}[brfu]{0,2}[\"']",
     ),
     _shape(
         "secret",
@@ -132,32 +128,26 @@ SHAPES = (
     ),
 )
 
-_UNQUOTED = next(shape for shape in SHAPES if "password" in shape.markers and "quote" not in shape.pattern.groupindex)
-
-CODE_SHAPES = (
-    *(shape for shape in SHAPES if shape is not _UNQUOTED),
-    _shape(
-        "secret",
-        "password passwd passphrase pwd secret token key",
-        # Without quotes it is a value in a comment or a script only when no name looks like it.
-        rf"(?P<kept>{_NAMED})(?!{_PLACEHOLDER}|{_NAMED}|\\?[\"'`])(?=[^\s\"'`&]{{0,99}}[0-9])"
-        r"[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)",
-        hint=_NAMED_HINT,
-    ),
+CODE_SHAPES: tuple[Kind, ...] = tuple(
+    NamedSecrets(kind.label, code=True) if isinstance(kind, NamedSecrets) else kind for kind in SHAPES
 )
 """For programs, where `token: str` and `token = next(tokens)` are no secrets."""
 
-MARKUP_SHAPES = (
+_ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
+
+MARKUP_SHAPES: tuple[Kind, ...] = (
     _shape(
         "secret",
         "</",
-        rf"(?P<kept><[\w:.-]{{0,60}}(?:{_NAMES})(?:\s[^<>]{{0,200}})?>)(?!\s{{0,20}}{_PLACEHOLDER})[^<]*[^<\s](?=\s*</)",
-        hint=rf"<[\w:.-]{{0,60}}(?:{_NAMES})",
+        rf"(?P<kept><(?:[\w:.-]{{0,60}}{NAMES}{_ATTRIBUTES}"
+        rf"|[\w:.-]{{1,60}}\s{_ATTRIBUTES}(?:key|name|id)=\"[\w:.-]{{0,60}}{NAMES}\"{_ATTRIBUTES})>(?:<!\[CDATA\[)?)"
+        rf"(?!\s{{0,20}}{PLACEHOLDER})[^<]*[^<\s](?=\s*</)",
+        hint=r"<[^<>]{0,300}(?:pass|pwd|credential|secret|token|key|string)",
     ),
     _shape(
         "secret",
         "value",
-        rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}(?:{_NAMES})\"\s{{1,9}}value=\")(?!{_PLACEHOLDER})[^\"]+",
+        rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}{NAMES}\"\s{{1,9}}value=\")(?!{PLACEHOLDER})[^\"]+",
         hint=r"(?:key|name)=\"",
     ),
 )
@@ -165,7 +155,11 @@ MARKUP_SHAPES = (
 
 _NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
 
-PERSONAL_SHAPES = (
+_ALONE = r"(?<![\w.+/:=#-])(?<![0-9][ ,;|])"
+_NO_MORE = r"(?![\w.-]?\w)(?![ ,;|]{1,2}[0-9])"
+"""Of numbers side by side, none is one of a telephone."""
+
+PERSONAL_SHAPES: tuple[Kind, ...] = (
     _shape(
         "email",
         "@",
@@ -176,7 +170,7 @@ PERSONAL_SHAPES = (
     ),
     _shape(
         "phone number",
-        "+ ( - .",
+        "+ ( - . 0",
         # With the code of the country, in groups or in one; else as in North America. Numbers side by side are none.
         r"(?<![\w+.-])\+(?=(?:[ .()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
         r"[ .-]?(?:\([0-9]{1,4}\)[ .-]?|[0-9]{1,5}[ .-])"
@@ -184,14 +178,24 @@ PERSONAL_SHAPES = (
         r"(?<![\w+.-])\+[1-9][0-9]{9,14}(?![\w.-]?\w)",
         r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)",
         r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)",
-        hint=r"\+[1-9]|\([2-9]|[2-9][0-9]{2}[.-][2-9]",
+        # Within a country, with a zero in front: an area code and the rest, in one or in groups. In one piece it could
+        # be any id.
+        rf"(?=[0(]){_ALONE}(?:0(?=(?:[ /-]?[0-9]){{8,10}}(?![ /-]?[0-9]))[1-9][0-9]{{1,4}}"
+        r"(?:[ /-][0-9]{6,8}|[ /-][0-9]{2,4}(?:[ -][0-9]{2,4}){1,3})"
+        r"|0[1-9](?: [0-9]{2}){4}|0[2378] [0-9]{4} [0-9]{4}"
+        rf"|\(0[1-9][0-9]{{0,4}}\)[ /-]?[0-9]{{3,8}}(?:[ -][0-9]{{2,6}}){{0,2}}){_NO_MORE}",
+        hint=r"\+[1-9]|\([02-9]|[2-9][0-9]{2}[.-][2-9]|0[1-9]",
+    ),
+    _shape(
+        "phone number",
+        "tel phone fax whatsapp mobile cell",
+        # Said to be one: in one piece as well.
+        r"(?P<kept>(?<![\w-])(?i:tel(?:efon|ephone)?|(?:tele)?phone|fax|whatsapp|mobile|cell)"
+        r"(?:[ _-]?(?i:number|nr|no))?\W{0,4}(?<![0-9]))"
+        r"(?!(?:19|20)[0-9]{2}[-/])(?=(?:[ ()/-]{0,2}[0-9]){8,15}(?![0-9]))\(?[0-9][0-9 ()/-]{6,20}[0-9](?![\w.-]?\w)",
+        hint=r"(?:tel(?:efon|ephone)?|phone|fax|whatsapp|mobile|cell)\W|(?:number|nr|no)\W",
     ),
 )
 """Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
 
-LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *CODE_SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))
-
-
-def is_placeholder(value: str) -> bool:
-    """Whether `value` stands where a secret would, and is none."""
-    return re.match(_PLACEHOLDER, value) is not None
+LABELS: tuple[str, ...] = tuple(dict.fromkeys(kind.label for kind in (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))

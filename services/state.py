@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 def read_marks(path: Path) -> dict[int, Mark]:
     """`{"<place>": {"below": "<id>", "done": ["<id>", …]}}`, ids as strings; for a guild as a whole, minus its id."""
     marks: dict[int, Mark] = {}
-    for place_id, mark in _object(path).items():
+    for place_id, mark in read_object(path).items():
         try:
             marks[int(place_id)] = Mark(int(mark["below"]), {int(message_id) for message_id in mark["done"]})
         except (TypeError, ValueError, KeyError):
@@ -53,7 +53,7 @@ def render_marks(marks: Mapping[int, Mark]) -> bytes:
 
 def read_spent(path: Path) -> Spent:
     """`{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`."""
-    kept = _object(path)
+    kept = read_object(path)
     try:
         return Spent(
             int(kept.get("day", 0)),
@@ -127,7 +127,8 @@ def _ids(path: Path) -> set[int]:
     return {int(user_id) for user_id in kept}
 
 
-def _object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object; an empty one where there is none, or it is damaged."""
     try:
         content: Any = json.loads(_text(path) or "{}")
     except ValueError:

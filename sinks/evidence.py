@@ -10,10 +10,12 @@ from operators.cases import Filing
 from operators.chunk import Filed
 from services.discord import Poster, PostFailed
 from services.discord_text import inert, split
+from services.documents.gone_files import GoneFiles
 from services.history import History
 from services.people import People
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
+POST_AGAIN = "The files of this thread were deleted when it was closed. Post them again if they are still needed."
 LARGE_BYTES = 1024 * 1024
 """Files from this size on take a while, and are said to."""
 
@@ -27,6 +29,7 @@ class FileNotes:
     poster: Poster
     history: History
     people: People
+    gone: GoneFiles
 
     async def begun(self, filing: Filing) -> None:
         """A file is being read; those that take a moment only go without a word."""
@@ -46,19 +49,31 @@ class FileNotes:
         if filed.failure and offer.place_id == offer.case_id:
             await self._say(filed)
 
+    async def reopened(self, case_id: int) -> None:
+        """A thread is open again that was closed, with its files."""
+        if not self.gone.is_untold(case_id):
+            return
+        try:
+            await self.gone.told(case_id)
+        except OSError as error:
+            log.warning("evidence: thread %d: may be told again: %s", case_id, error)
+        await self._send(case_id, POST_AGAIN, f"{case_id:x}-r")
+
     async def _say(self, filed: Filed) -> None:
         offer = filed.filing.offer
         (text, *_) = split(f"{FAILED} {inert(filed.failure)}")
-        nonce = f"{offer.attachment.id:x}-f"
+        await self._send(offer.place_id, text, f"{offer.attachment.id:x}-f")
+
+    async def _send(self, place_id: int, text: str, nonce: str) -> None:
         # No reply: after a crash, a reply to the message would be taken for its answer.
         try:
-            message_id = await self.poster.send(offer.place_id, text, nonce=nonce)
+            message_id = await self.poster.send(place_id, text, nonce=nonce)
         except PostFailed as error:
             log.warning("evidence: not told: %s", error)
             return
         bot = Author(self.people.bot_id or 0, "", is_bot=True)
         at = snowflake_time(message_id)
-        self.history.note(Message(message_id, offer.place_id, bot, text, at, offer.guild_id))
+        self.history.note(Message(message_id, place_id, bot, text, at, self.history.place(place_id).guild_id))
 
     async def _react(self, place_id: int, message_id: int, emoji: str) -> None:
         try:

@@ -53,10 +53,10 @@ def closings(
                 if not cases.has_files(place.id):
                     return
                 if is_closed(place, rules.solved_tags):
-                    yield Closing(place.id)
+                    yield Closing(place.id, may_reopen=True)
                 elif place.archived:
                     since = at if place.archived_at is None else place.archived_at
-                    yield Closing(place.id, max(0.0, since + rules.grace_seconds - at))
+                    yield Closing(place.id, max(0.0, since + rules.grace_seconds - at), may_reopen=True)
                 else:
                     yield Closing(place.id, None)
             case PlaceGone(place_id=gone):
@@ -65,6 +65,21 @@ def closings(
                 yield from (Closing(each, guild_id=guild_id) for each in cases)
 
     return of
+
+
+def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) -> Observable[int]:
+    """The threads that are open again after their files were deleted, each once.
+
+    places    --a--b----c--d-------|      b was locked, with files; c and d are b again, no longer locked
+    reopened  ----------b----------|
+    """
+
+    def of(event: PlaceSeen) -> Iterator[int]:
+        place = event.place
+        if cases.gone.is_untold(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
+            yield place.id
+
+    return events.pipe(only(PlaceSeen), spread(of))
 
 
 def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[Dropping]]:

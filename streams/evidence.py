@@ -21,7 +21,7 @@ from operators.embed import embed
 from operators.inquiry import Inquiry
 from operators.step import named
 from services.documents.offers import Offer, is_closed, offers_of
-from streams.closings import discardings
+from streams.closings import discardings, reopenings
 from streams.wiring import EvidenceParts, EvidenceRules
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ def evidence(
         read.pipe(embedding(parts, rules)),
         filings.pipe(tell(p.begun)),
         read.pipe(tell(p.ended)),
+        reopenings(events, p.cases, rules).pipe(tell(p.reopened)),
     )
 
 

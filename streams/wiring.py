@@ -59,6 +59,8 @@ class EvidenceParts:
     begun: Callable[[Filing], Coroutine[Any, Any, None]]
     """Told of each file when it is begun, and …"""
     ended: Callable[[Filed], Coroutine[Any, Any, None]]
+    reopened: Callable[[int], Coroutine[Any, Any, None]]
+    """Told of each thread that is open again after its files were deleted."""
     """… when it can be searched, or has failed."""
     embedder: Embedder | None = None
     gauge: Gauge = ignore

@@ -30,6 +30,8 @@ class Leaf(NamedTuple):
     start: int = 0
     """Where in the text the value stands, without quotes; not told when it does not end behind that."""
     end: int = 0
+    called: str = ""
+    """What the element is called in which this value stands: `<name>x</name><value>…</value>`."""
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Outline:
 
     def add(self, leaf: Leaf) -> None:
         self.n_values += 1
-        if self.n_values <= MOST_KEPT or names_secret(leaf.path, leaf.value):
+        if self.n_values <= MOST_KEPT or names_secret((leaf.called,) if leaf.called else leaf.path, leaf.value):
             self.leaves.append(leaf)
 
     @cached_property

@@ -9,13 +9,13 @@ from services.documents.outlines import Leaf, Outline
 from services.documents.secret_names import Path, names_secret
 from services.documents.units import DocumentKind
 from services.redaction import Redactor
-from services.secret_shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES, is_placeholder, label
+from services.secret_labels import is_placeholder, label
+from services.secret_shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES
 
 SECRET = label("secret")
 
 _LONG_LINES = 20_000
 """In longer lines no single value is looked for: that would take time with each of them."""
-_SWITCHES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ def _spans(outline: Outline) -> Iterator[tuple[int, int]]:
 
 
 def _is_secret(leaf: Leaf, outline: Outline) -> bool:
-    if is_placeholder(leaf.value) or leaf.value.lower() in _SWITCHES:
+    if not leaf.value or is_placeholder(leaf.value):
         return False
     path = leaf.path
-    if path[-1:] == ("value",) and (name := outline.names.get(path[:-1])):
+    if path[-1:] == ("value",) and (name := leaf.called or outline.names.get(path[:-1])):
         path = (name,)
     return names_secret(path, leaf.value) or _in_kubernetes_secret(leaf.path, outline)
 

@@ -1,34 +1,28 @@
-"""Which keys of a configuration file say that their value is a secret."""
+"""Which values of a configuration file are secrets, told by their keys."""
 
 from __future__ import annotations
 
 import re
 
+from services.secret_names import is_secret
+
 Path = tuple[str, ...]
 """`("services", "db", "ports", "[0]")`: an index in brackets is that of a list."""
 
-_SECRET = re.compile(
-    r"(?:pass(?:word|wd|phrase)|pwd|credential|secret|token|connection[._ -]?string"
-    r"|(?:api|access|private|secret|account|signing|encryption|shared|license|client|master|session)[._ -]?key)"
-    r"(?:[._ -]?(?:value|base64|b64|hash))?$",
-    re.IGNORECASE,
-)
-_SECRETS = re.compile(
-    r"passwords|passwds|credentials|(?:api|access|secret)[._-]?keys|(?:auth|access)[._-]?tokens", re.IGNORECASE
-)
-_PERHAPS_SECRETS = re.compile(r"(?:secrets|tokens)$", re.IGNORECASE)
-_COUNTED = re.compile(r"max|min|num|total|limit|count", re.IGNORECASE)
-_RANDOM = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+")
-_RANDOM_CHARS = 16
+_CALLED = re.compile(r"(?P<name>[^()]*)\((?P<called>[^()]*)\)?")
+_JUST_VALUES = frozenset({"value", "default", "plain", "raw"})
+"""Names that say nothing of what they hold: the name above them does."""
 
 
 def names_secret(path: Path, value: str) -> bool:
-    """Whether the last name in `path` says so, or leaves it open and `value` looks like one."""
-    name = next((part for part in reversed(path) if not part.startswith("[")), "")
-    if _COUNTED.match(name):
-        return False
-    if _SECRETS.fullmatch(name):
-        return True
-    if _PERHAPS_SECRETS.search(name):  # of a list of secrets or tokens, it may be their names
-        return len(value) >= _RANDOM_CHARS and _RANDOM.fullmatch(value) is not None
-    return bool(path) and not path[-1].startswith("[") and _SECRET.search(name) is not None
+    """Whether the names in `path` say that `value` is secret, or leave it open and it looks like one."""
+    names = [part for part in reversed(path) if not part.startswith("[")][:2]
+    if len(names) > 1 and names[0].lower() not in _JUST_VALUES:
+        names.pop()
+    return any(is_secret(form, value) for name in names for form in _forms(name))
+
+
+def _forms(name: str) -> tuple[str, ...]:
+    """Of an element `property(db.password)`, what it is and what it is called."""
+    found = _CALLED.fullmatch(name)
+    return (name,) if found is None else (found["name"], found["called"])

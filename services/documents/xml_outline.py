@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+
+_TAG = re.compile(r"<[^\s/>\"'=]++(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_ATTRIBUTE = re.compile(r"\s([^\s=\"'<>/]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_NAMING = frozenset({"name", "key", "id"})
 
 
 def read_xml(text: str) -> Outline:
@@ -13,26 +19,43 @@ def read_xml(text: str) -> Outline:
     Raises:
         Unreadable: it is no XML, is nested too deep, or declares entities.
     """
-    reader = _Reader()
+    reader = _Reader(text)
     try:
-        reader.parser.Parse(text.encode("utf-8", "replace"), True)
+        reader.parser.Parse(reader.data, True)
     except expat.ExpatError as error:
         raise Unreadable(str(error)) from None
     return reader.outline
 
 
+@dataclass(slots=True)
+class _Element:
+    """One that is open."""
+
+    line: int
+    begin: int = 0
+    """Where its first text begins; `end`: where its last one ends."""
+    end: int = 0
+    texts: list[str] = field(default_factory=list[str])
+    called: str = ""
+    """What an element in it calls it."""
+
+
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         self.outline = Outline(comments=("<!--",))
+        self.data = text.encode("utf-8", "replace")
         self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._begin
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.EntityDeclHandler = self._entity
+        self._source = text
         self._path: Path = ()
-        self._texts: list[list[str]] = []
-        self._lines: list[int] = []
+        self._open: list[_Element] = []
+        self._at = (0, 0)
+        """How far the file was read: in bytes, in characters."""
+        self._behind_tag = 0
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._path) >= DEEPEST:
@@ -42,22 +65,47 @@ class _Reader:
         called = next((attributes[key] for key in ("name", "id", "key") if attributes.get(key)), "")
         self._path = (*self._path, f"{name}({one_line_value(called)[:60]})" if called else name)
         self.outline.add_key(self._path, line)
-        self._texts.append([])
-        self._lines.append(line)
-        # Where in the tag an attribute stands is not told; expat reports the line of the tag.
+        start = self._tag_begins()
+        tag = _TAG.match(self._source, start)
+        self._behind_tag = tag.end() if tag else start
+        self._open.append(_Element(line, self._behind_tag, self._behind_tag))
+        spans = {
+            found[1]: found.span(2 if found[2] is not None else 3)
+            for found in _ATTRIBUTE.finditer(self._source, start, self._behind_tag)
+        }
         for key, value in attributes.items():
-            self.outline.add(Leaf((*self._path, one_name(key)), one_line_value(value), line, line))
+            begin, end = spans.get(key, (0, 0))
+            # expat reports the line of the tag; the attribute may stand further down.
+            at = line + self._source.count("\n", start, begin) if end else line
+            leaf = Leaf((*self._path, one_name(key)), one_line_value(value), at, at, begin, end, called)
+            self.outline.add(leaf._replace(line_end=at + self._source.count("\n", begin, end)))
 
     def _end(self, _: str) -> None:
-        text = "".join(self._texts.pop())
-        line = self._lines.pop()
+        start = self._tag_begins()
+        element = self._open.pop()
+        text = "".join(element.texts)
         if text.strip():
-            self.outline.add(Leaf(self._path, one_line_value(text), line, self.parser.CurrentLineNumber))
+            last = self.parser.CurrentLineNumber
+            # Behind a `<a/>` stands nothing; its end is reported where it begins.
+            begin, end = element.begin, max(element.end, start)
+            begin += len(self._source[begin:end]) - len(self._source[begin:end].lstrip())
+            parent = self._open[-1] if self._open else None
+            called = "" if parent is None else parent.called
+            self.outline.add(Leaf(self._path, one_line_value(text), element.line, last, begin, end, called))
+            if parent is not None and self._path[-1].lower() in _NAMING:
+                parent.called = one_line_value(text)
         self._path = self._path[:-1]
 
     def _text(self, text: str) -> None:
-        if self._texts:
-            self._texts[-1].append(text)
+        if self._open:
+            self._open[-1].texts.append(text)
 
     def _entity(self, *_: object) -> None:
         raise Unreadable("entities are declared")
+
+    def _tag_begins(self) -> int:
+        """Where in the text the tag begins that is being read. Asked for in the order of the file."""
+        read, at = self._at
+        here = self.parser.CurrentByteIndex
+        self._at = here, at + len(self.data[read:here].decode("utf-8", "replace"))
+        return self._at[1]

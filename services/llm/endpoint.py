@@ -67,6 +67,17 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Manner:
+    """How one call differs from what the endpoint's settings say."""
+
+    temperature: float
+    max_tokens: int
+    """Length of the reply at most."""
+    retries: int
+    """How often the client asks again when the endpoint was not there. Who asks may do so itself instead."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     step: str
     """Who asks (`gate`, `select`, …); does not go over the wire."""
@@ -80,6 +91,8 @@ class Request:
     """Offered beside the wanted shape, which then is one more tool; the model chooses. Empty: the shape is required."""
     rounds: tuple[Round, ...] = ()
     """What has been called so far, after the user's message."""
+    manner: Manner | None = None
+    """None: as the settings say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ LONGEST_PAUSE_SECONDS = 60.0
 
 
 class RetryingEndpoint:
-    """Asks `inner` up to `1 + max_retries` times.
+    """Asks `inner` up to `1 + max_retries` times, or as often as the request itself says.
 
     `Unavailable` is worth another try; `TimedOut` only with `retry_timeouts`, since the job may still run and be
     billed. Pauses double, each between half and one and a half times its length (`jitter` gives 0 to 1), and are
@@ -45,7 +45,7 @@ class RetryingEndpoint:
     async def complete(self, request: Request) -> Reply:
         retrying = AsyncRetrying(
             retry=retry_if_exception(lambda error: isinstance(error, self._worthwhile)),
-            stop=stop_after_attempt(self._attempts),
+            stop=stop_after_attempt(self._attempts if request.manner is None else 1 + request.manner.retries),
             wait=self._pause,
             sleep=self._sleep,
             before_sleep=_say,

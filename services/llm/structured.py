@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from model.conversations import Image
 from services.assistant import Usage
-from services.llm.endpoint import Endpoint, Function, Method, Part, Reply, Request, Round
+from services.llm.endpoint import Endpoint, Function, Manner, Method, Part, Reply, Request, Round
 from services.llm.errors import BadOutput
 from services.llm.finding import NotFound, first_that_fits
 from services.llm.images import ImageAdapter, OpenAIImageAdapter
@@ -46,7 +46,14 @@ class StructuredLLM:
         self._observe = observe
 
     async def ask(
-        self, step: str, system: str, user: str, model: type[M], usage: Usage, images: Sequence[Image] = ()
+        self,
+        step: str,
+        system: str,
+        user: str,
+        model: type[M],
+        usage: Usage,
+        images: Sequence[Image] = (),
+        manner: Manner | None = None,
     ) -> M:
         """One call; and a second, with a changed prompt, when the reply to the first is not usable.
 
@@ -56,14 +63,17 @@ class StructuredLLM:
         Raises:
             LLMError: no call got through; `BadOutput` when the second reply is not usable either.
         """
-        return await self._settle(self._request(step, system, user, model, images), model, usage)
+        request = replace(self._request(step, system, user, model, images), manner=manner)
+        return await self._settle(request, model, usage)
 
     async def _settle(self, request: Request, model: type[M], usage: Usage) -> M:
         try:
             return _read(await self._call(request, usage), model)
         except NotFound as wrong:
             log.info("LLM, step %s: the reply is not usable: %s; asked again", request.step, wrong)
-            request = replace(request, user=(*request.user, _repair(wrong, model)))
+            # Whatever may still be retried was for the call, not for each of its two requests.
+            manner = None if request.manner is None else replace(request.manner, retries=0)
+            request = replace(request, user=(*request.user, _repair(wrong, model)), manner=manner)
         try:
             return _read(await self._call(request, usage), model)
         except NotFound as wrong:

@@ -18,6 +18,7 @@ from model.messages import Author, Message, PlaceKind
 from services.discord_commands.calls import Call, CommandRefused
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State
+from sinks.evidence import POST_AGAIN
 from tests.world import (
     ANNA,
     BEN,
@@ -601,3 +602,110 @@ async def test_a_long_name_can_be_given_as_it_is_listed(begin: Begin, tmp_path: 
     await world.wait(120)
     (case_id,) = [int(file.removeprefix("case_").removesuffix(".sqlite")) for file in collections(tmp_path)]
     assert "Forgotten" in await stage.commands.delete(call(ANNA, case_id), f"{name[:79]}…")
+
+
+@pytest.mark.parametrize("how", ["message", "forget", "opt-out", "delete"])
+async def test_a_file_that_two_have_posted_stays_until_the_last_of_them_takes_it_back(begin: Begin, how: str) -> None:
+    stage = await begin()
+    world = stage.world
+    question = await stage.asked()
+    again = stage.posts(BEN, "app.log", where=question.id)
+    await world.wait(1)
+    (document,) = await stage.held(question.id)
+    assert [origin.uploader_id for origin in document.origins] == [ANNA.id, BEN.id]
+    assert world.documents is not None
+    match how:
+        case "message":
+            world.happens(Deleted(0.0, HELP, (question.id,)))
+        case "forget":
+            assert await world.documents.forget(ANNA.id) == (1, 0)
+        case "opt-out":
+            await world.documents.leave_alone(BEN.id)
+        case _:
+            await stage.commands.delete(call(BEN, question.id), "app.log")
+    await world.wait(1)
+    left = [doc for doc in await stage.held(question.id) if doc.state is not State.FAILED]
+    expected = {"message": [[BEN.id]], "forget": [[BEN.id]], "opt-out": [[ANNA.id, BEN.id]], "delete": []}
+    assert [[origin.uploader_id for origin in doc.origins] for doc in left] == expected[how]
+    if how == "message":
+        world.happens(Deleted(0.0, question.id, (again.id,)))
+        await world.wait(1)
+        assert await stage.held(question.id) == ()
+
+
+async def test_the_same_file_again_takes_no_room(begin: Begin) -> None:
+    stage = await begin(documents={"max_files_per_thread": 1})
+    question = await stage.asked()
+    stage.posts(BEN, "app.log", where=question.id)
+    await stage.world.wait(1)
+    assert [doc.state for doc in await stage.held(question.id)] == [State.LEXICAL]
+    # As long as the other, and not it.
+    stage.posts(BEN, "app.log", LOG.replace("E-1042", "E-1043"), where=question.id)
+    await stage.world.wait(1)
+    assert [doc.state for doc in await stage.held(question.id)] == [State.LEXICAL, State.FAILED]
+
+
+async def test_what_somebody_had_forgotten_stays_so_when_the_thread_is_reopened(begin: Begin, tmp_path: Path) -> None:
+    stage = await begin()
+    world, uploads = stage.world, stage.uploads
+    world.opens(forum_post(88, ANNA))
+    first = stage.posts(ANNA, "app.log", where=88, text="what does the first ERROR say?")
+    await world.wait(120)
+    await stage.commands.delete(call(ANNA, 88), "app.log")
+    world.opens(replace(forum_post(88, ANNA), locked=True))
+    await world.wait(1)
+    assert not collections(tmp_path)
+    world.opens(forum_post(88, ANNA))
+    world.says(ANNA, "and the last ERROR, what does it say?", where=88)
+    await world.wait(120)
+    assert uploads.downloaded == [first.attachments[0].id]
+    assert "no files of this thread" in await stage.commands.list(call(ANNA, 88))
+    kept = (tmp_path / "data" / "state" / "gone-files.json").read_text()
+    assert str(first.attachments[0].id) in kept
+    assert "app.log" not in kept
+    # Nothing was lost by the closing, so that nobody is told to post anything.
+    assert POST_AGAIN not in [sent.text for sent in world.board.sent]
+    await stage.close()
+    again = await begin(uploads=uploads)
+    again.world.opens(forum_post(88, ANNA))
+    again.world.says(ANNA, "what was in the log?", where=88)
+    again.world.delivers(first)
+    await again.world.wait(120)
+    assert uploads.downloaded == [first.attachments[0].id]
+    # It can be posted again, on purpose.
+    again.posts(ANNA, "app.log", where=88, text="what does the first ERROR say?")
+    await again.world.wait(120)
+    assert await again.names(88) == ["app.log"]
+
+
+async def test_a_reopened_thread_is_told_once_that_its_files_have_to_be_posted_again(begin: Begin) -> None:
+    stage = await begin()
+    world, uploads = stage.world, stage.uploads
+    question = await stage.asked()
+    place = world.parts.services.history.place(question.id)
+    world.opens(replace(place, locked=True))
+    await world.wait(1)
+    for _ in range(2):
+        world.opens(place)
+        await world.wait(1)
+    told = [sent for sent in world.board.sent if sent.text == POST_AGAIN]
+    assert [sent.place_id for sent in told] == [question.id]
+    world.says(ANNA, "what does the first ERROR say?", where=question.id)
+    await world.wait(120)
+    assert len(uploads.downloaded) == 1
+    stage.posts(ANNA, "app.log", where=question.id)
+    await world.wait(1)
+    assert await stage.names(question.id) == ["app.log"]
+
+
+async def test_a_deleted_message_is_no_longer_remembered_as_having_brought_a_removed_file(
+    begin: Begin, tmp_path: Path
+) -> None:
+    stage = await begin()
+    question = await stage.asked()
+    await stage.commands.delete(call(ANNA, question.id), "app.log")
+    kept = tmp_path / "data" / "state" / "gone-files.json"
+    assert str(question.id) in kept.read_text()
+    stage.world.happens(Deleted(0.0, HELP, (question.id,)))
+    await stage.world.wait(1)
+    assert str(question.id) not in kept.read_text()

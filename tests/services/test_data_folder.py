@@ -87,6 +87,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "feedback_key": "state/feedback.key",
         "opt_outs": "state/opt-outs.json",
         "shown_runbooks": "state/shown-runbooks.json",
+        "gone_files": "state/gone-files.json",
         "feedback": "feedback.jsonl",
         "documents": "documents",
         "evidence": "evidence",

@@ -16,8 +16,9 @@ from services.documents.asking import mentions, times, wording
 from services.documents.asking.wording import Position
 from services.documents.results import Citation, ConversationContext
 from services.documents.store.tokens import QUERY_STOP_WORDS
+from services.llm.endpoint import Manner
 from services.llm.errors import LLMError
-from services.model_assistant import Asker
+from services.model_assistant import MeasuredAsker
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +26,7 @@ KEPT_TURNS = 3
 TURN_CHARS = 200
 MAX_CHARS = 300
 SECONDS = 3.0
+MANNER = Manner(temperature=0.0, max_tokens=150, retries=1)
 _FEW_WORDS = 4
 
 _POINTS_BACK = re.compile(
@@ -74,13 +76,15 @@ class Resolved:
 
 
 class ModelRewriter:
-    def __init__(self, asker: Asker, usage: Usage) -> None:
+    def __init__(self, asker: MeasuredAsker, usage: Usage) -> None:
         self._asker = asker
         self._usage = usage
 
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
         prompt = prompts.rewrite_question(question, turns, MAX_CHARS)
-        result = await self._asker.ask("rewrite", prompt.system, prompt.user, RewrittenQuestion, self._usage)
+        result = await self._asker.ask(
+            "rewrite", prompt.system, prompt.user, RewrittenQuestion, self._usage, manner=MANNER
+        )
         return result.question
 
 

@@ -14,12 +14,18 @@ from services import prompts
 from services.assistant import Usage
 from services.documents.asking.passages import Passage
 from services.documents.store.tokens import query_tokens, tokens
+from services.llm.endpoint import Manner
 from services.llm.errors import TimedOut, Unavailable
-from services.model_assistant import Asker
+from services.model_assistant import MeasuredAsker
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
+ANSWER_CHARS_PER_TOKEN = 3
+"""What is asked for leaves room for the form that an answer comes in."""
 SECONDS = 20.0
+TEMPERATURE = 0.3
+PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 5.0
 CUT_CONTEXT = 3
 """Lines left around a match when there is not room for all."""
 
@@ -67,7 +73,7 @@ class Synthesiser(Protocol):
 class ModelSynthesiser:
     """One call, and a second one when the endpoint was not there or too slow."""
 
-    def __init__(self, asker: Asker, usage: Usage, model: str) -> None:
+    def __init__(self, asker: MeasuredAsker, usage: Usage, model: str) -> None:
         self._asker = asker
         self._usage = usage
         self._model = model
@@ -85,17 +91,23 @@ class ModelSynthesiser:
             passages=rendered(material),
             facts=material.facts,
             notes=material.notes,
-            max_chars=material.max_tokens * CHARS_PER_TOKEN,
+            max_chars=material.max_tokens * ANSWER_CHARS_PER_TOKEN,
         )
+        # Asked again here alone: a client that did so as well would multiply that.
+        manner = Manner(TEMPERATURE, material.max_tokens, retries=0)
         try:
-            return await self._ask(prompt)
-        except (Unavailable, TimedOut):
-            return await self._ask(prompt)
+            return await self._ask(prompt, manner)
+        except (Unavailable, TimedOut) as error:
+            asked = getattr(error, "retry_after", None) or PAUSE_SECONDS
+            await asyncio.sleep(min(asked, LONGEST_PAUSE_SECONDS))
+            return await self._ask(prompt, manner)
 
-    async def _ask(self, prompt: prompts.Prompt) -> str:
+    async def _ask(self, prompt: prompts.Prompt, manner: Manner) -> str:
         try:
             async with asyncio.timeout(SECONDS):
-                result = await self._asker.ask("condense", prompt.system, prompt.user, CondensedAnswer, self._usage)
+                result = await self._asker.ask(
+                    "condense", prompt.system, prompt.user, CondensedAnswer, self._usage, manner=manner
+                )
         except TimeoutError:
             raise TimedOut(f"LLM, step condense: no answer within {SECONDS:g} s") from None
         return result.answer

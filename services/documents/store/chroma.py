@@ -108,6 +108,9 @@ class ChromaStore:
     async def delete_document(self, name: str, doc_id: str) -> bool:
         return await self._written(name, lambda: self._copies.delete_document(name, doc_id))
 
+    async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
+        return await self._written(name, lambda: self._copies.withdraw(name, doc_id, gone))
+
     async def delete_collection(self, name: str) -> bool:
         async with self._lock(name):
             there = await self._ask(self._records.delete, name)

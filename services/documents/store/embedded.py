@@ -150,6 +150,9 @@ class EmbeddedStore:
     async def delete_document(self, name: str, doc_id: str) -> bool:
         return bool(await self._change(name, lambda connection: writing.delete_document(connection, doc_id)))
 
+    async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
+        return bool(await self._change(name, lambda connection: writing.withdraw(connection, doc_id, gone)))
+
     async def delete_collection(self, name: str) -> bool:
         return await _guarded(self._delete, self._path(name), name)
 

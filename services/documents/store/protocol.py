@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -84,10 +84,19 @@ class Document:
     n_chunks: int = 0
     redactions: Mapping[str, int] = field(default_factory=dict[str, int])
     flags: tuple[str, ...] = ()
+    others: tuple[Origin, ...] = ()
+    """From where it came besides: messages that brought the same file again."""
 
     @property
     def filename(self) -> str:
         return self.origin.filename
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        return (self.origin, *self.others)
+
+    def came_as(self, attachment_id: int | None) -> bool:
+        return any(origin.attachment_id == attachment_id for origin in self.origins)
 
     def is_unfinished(self, embedder_id: str) -> bool:
         """Whether work on it is left: it has no vectors, or another embedder's."""
@@ -267,8 +276,8 @@ class DocumentStore(Protocol):
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
         """Make documents searchable by words, or with vectors given at once in every way.
 
-        The same file again is a no-op. What was expected as the same attachment becomes the document. Without `create`,
-        nothing is written, and nothing returned, when the collection is gone meanwhile.
+        Of the same file again only its origin is noted. What was expected as the same attachment becomes the document.
+        Without `create`, nothing is written, and nothing returned, when the collection is gone meanwhile.
         """
         ...
 
@@ -311,6 +320,10 @@ class DocumentStore(Protocol):
         ...
 
     async def delete_document(self, name: str, doc_id: str) -> bool: ...
+
+    async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
+        """Forget the origins that are `gone`, and with the last one the document. False: none of them is."""
+        ...
 
     async def delete_collection(self, name: str) -> bool:
         """Everything of it, from memory and disk. False: it was not there."""

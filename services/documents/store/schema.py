@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -62,6 +62,9 @@ LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.compo
 
 _CLOCK = re.compile(r"(?<!\d)([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:[.,](\d{1,9}))?)?(?!\d)")
 _DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{2})[-/.](\d{2})(?!\d)")
+
+_OTHERS = "also_posted"
+"""Where the metadata of a document keep its other origins; no chunk inherits them."""
 
 Row = tuple[object, ...]
 
@@ -162,13 +165,15 @@ def when(ts: str | None, ts_utc: str | None) -> tuple[str | None, str | None]:
 def document_of(row: Row, *, current: bool = True) -> Document:
     (doc_id, filename, sha256, size, kind, uploader, message, attachment, at, state, error, *rest) = row
     n_lines, n_chunks, redactions, flags, extra, revision, embedder = rest
+    facts = _mapping(extra)
+    others = cast("list[Row]", json.loads(facts.pop(_OTHERS, "[]")))
     origin = Origin(
         cast("str", filename),
         cast("int | None", uploader),
         cast("int | None", message),
         cast("int | None", attachment),
         cast("str", at),
-        _mapping(extra),
+        facts,
     )
     return Document(
         doc_id=cast("str", doc_id),
@@ -185,6 +190,29 @@ def document_of(row: Row, *, current: bool = True) -> Document:
         n_chunks=cast("int", n_chunks),
         redactions=cast("dict[str, int]", json.loads(cast("str", redactions))),
         flags=tuple(cast("list[str]", json.loads(cast("str", flags)))),
+        others=tuple(_origin_of(origin.filename, other) for other in others),
+    )
+
+
+def origins_text(first: Origin, others: Sequence[Origin]) -> str:
+    """The metadata of a document, with its other origins among them."""
+    if not others:
+        return mapping_text(first.extra)
+    rows = [
+        (each.uploader_id, each.message_id, each.attachment_id, each.uploaded_at, dict(each.extra)) for each in others
+    ]
+    return mapping_text({**first.extra, _OTHERS: json.dumps(rows, ensure_ascii=False)})
+
+
+def _origin_of(filename: str, row: Row) -> Origin:
+    uploader, message, attachment, at, extra = row
+    return Origin(
+        filename,
+        cast("int | None", uploader),
+        cast("int | None", message),
+        cast("int | None", attachment),
+        cast("str", at),
+        cast("dict[str, str]", extra),
     )
 
 
@@ -192,6 +220,7 @@ def chunk_of(row: Row) -> StoredChunk:
     (doc_id, index, text, start, end, ts_min, ts_max, severities, kind, *rest) = row
     heading, key_path, symbol, shown_by, components, lines, extra, doc_extra, filename = rest
     inherited = {"filename": cast("str", filename), **_mapping(doc_extra)}
+    inherited.pop(_OTHERS, None)
     return StoredChunk(
         chunk_id=chunk_id(cast("str", doc_id), cast("int", index)),
         doc_id=cast("str", doc_id),

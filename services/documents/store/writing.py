@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -60,7 +60,7 @@ def expect(connection: sqlite3.Connection, name: str, origin: Origin) -> Documen
 
 
 def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schema.Rows) -> Document:
-    """The same file again is the document there is."""
+    """The same file again is the document there is, with one origin more."""
     origin, prepared = new.origin, new.prepared
     expected = _by_attachment(connection, origin)
     same = connection.execute(
@@ -70,6 +70,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schem
     if same is not None:
         if expected is not None and expected.doc_id != same[0]:
             delete_document(connection, expected.doc_id)
+        _note_origin(connection, same[0], origin)
         return _document(connection, same[0])
     # Half-written ones, failed ones and those expected are written anew.
     stale = connection.execute(
@@ -175,6 +176,45 @@ def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
     return True
 
 
+def withdraw(connection: sqlite3.Connection, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
+    if connection.execute("SELECT 1 FROM documents WHERE doc_id = ?", (doc_id,)).fetchone() is None:
+        return False
+    origins = _document(connection, doc_id).origins
+    left = [origin for origin in origins if not gone(origin)]
+    if not left:
+        return delete_document(connection, doc_id)
+    if len(left) < len(origins):
+        _set_origins(connection, doc_id, left)
+    return len(left) < len(origins)
+
+
+def _note_origin(connection: sqlite3.Connection, doc_id: str, origin: Origin) -> None:
+    """What comes from no message, as the documentation does, has one origin."""
+    known = _document(connection, doc_id).origins
+    if origin.message_id is not None and all(_place(each) != _place(origin) for each in known):
+        _set_origins(connection, doc_id, [*known, origin])
+
+
+def _place(origin: Origin) -> tuple[int | None, int | None]:
+    return origin.message_id, origin.attachment_id
+
+
+def _set_origins(connection: sqlite3.Connection, doc_id: str, origins: Sequence[Origin]) -> None:
+    first, *others = origins
+    connection.execute(
+        "UPDATE documents SET uploader_id = ?, message_id = ?, attachment_id = ?, uploaded_at = ?, extra = ? "
+        "WHERE doc_id = ?",
+        (
+            first.uploader_id,
+            first.message_id,
+            first.attachment_id,
+            first.uploaded_at,
+            schema.origins_text(first, others),
+            doc_id,
+        ),
+    )
+
+
 def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, new: NewDocument | None) -> None:
     revision = connection.execute(
         "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ?", (origin.filename,)
@@ -238,11 +278,10 @@ def _next(connection: sqlite3.Connection, table: str, column: str) -> int:
 def _by_attachment(connection: sqlite3.Connection, origin: Origin) -> Document | None:
     if origin.attachment_id is None:
         return None
-    row = connection.execute(
-        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE attachment_id = ? AND filename = ?",
-        (origin.attachment_id, origin.filename),
-    ).fetchone()
-    return None if row is None else schema.document_of(row)
+    rows = connection.execute(
+        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE filename = ? ORDER BY doc_no", (origin.filename,)
+    ).fetchall()
+    return next((doc for doc in map(schema.document_of, rows) if doc.came_as(origin.attachment_id)), None)
 
 
 def _document(connection: sqlite3.Connection, doc_id: str) -> Document:

@@ -22,6 +22,7 @@ from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.documents.tools.factory import Toolbox, build
+from services.llm.endpoint import Manner
 from services.llm.errors import LLMError
 
 M = TypeVar("M", bound=BaseModel)
@@ -131,7 +132,15 @@ class ScriptedAsker:
         self.asked: list[tuple[str, str, str]] = []
 
     async def ask(
-        self, step: str, system: str, user: str, model: type[M], usage: Usage, *, images: Sequence[Image] = ()
+        self,
+        step: str,
+        system: str,
+        user: str,
+        model: type[M],
+        usage: Usage,
+        *,
+        images: Sequence[Image] = (),
+        manner: Manner | None = None,
     ) -> M:
         self.asked.append((step, system, user))
         script = self._rewrites if step == "rewrite" else self._answers

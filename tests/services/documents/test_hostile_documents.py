@@ -15,7 +15,8 @@ DIALECTS = ".log .json .yaml .toml .ini .conf .xml .csv .md .rst .adoc .py .js .
 PIECES = (
     *("a", "(", "[", "{", "[ ", '{"a":', "- ", "? ", '"', "\\", " ", "a@a.", "a.", "=", "1-", "af1", "<a>"),
     *("<password ", "&a ", "token: ", "password=", "error ", "-----BEGIN PRIVATE KEY-----", "2026-02-01 10:00:00 "),
-    *("+1 ", "(a)[b]", "\u2028"),
+    *("+1 ", "(a)[b]", "\u2028", "0171 ", "tel 0", "token=[", 'token=["', "token=[a,", "token='", 'f("token","'),
+    *("token: str", "sk-", "<a name='token'>"),
 )
 LINES = (
     *("```x", "~~~~", "----", "=", "# h", "a:", "a=\\", "[a]", "[[a]]", "a {", "<a>", '{"a":[1]}', '"a', "at x"),

@@ -33,7 +33,16 @@ def everything(found: Prepared) -> str:
         "+44 20 7946 0958",
         "(555) 234-5678",
         "555-234-5678",
+        "0171 2345678",
+        "0171/2345678",
+        "(030) 123-4567",
+        "020 7946 0958",
+        "07700 900123",
+        "01 23 45 67 89",
+        "02 9876 5432",
         "sk-proj-abcDEF1234567890abcdef",
+        "sk-proj-AbCdEfGhIjKlMnOpQrSt",
+        "sk-AbCdEfGhIjKlMnOpQrStUvWx",
         "AKIAIOSFODNN7EXAMPLE",
         "AIzaSy0123456789012345678901234567890123",
         "ghp_" + "a" * 36,
@@ -62,10 +71,19 @@ def test_no_secret_of_a_known_shape_comes_through(filename: str, secret: str) ->
         "left-pad@1.3.0 image@sha256:abc getty@tty1.service git@github.com:acme/shop.git Worker@774",
         "sizes 512 640 1024, 200 300 4000, grown by +104857600 bytes, +12 345 and -555-234",
         "rhost=220-135-1511.example.org 555.234.56789 v1.234.567.8901",
+        "order 01712345678 id=0171-2345678 #0171 2345678 INC0123-456789 0x0171 2345678",
+        "0123 4567890 0222, pid 01234 5678 9012 3456, 00:11:22:33:44:55, 01 02 03 04 05 06 07",
+        "phone 2026-02-01 10:00, mobile 5 failed at 12:33, phone 10.251.73.220:50010",
+        "the scikit sk-learn-based-classification, sk-LearnBased",
     ],
 )
 def test_hashes_ids_addresses_and_versions_stay(text: str) -> None:
     assert prepared("a.log", text).text == text
+
+
+@pytest.mark.parametrize("text", ["tel: 01712345678", '"phone": "01712345678"', "mobile number 612 345 678"])
+def test_a_number_that_is_said_to_be_one_of_a_telephone_is_hidden(text: str) -> None:
+    assert list(prepared("a.log", text).redactions) == ["[redacted: phone number]"]
 
 
 @pytest.mark.parametrize(

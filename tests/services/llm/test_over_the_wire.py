@@ -6,7 +6,7 @@ import pytest
 
 from services.assistant import GatingResult, SelectionResult, Usage
 from services.llm.crynux import CrynuxEndpoint
-from services.llm.endpoint import Method
+from services.llm.endpoint import Manner, Method
 from services.llm.errors import BadOutput
 from services.llm.structured import StructuredLLM
 from tests.loopback import llm_scenes as scenes
@@ -71,3 +71,18 @@ async def test_the_server_answers_plausibly(server: LLMServer, endpoint: CrynuxE
     assert gated.is_question
     selected = await llm.ask("select", "Select.", "kb:guides/restore.md\nHow to", SelectionResult, usage)
     assert selected.selected_source_ids == ["kb:guides/restore.md"]
+
+
+@pytest.mark.parametrize("method", ["function_calling", "json_schema"])
+async def test_one_call_may_be_asked_in_a_manner_of_its_own(
+    server: LLMServer, endpoint: CrynuxEndpoint, method: Method
+) -> None:
+    server.then(scenes.saying(GOOD), scenes.saying(GOOD))
+    llm = StructuredLLM(endpoint, method)
+    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage(), manner=Manner(0.3, 500, 0))
+    measured = server.seen[-1].body
+    assert (measured["temperature"], measured["max_tokens"]) == (0.3, 500)
+    assert measured.get("max_completion_tokens", 500) == 500
+    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage())
+    assert server.seen[-1].body["max_tokens"] == 4096
+    assert "temperature" not in server.seen[-1].body

@@ -289,3 +289,33 @@ async def state_of(store: DocumentStore, doc_id: str) -> State:
     described = await store.describe(cases.case().name)
     assert described is not None
     return next(doc.state for doc in described.documents if doc.doc_id == doc_id)
+
+
+async def test_a_file_that_was_posted_twice_goes_with_the_last_message_that_brought_it(store: DocumentStore) -> None:
+    def posted(message: int, uploader: int) -> NewDocument:
+        new = cases.new("shop.log", cases.LOG)
+        origin = Origin("shop.log", uploader, message, message * 10, "2031-03-04T00:00:00Z", {"place_id": str(message)})
+        return NewDocument(origin, new.prepared)
+
+    first, again = posted(1, 311), posted(2, 312)
+    collection = cases.case()
+    (document,) = await store.add(collection, [first])
+    before = await version(store)
+    for _ in range(2):
+        await store.expect(collection, again.origin)
+        (same,) = await store.add(collection, [again])
+        assert same.doc_id == document.doc_id
+        assert same.origins == (first.origin, again.origin)
+    assert (await store.expect(collection, again.origin)).doc_id == document.doc_id
+    assert await version(store) > before
+    (hit, *_) = await store.search(collection.name, Search("declined"))
+    assert "also_posted" not in hit.chunk.extra
+    assert not await store.withdraw(collection.name, document.doc_id, lambda origin: origin.message_id == 3)
+    assert await store.withdraw(collection.name, document.doc_id, lambda origin: origin.message_id == 1)
+    described = await store.describe(collection.name)
+    assert described is not None
+    assert [doc.origins for doc in described.documents] == [(again.origin,)]
+    assert await store.search(collection.name, Search("declined"))
+    assert await store.withdraw(collection.name, document.doc_id, lambda origin: origin.message_id == 2)
+    assert not await store.search(collection.name, Search("declined"))
+    assert not await store.withdraw(collection.name, document.doc_id, lambda _: True)

@@ -1,0 +1,60 @@
+"""How a model is asked to condense and to rewrite (DOCUMENT_QA 5.5, 6), with the client as the program has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.assistant import Usage
+from services.documents.asking.passages import Passage
+from services.documents.asking.rewriting import ModelRewriter
+from services.documents.asking.synthesis import Material, ModelSynthesiser
+from services.llm.endpoint import Manner
+from services.llm.errors import LLMError, TimedOut, Unavailable
+from services.llm.retrying import RetryingEndpoint
+from services.llm.structured import StructuredLLM
+from tests.services.llm.asking import ScriptedEndpoint, reply_of
+
+
+def material(max_tokens: int = 500) -> Material:
+    passages: tuple[Passage, ...] = ()
+    return Material("why?", "why?", passages, (), (), max_tokens=max_tokens)
+
+
+def asker(endpoint: ScriptedEndpoint, max_retries: int = 2) -> StructuredLLM:
+    return StructuredLLM(RetryingEndpoint(endpoint, max_retries=max_retries, retry_timeouts=False), "json_schema")
+
+
+@pytest.mark.parametrize("max_tokens", [500, 1200])
+async def test_condensing_is_short_and_sober(max_tokens: int) -> None:
+    endpoint = ScriptedEndpoint()
+    endpoint.then(reply_of('{"answer": "So."}'))
+    assert await ModelSynthesiser(asker(endpoint), Usage(), "m").answer(material(max_tokens)) == "So."
+    assert [request.manner for request in endpoint.asked] == [Manner(0.3, max_tokens, 0)]
+
+
+@pytest.mark.parametrize("error", [Unavailable("503"), Unavailable("429", retry_after=600.0), TimedOut("504")])
+@pytest.mark.parametrize("max_retries", [0, 2])
+async def test_what_fails_is_asked_once_more_whatever_the_client_does_elsewhere(
+    error: LLMError, max_retries: int
+) -> None:
+    endpoint = ScriptedEndpoint()
+    endpoint.then(*[error] * 9)
+    with pytest.raises(type(error)):
+        await ModelSynthesiser(asker(endpoint, max_retries), Usage(), "m").answer(material())
+    assert len(endpoint.asked) == 2
+
+
+async def test_rewriting_is_shorter_still_and_asked_once_more_as_well() -> None:
+    endpoint = ScriptedEndpoint()
+    endpoint.then(*[Unavailable("503")] * 9)
+    with pytest.raises(Unavailable):
+        await ModelRewriter(asker(endpoint), Usage()).rewrite("and it?", (("what failed?", "The pump."),))
+    assert [request.manner for request in endpoint.asked] == [Manner(0.0, 150, 1)] * 2
+
+
+async def test_a_reply_that_cannot_be_used_is_asked_for_again_without_further_retries() -> None:
+    endpoint = ScriptedEndpoint()
+    endpoint.then(Unavailable("503"), reply_of("nonsense"), Unavailable("503"), reply_of('{"question": "x"}'))
+    with pytest.raises(Unavailable):
+        await ModelRewriter(asker(endpoint), Usage()).rewrite("and it?", ())
+    assert len(endpoint.asked) == 3
