@@ -346,25 +346,6 @@ async def test_an_archived_thread_keeps_its_files_for_a_day_and_longer_when_it_i
     assert not collections(tmp_path)
 
 
-async def test_a_thread_that_is_unlocked_has_its_files_read_anew_when_it_is_asked_about_them(
-    begin: Begin, tmp_path: Path
-) -> None:
-    """DOCUMENT_QA 8.3: they are still posted there."""
-    stage = await begin()
-    world = stage.world
-    post = world.opens(forum_post(77, ANNA))
-    stage.posts(ANNA, "app.log", where=77, text="which line says ERROR? see the log")
-    await world.wait(120)
-    world.opens(replace(post, locked=True))
-    await world.wait(30)
-    assert not collections(tmp_path)
-    world.opens(post)
-    world.says(ANNA, "and which line says E-1042?", where=77)
-    await world.wait(120)
-    assert await stage.names(77) == ["app.log"]
-    assert world.script.offered == [[CASE_TOOL], [CASE_TOOL]]
-
-
 async def test_closing_calls_off_what_is_under_way_and_nothing_comes_back(begin: Begin, tmp_path: Path) -> None:
     stage = await begin()
     world, uploads = stage.world, stage.uploads
