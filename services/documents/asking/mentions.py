@@ -20,7 +20,8 @@ _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGN
 _NUMBERED = re.compile(
     r"\b((?:port|pid|tid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node"
     r"|block|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd"
-    r"|broadcast|instance)\s*(?:#|no\.?|number|id|=|:)?\s*)(-?\d+)(?![\w.:-]*\w)",
+    # `id-00005` and `job5` are names as they stand: a label is parted from its number.
+    r"|broadcast|instance)(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+))(-?\d+)(?![\w.:-]*\w)",
     re.IGNORECASE,
 )
 # "TID 179", "RFC 2616": a label in capitals and its number.
@@ -36,7 +37,7 @@ _ASKED_FOR = re.compile(
     re.IGNORECASE,
 )
 _SHORTEST = 2
-_LONG = 5
+_LONG = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,8 @@ def _numbered(match: re.Match[str]) -> Mention | None:
     """As it is written, or as programs write it: `:8080`, `[4711]`, the label elsewhere in the line."""
     label, number = match[1].strip(" #=:").split()[0], match[2]
     forms = [(f"[{number}]",), (f":{number}",), (label, number)]
-    # A long number is hardly there by chance.
-    forms += [(number,)] if len(number) >= _LONG else []
+    # A long number is hardly there by chance; one that was filled up with zeros may be.
+    forms += [(number,)] if len(number) >= _LONG and not number.startswith("0") else []
     return Mention(" ".join(match[0].split()), hard=len(number) > 2, forms=tuple(forms))  # noqa: PLR2004 (as below)
 
 
