@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from typing import NamedTuple
 
 _CLOCK = (
@@ -48,13 +49,16 @@ _SINGLE = re.compile(_moment("a_"), re.IGNORECASE)
 
 _JOINING = re.compile(r"(?:on|of|the|[\s,])*", re.IGNORECASE)
 _END_OF_DAY = "24:00:00"
+_LEAP_YEAR = 2000
+_BOUNDS = {len("YYYY-MM-DD"): ("0000-01-01", "9999-12-31"), len("MM-DD"): ("01-01", "12-31")}
+"""The first day and the last."""
 
 
 class Moment(NamedTuple):
     """A day, a time of day, or both, as exact as it was written."""
 
     day: str | None
-    """`YYYY-MM-DD` or `MM-DD`."""
+    """`YYYY-MM-DD`, or `MM-DD` where the year is left out."""
     start: str | None
     """Of the time of day that it covers."""
     end: str | None
@@ -128,24 +132,40 @@ def _of(text: str, moment: Moment) -> Period:
 def _between(text: str, first: Moment | None, second: Moment | None) -> Period | None:
     if first is None or second is None:
         return None
-    day, last_day = first.day, second.day or first.day
+    day, last_day = first.day or second.day, second.day or first.day
     if first.start is None or second.end is None:
         return Period(text, days=(day, last_day)) if day and last_day else None
-    if day and last_day and len(day) == len(last_day) == len("YYYY-MM-DD"):
+    if day and last_day and len(day) == len(last_day):
         return Period(text, instants=(f"{day}T{first.start}", f"{last_day}T{second.end}"))
     return Period(text, clocks=(first.start, second.end), days=(day, day) if day else None)
 
 
-def _side(side: str, text: str, moment: Moment) -> Period:
+def _side(side: str, text: str, moment: Moment) -> Period | None:
+    """A day is left out by "before" and "after", and is part of "since", "until", "till" and "by"."""
     after = side in {"after", "since"}
-    if moment.start is None or moment.end is None:
-        day = moment.day or ""
-        return Period(text, days=(day, "9999-12-31" if len(day) > 5 else "12-31") if after else ("0000", day))  # noqa: PLR2004 (of MM-DD)
-    if moment.day is not None and len(moment.day) == len("YYYY-MM-DD"):
-        at = f"{moment.day}T{moment.start}"
-        return Period(text, instants=(at, "9999-12-31T24") if after else ("0000-01-01T00", at))
-    days = (moment.day, moment.day) if moment.day else None
-    return Period(text, clocks=(moment.start, _END_OF_DAY) if after else ("00:00:00", moment.start), days=days)
+    if moment.day is None:
+        if moment.start is None:
+            return None
+        return Period(text, clocks=(moment.start, _END_OF_DAY) if after else ("00:00:00", moment.start))
+    earliest, latest = _BOUNDS[len(moment.day)]
+    if moment.start is None:
+        day = moment.day if side not in {"after", "before"} else _next_to(moment.day, 1 if after else -1)
+        return Period(text, days=(day, latest) if after else (earliest, day))
+    at = f"{moment.day}T{moment.start}"
+    return Period(text, instants=(at, f"{latest}T24") if after else (f"{earliest}T00", at))
+
+
+def _next_to(day: str, days: int) -> str:
+    """The day before or after; of `MM-DD` in a year that has all days."""
+    full = day if len(day) == len("YYYY-MM-DD") else f"{_LEAP_YEAR}-{day}"
+    try:
+        other = date.fromisoformat(full) + timedelta(days)
+    except (ValueError, OverflowError):
+        return day
+    if full == day:
+        return other.isoformat()
+    # Before the first day of a year without a number, and after its last, there is none.
+    return other.isoformat()[5:] if other.year == _LEAP_YEAR else ("00-00" if days < 0 else "13-00")
 
 
 def _read(found: re.Match[str], prefix: str) -> Moment | None:

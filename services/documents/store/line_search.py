@@ -9,7 +9,14 @@ from services.documents.store import schema, tokens
 from services.documents.store.protocol import Lines, LineWhere
 from services.documents.store.searching import literally, match_of
 
-_COLUMNS = {"severity": "severity", "component": "component"}
+_COLUMNS = {
+    "severity": "l.severity",
+    "component": "l.component",
+    "day": "l.day",
+    "hour": "l.day || ' ' || substr(l.clock, 1, 2) || 'h'",
+    "minute": "l.day || ' ' || substr(l.clock, 1, 5)",
+}
+_OF_TIME = frozenset({"day", "hour", "minute"})
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -24,8 +31,8 @@ def find(connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest
         f"SELECT d.doc_id, count(*) {source} GROUP BY d.doc_no ORDER BY d.doc_no", values
     ).fetchall()
     direction = "DESC" if newest_first else "ASC"
-    # Lines without a time belong to the one before; between files only the time tells what came first.
-    at = f"CASE WHEN l.day IS NULL THEN '' ELSE l.day || coalesce(l.clock, '') END {direction}, " if by_time else ""
+    # What has no time can be neither the earliest nor the latest.
+    at = f"l.day IS NULL, l.day || coalesce(l.clock, '') {direction}, " if by_time else ""
     rows = connection.execute(
         f"SELECT {schema.LINE_COLUMNS} {source} ORDER BY {at}d.doc_no {direction}, l.line_no {direction} LIMIT ?",
         [*values, limit],
@@ -37,9 +44,10 @@ def find(connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest
 def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limit: int) -> list[tuple[str, int]]:
     condition, values = _condition(where)
     name = _COLUMNS[column]
+    order = "1" if column in _OF_TIME else "count(*) DESC, 1"
     return connection.execute(
-        f"SELECT l.{name}, count(*) FROM lines l JOIN documents d USING (doc_no) "
-        f"WHERE {condition} AND l.{name} IS NOT NULL GROUP BY l.{name} ORDER BY count(*) DESC, l.{name} LIMIT ?",
+        f"SELECT {name}, count(*) FROM lines l JOIN documents d USING (doc_no) "
+        f"WHERE {condition} AND {name} IS NOT NULL GROUP BY 1 ORDER BY {order} LIMIT ?",
         [*values, limit],
     ).fetchall()
 
@@ -53,15 +61,14 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
     if where.last is not None:
         parts.append("l.line_no <= ?")
         values.append(where.last)
-    for span, text in ((where.clocks, "l.clock"), (where.instants, "l.day || 'T' || l.clock")):
+    for span, text in ((where.clocks, "l.clock"), (where.instants, f"{_day(where.instants)} || 'T' || l.clock")):
         if span is not None:
             # A span over midnight is two.
             joined = "AND" if span[0] <= span[1] else "OR"
             parts.append(f"({text} >= ? {joined} {text} < ?)")
             values += span
     if where.days is not None:
-        text = "l.day" if len(where.days[0]) > len("MM-DD") else "substr(l.day, 6)"
-        parts.append(f"{text} BETWEEN ? AND ?")
+        parts.append(f"{_day(where.days)} BETWEEN ? AND ?")
         values += where.days
     if where.severities:
         parts.append(f"l.severity IN ({_marks(where.severities)})")
@@ -79,6 +86,11 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
         parts.append("holds(l.text, ?)")
         values.append(needle)
     return " AND ".join(parts), values
+
+
+def _day(span: tuple[str, str] | None) -> str:
+    """The column that such days are compared with: of `MM-DD` the year does not count."""
+    return "substr(l.day, 6)" if span is not None and span[0][2:3] == "-" else "l.day"
 
 
 def _marks(items: tuple[str, ...]) -> str:

@@ -227,7 +227,7 @@ class LineWhere:
     days: tuple[str, str] | None = None
     """`YYYY-MM-DD`, both included; or `MM-DD`, of any year."""
     instants: tuple[str, str] | None = None
-    """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`."""
+    """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`; or `MM-DDTHH:MM:SS`, of any year."""
     severities: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
     """Any of them, as the last part of the component's name or the whole, letter case aside."""
@@ -306,7 +306,9 @@ class DocumentStore(Protocol):
     ) -> Lines: ...
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        """`severity` or `component`: its values in the lines that fit, with counts, the most frequent first."""
+        """The values of `column` in the lines that fit, with counts: of `severity` and `component` the most frequent
+        first, of `day`, `hour` and `minute` in order.
+        """
         ...
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]: ...

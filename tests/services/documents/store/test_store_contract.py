@@ -218,6 +218,7 @@ async def test_lines_are_found_by_their_facts(store: DocumentStore) -> None:
         (2, 7): LineWhere(ids, components=("shop.db.Pool",)),
         (1, 2, 3, 4, 5, 6, 7, 8): LineWhere(ids, days=("2031-03-04", "2031-03-04")),
         (8,): LineWhere(ids, instants=("2031-03-04T10:04:01", "2031-03-04T10:05")),
+        (7,): LineWhere(ids, instants=("03-04T10:04", "03-04T10:04:01")),
         (): LineWhere(ids, holding=("ord-5821",)),  # the beginning of another name
     }
     for numbers, where in wanted.items():
@@ -229,6 +230,22 @@ async def test_lines_are_found_by_their_facts(store: DocumentStore) -> None:
     assert newest.total == 2
     levels = await store.distinct(cases.case().name, LineWhere(ids), "severity")
     assert dict(levels) == {"INFO": 4, "ERROR": 2, "WARN": 1, "FATAL": 1}
+    for column, values in {
+        "day": [("2031-03-04", 8)],
+        "hour": [("2031-03-04 10h", 8)],
+        "minute": [(f"2031-03-04 10:0{minute}", n) for minute, n in ((0, 2), (1, 1), (2, 2), (3, 1), (4, 2))],
+    }.items():
+        assert await store.distinct(cases.case().name, LineWhere(ids), column) == values
+
+
+async def test_what_has_no_time_is_neither_the_earliest_nor_the_latest(store: DocumentStore) -> None:
+    times = [f"2031-03-04 10:00:{second:02} INFO x: y" for second in (30, 10, 20)]
+    doc = await cases.post(store, "a.log", "\n".join(["no time yet", *times, "  goes on"]) + "\n")
+    for newest, order in ((False, [3, 4, 2]), (True, [2, 4, 3])):
+        found = await store.lines(
+            cases.case().name, LineWhere((doc.doc_id,)), limit=3, newest_first=newest, by_time=True
+        )
+        assert [line.line_no for line in found.lines] == order
 
 
 async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore) -> None:
