@@ -16,7 +16,7 @@ from services.documents.outlines import Outline
 from services.documents.prose import prose_chunks
 from services.documents.redacting import SECRET, DocumentRedactors, Values, document_redactors, redact_values
 from services.documents.source_code import code_chunks
-from services.documents.tables import table_chunks
+from services.documents.tables import table_chunks, table_records
 from services.documents.team_topics import topic_chunks
 from services.documents.units import Chunk, DocumentKind, LineRecord, Prepared
 
@@ -74,7 +74,7 @@ def prepare(
         case DocumentKind.CODE:
             chunks = code_chunks(lines, raw if extension(filename) == ".py" else None)
         case DocumentKind.METRICS:
-            chunks = table_chunks(lines, tabs=extension(filename) == ".tsv")
+            chunks, records = table_chunks(lines, tabs=extension(filename) == ".tsv"), table_records(lines)
         case DocumentKind.TEAM_TOPIC:
             chunks = topic_chunks(lines, title or filename.removesuffix(".txt"))
         case DocumentKind.TEXT:

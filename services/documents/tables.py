@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from services.documents.blocks import blocks
 from services.documents.columns import Column, described, number
-from services.documents.times import TimeReader, written
-from services.documents.units import Chunk, ChunkType
+from services.documents.times import TimeReader, digits_needed, written
+from services.documents.units import Chunk, ChunkType, LineRecord
 
 CHUNK_ROWS = 50
 CHUNK_CHARS = 8000
 _SEPARATORS = ",\t;|"
+_BETWEEN = re.compile(f"[{_SEPARATORS}]")
+"""What stands behind a time is the next cell, and no fraction of its second."""
 _MOST_COLUMNS = 500
 _LONGEST_NAME = 100
 
@@ -47,6 +50,19 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
             column.take(cell, row.first)
     head = lines[header.first - 1 : header.last] if header else ()
     return _with_summary(columns, [_rows_chunk(lines, head, group) for group in _groups(body)], len(lines), names)
+
+
+def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
+    """The lines that begin with a time, so that rows can be asked for by it."""
+    reader = TimeReader()
+    stamps = [reader.read(_BETWEEN.sub(" ", line)) for line in lines]
+    digits = digits_needed(stamps)
+    offsets = accumulate((len(line) + 1 for line in lines), initial=0)
+    return tuple(
+        LineRecord(line_no, offset, line[stamp.start : stamp.end], written(stamp, digits))
+        for line_no, (line, stamp, offset) in enumerate(zip(lines, stamps, offsets, strict=False), start=1)
+        if stamp is not None
+    )
 
 
 def _rows(lines: Sequence[str], separator: str) -> Iterator[_Row]:
@@ -92,6 +108,7 @@ def _rows_chunk(lines: Sequence[str], head: Sequence[str], rows: Sequence[_Row])
         last,
         ts_min=min(times, default=None),
         ts_max=max(times, default=None),
+        extra={"rows": str(len(rows))},
     )
 
 
@@ -107,10 +124,15 @@ def _metrics(lines: Sequence[str]) -> list[Chunk]:
         if found:
             columns.setdefault(found[1], Column(found[1])).take(found[2], at)
     pieces = [
-        Chunk(0, ChunkType.ROWS, "\n".join(lines[first - 1 : last]), first, last)
+        Chunk(0, ChunkType.ROWS, "\n".join(piece), first, last, extra=_samples(piece))
         for first, last in blocks(lines, 1, len(lines), CHUNK_ROWS)
+        for piece in [lines[first - 1 : last]]
     ]
     return _with_summary(list(columns.values())[:_MOST_COLUMNS], pieces, len(lines), list(columns))
+
+
+def _samples(lines: Sequence[str]) -> dict[str, str]:
+    return {"rows": str(sum(bool(line.strip()) and not line.startswith("#") for line in lines))}
 
 
 def _with_summary(columns: Sequence[Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:

@@ -62,8 +62,8 @@ class Chunk:
     """Of a leaf: the index of the section that is shown for it."""
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
     """More metadata: `title`, `category`, `tags` and whatever else stands in front matter; `topic`, `date`, `id`,
-    `conversation_id`; `columns`; of a pattern `count`, how many lines have it; of a text that stands in no line,
-    because it says what the columns of a table hold, `computed`."""
+    `conversation_id`; `columns`, and `rows`, how many there are; of a pattern `count`, how many lines have it; of a
+    text that stands in no line, because it says what the columns of a table hold, `computed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ class Prepared:
     n_lines: int
     chunks: tuple[Chunk, ...]
     lines: tuple[LineRecord, ...] = ()
-    """Of logs and error reports only, one for each line. What only continues a line, as a stack trace does, has neither
-    time nor severity of its own, so that entries are counted, not lines."""
+    """Of logs and error reports one for each line, of tables one for each that has a time. What only continues a line,
+    as a stack trace does, has neither time nor severity of its own, so that entries are counted, not lines."""
     redactions: Mapping[str, int] = field(default_factory=dict[str, int])
     """How often each label was put in."""
     flags: tuple[str, ...] = ()

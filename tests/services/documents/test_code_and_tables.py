@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from services.documents.decoding import lines_of
 from services.documents.source_code import code_chunks
-from services.documents.tables import table_chunks
+from services.documents.tables import table_chunks, table_records
 from services.documents.team_topics import topic_chunks
 from services.documents.units import Chunk
 
@@ -80,7 +80,21 @@ def test_rows_stand_under_their_header() -> None:
     assert second.text.startswith("time,host\n2026-02-01T10:50:00Z,h\n")
     assert (first.line_start, first.line_end, second.line_start, second.line_end) == (2, 51, 52, 61)
     assert (first.ts_min, first.ts_max) == ("2026-02-01T10:00:00Z", "2026-02-01T10:49:00Z")
-    assert first.extra == {"columns": "time, host"}
+    assert first.extra == {"columns": "time, host", "rows": "50"}
+
+
+def test_rows_that_begin_with_a_time_are_records() -> None:
+    """A comma behind the time ends it: what follows is a number of its own."""
+    records = table_records(lines_of("time,cpu\n2026-02-01 10:00:00,55\n\n2026-02-01 10:00:30.5,60\nlater,1\n"))
+    assert [(each.line_no, each.text_offset, each.ts, each.ts_utc) for each in records] == [
+        (2, 9, "2026-02-01 10:00:00", "2026-02-01T10:00:00.0"),
+        (4, 33, "2026-02-01 10:00:30.5", "2026-02-01T10:00:30.5"),
+    ]
+
+
+def test_samples_of_metrics_are_counted_without_comments() -> None:
+    (*_, piece) = rows("# TYPE up gauge\nup 1\n\nload 0.5\n")
+    assert piece.extra["rows"] == "2"
 
 
 def test_columns_of_numbers_are_described_with_the_rows_that_stand_out() -> None:
