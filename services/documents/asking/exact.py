@@ -4,115 +4,173 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from services.documents.asking import wording
+from services.documents.asking import conditions, counting, names, whole_files
+from services.documents.asking.aggregates import Aggregate
+from services.documents.asking.conditions import Conditions, Fitting
 from services.documents.asking.mentions import Mention
+from services.documents.asking.names import Names
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
-from services.documents.asking.surroundings import CONTEXT_LINES, RECORDS, Scope, around, beside, neighbour
-from services.documents.asking.wording import Aggregate, Position
-from services.documents.store.protocol import Document, Lines, LineWhere, StoredLine
+from services.documents.asking.positions import Position
+from services.documents.asking.scope import MOST_NAMED, Scope, chosen, ids_of, listed, logs_of
+from services.documents.asking.surroundings import around, beside, neighbours, shown
+from services.documents.store.protocol import Document, LineWhere
 from services.plurals import number_of
 
-EXAMPLES = 5
-RARE_COUNT, RARE_SHARE = 2, 0.02
-"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
-_JOINED = 3
-"""Matches no further apart than this are shown in one passage."""
 
 _WORD = re.compile(r"\w+")
-
-
-def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
-    """The documents that the question names; all of them where it names none."""
-    return tuple(doc for doc in scope.documents if doc.doc_id in plan.doc_ids) or scope.documents
+_WORST = (("FATAL", "CRITICAL"), ("ERROR",), ("WARN",))
+_TROUBLE = re.compile(
+    r"\b(?:crash|fail|broke|break|wrong|problem|issue|trouble|exception|hang|hung|freez|froze|die[sd]?\b|dying|stop|kill|restart"
+    r"|not work|(?:does|do|did|wo|ca|is)n['’]?t\b|unable|cannot)",
+    re.IGNORECASE,
+)
 
 
 async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     """The answer by exact conditions; None where the question sets none, so that it has to be ranked."""
+    plan = await _with_files_that_are_there(scope, plan)
     documents = chosen(plan, scope)
-    if plan.lines is not None and not (plan.period or plan.mentions):
-        return await _lines(scope, plan, documents, k)
-    logs = tuple(doc for doc in documents if doc.kind in RECORDS)
-    named = await _named(scope, plan, documents)
-    if named.absent:
-        count = 0 if plan.aggregate is Aggregate.COUNT else None
-        return Found(missing=f"no entry mentions {_listed(named.absent)}", count=count, notes=named.notes)
-    if not logs:
+    if plan.lines is not None:
+        found = await _lines(scope, plan, documents, k)
+    else:
+        found = await whole_files.find(scope, plan, documents, k) or await _by_conditions(scope, plan, documents, k)
+    if found is None:
         return None
+    if plan.unknown_file:
+        found = _elsewhere_than_asked(scope, plan, found)
+    return found if found.searched or not found.missing else replace(found, searched=files_of(documents))
+
+
+def files_of(documents: Sequence[Document]) -> tuple[str, ...]:
+    return tuple(doc.filename for doc in documents)
+
+
+async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
+    """What looks like a file, and stands in the documents, is a name like any other: "line 17 in main.py"."""
+    name = plan.unknown_file
+    if name is None or not await names.is_held(scope, name):
+        return plan
+    place = () if plan.lines is None else (Mention(f"line {plan.lines[0]}", hard=False),)
+    mentions = (*plan.mentions, Mention(name, hard=True), *place)
+    return replace(plan, unknown_file=None, lines=None, mentions=mentions)
+
+
+def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Found) -> Found:
+    """A file that is not there may be left out of what is asked only where a name or a time is left of it."""
+    none = f"there is no file {plan.unknown_file}"
+    if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
+        return Found(missing=none, searched=files_of(scope.documents))
+    return replace(found, notes=(f"{none}; the others were searched", *found.notes))
+
+
+async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found:
+    """Lines by their numbers, in each of the files; whatever else is asked of them is looked for in them alone."""
+    first, last = plan.lines or (1, 1)
+    passages: list[Passage] = []
+    beyond: list[str] = []
+    notes: list[str] = []
+    for doc in documents[:k]:
+        if first < 1 or first > doc.n_lines:
+            length = number_of(doc.n_lines, "line")
+            beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {length}")
+            continue
+        if plan.goes_beside and plan.position:
+            start = last if plan.position is Position.NEXT else first
+            found = await neighbours(scope, doc.doc_id, start, plan.position, steps=plan.steps)
+            passages += found.passages
+            beyond += [found.missing] if found.missing else []
+            continue
+        end = min(last, doc.n_lines, first + MANY)
+        passages.append(await around(scope, doc.doc_id, range(first, end + 1)))
+        notes += await _not_on_them(scope, plan, doc, first, end)
+    if not passages:
+        told = beyond if len(beyond) <= MOST_NAMED else [f"line {first} is beyond the end of all {len(beyond)} files"]
+        return Found(missing="; ".join(told))
+    return Found(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
+
+
+async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
+    """What else the question says of these lines, and does not hold of them."""
+    checks = {name: LineWhere((), holding=(name,)) for name in plan.identifiers}
+    if plan.period:
+        checks[plan.period.text] = conditions.at(plan.period, ())
+    if plan.severity:
+        checks[plan.severity.text] = LineWhere((), severities=plan.severity.levels)
+    missing: list[str] = []
+    for said, where in checks.items():
+        there = replace(where, doc_ids=(doc.doc_id,), first=first, last=last)
+        if not (await scope.store.lines(scope.name, there, limit=1)).total:
+            missing.append(said)
+    place = f"line {first}" if first == last else f"lines {first}-{last}"
+    return [f"{place} of {doc.filename} did not match {listed(missing)}"] if missing else []
+
+
+async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Found | None:
+    named = await names.look_for(scope, plan, documents)
+    if named.absent:
+        elsewhere = await names.look_elsewhere(scope, plan, documents)
+        if elsewhere is None or plan.aggregate is Aggregate.COUNT:
+            count = 0 if plan.aggregate is Aggregate.COUNT else None
+            notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
+            missing = f"no entry mentions {listed(named.absent)}"
+            return Found(missing=missing, count=count, notes=notes, searched=files_of(searched))
+        named, documents = elsewhere
+    logs = logs_of(documents)
+    if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
+        return await whole_files.rows_at(scope, plan, documents, k)
+    if not logs:
+        return _without_levels(plan)
     plan, components = await _written_by(scope, plan, logs)
     if components:
-        named = replace(named, found=tuple(name for name in named.found if name in plan.identifiers))
-    if not _conditions(plan, named) and not components:
+        kept = tuple(name for name in named.asked if name in plan.identifiers)
+        named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
+    if not _has_conditions(plan, named) and not components:
         return None
-    found = await _records(scope, plan, replace(_where(plan, logs, named), components=components), named, k)
+    asked = conditions.of(plan, logs, named, components)
+    others = tuple(doc for doc in logs_of(scope.documents) if doc not in logs)
+    fit = await conditions.fitting(scope, asked, others=others, exactly=plan.aggregate is Aggregate.COUNT)
+    found = await _from(scope, plan, asked, replace(fit, notes=(*named.notes, *fit.notes)), k)
+    if found is None or not found.missing:
+        return found
     # A name that stands in other files than logs is looked for there.
-    elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
-    return None if elsewhere else found
+    return None if named.found and len(logs) < len(documents) else found
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """Which of the names of a question stand in the documents."""
-
-    found: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    """Names without which there is no answer, when none of them is there."""
-    notes: tuple[str, ...] = ()
-
-
-async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Named:
-    ids = tuple(doc.doc_id for doc in documents)
-    found: list[str] = []
-    missing: list[str] = []
-    telling_names = await telling(scope, plan)
-    for mention in plan.mentions:
-        form = await _form(scope, mention, ids)
-        if form is not None:
-            # A name that stands everywhere is a condition only where nothing else is asked for, or entries are counted.
-            wanted = mention.text in telling_names or not plan.words or plan.aggregate is Aggregate.COUNT
-            found += form if wanted else ()
-        elif mention.hard:
-            missing.append(mention.text)
-    if missing and not found:
-        return _Named(absent=tuple(missing))
-    notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
-    return _Named(tuple(found), (), notes)
+def _without_levels(plan: Plan) -> Found | None:
+    """Where entries of a level are put in order or counted, and there are no entries."""
+    level = plan.severity
+    if level is None or not level.hard or not (plan.position or plan.aggregate):
+        return None
+    count = 0 if plan.aggregate is Aggregate.COUNT else None
+    return Found(missing=f"no log is among them, and only entries of logs have levels ({level.text})", count=count)
 
 
-async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
-    soft = [mention.text for mention in plan.mentions if not mention.hard]
-    counts, whole = await scope.store.holders(scope.name, soft)
-    few = max(RARE_COUNT, RARE_SHARE * whole)
-    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
-
-
-async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
-    for form in ((mention.text,), *mention.forms):
-        lines = await scope.store.lines(scope.name, LineWhere(ids, holding=form), limit=1)
-        if lines.total:
-            return form
-    return None
-
-
-def _conditions(plan: Plan, named: _Named) -> bool:
-    hard_level = plan.severity is not None and (
-        plan.severity.hard or plan.position is not None or plan.aggregate is not None
-    )
-    wants_order = plan.position in {Position.FIRST, Position.LAST} or plan.aggregate is not None
+def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
-    return bool(plan.period or named.found or hard_level or counts_words or (wants_order and not plan.words))
+    wants_order = (plan.asks_for_end or plan.aggregate is not None) and not plan.words
+    conditions_set = plan.period or named.found or plan.level_counts or plan.grouping.columns
+    return bool(conditions_set or counts_words or wants_order)
+
+
+async def _asks_a_table(scope: Scope, plan: Plan, documents: Sequence[Document]) -> bool:
+    """Whether a time is asked of tables: there is nothing else, or it is one of their columns that is asked for."""
+    tables = [doc for doc in documents if doc not in logs_of(documents)]
+    if len(tables) == len(documents):
+        return True
+    columns = {name.casefold() for doc in tables for name in await whole_files.columns_of(scope, doc)}
+    return any(word.casefold() in columns for word in (*plan.words, *plan.identifiers))
 
 
 async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tuple[Plan, tuple[str, ...]]:
     """The component that entries are asked of, and the plan without its name: others may name it, too."""
-    if plan.aggregate is not Aggregate.COUNT and plan.position not in {Position.FIRST, Position.LAST}:
+    if plan.aggregate is not Aggregate.COUNT and not plan.asks_for_end:
         return plan, ()
     for name in plan.writers:
-        where = LineWhere(tuple(doc.doc_id for doc in logs), components=(name,))
+        where = LineWhere(ids_of(logs), components=(name,))
         if (await scope.store.lines(scope.name, where, limit=1)).total:
             spoken = set(_WORD.findall(name.casefold())) | {name.casefold()}
             words = tuple(word for word in plan.words if word.casefold() not in spoken)
@@ -121,178 +179,67 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
     return plan, ()
 
 
-async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k: int) -> Found | None:
-    where, lines, relaxed = await _relaxed(scope, plan, wanted)
-    notes = (*named.notes, *relaxed)
-    if not lines.total:
-        if plan.aggregate is Aggregate.COUNT and not plan.period:
-            return Found(facts=f"{_described(plan, where)}: 0", count=0, notes=notes, exact=True)
-        count = 0 if plan.aggregate is Aggregate.COUNT else None
-        return Found(missing=_nothing(plan), count=count, notes=notes)
+async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Fitting, k: int) -> Found | None:
+    """From the lines that fit to the answer."""
+    if not fit.lines.total:
+        return _nothing(plan, asked, fit.notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await _computed(scope, plan, where, notes)
-    if plan.words and (lines.total > k or not (named.found or plan.period)):
-        narrowed = await _narrowed(scope, where, plan.words)
-        if narrowed is None and not (named.found or plan.period):
+        return await counting.count(scope, plan, fit.conditions, fit.notes)
+    kept = fit.conditions
+    sure = bool(kept.names or kept.time)
+    if plan.words and (fit.lines.total > k or not sure):
+        narrower = kept.narrowed(plan.words)
+        if (await scope.store.lines(scope.name, narrower.where, limit=1)).total:
+            kept = narrower
+        elif not sure and not (plan.goes_beside and plan.level_counts):
             return None  # its words say more than its conditions: rank
-        where = narrowed or where
-    return await _in_order(scope, plan, where, k, notes)
+    found = await _in_order(scope, plan, kept, k, fit.notes)
+    if fit.conditions == asked:
+        return found
+    # What was asked for, and what was found instead: no number may be taken for the other.
+    relaxed = f"{asked.described}: 0\n{found.facts or f'{kept.described}: {await _total(scope, kept)}'}"
+    return replace(found, facts=relaxed, count=0)
 
 
-async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: tuple[str, ...]) -> Found:
-    """The first, the last, the one beside, or all of the lines that fit."""
-    if plan.position is Position.FIRST or plan.position is Position.LAST:
+def _nothing(plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Found:
+    counted = plan.aggregate is Aggregate.COUNT
+    if counted and not plan.period:
+        return Found(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
+    return Found(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
+
+
+async def _total(scope: Scope, asked: Conditions) -> int:
+    return (await scope.store.lines(scope.name, asked.where, limit=1)).total
+
+
+async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Found:
+    where = asked.where
+    if plan.asks_for_end:
         last = plan.position is Position.LAST
-        by_time = len(where.doc_ids) > 1
+        by_time = plan.by_time or len(where.doc_ids) > 1
         some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
-        return await _shown(scope, some, k, notes)
-    if plan.position is not None and (where.holding or plan.period or plan.anchor):
-        return await beside(scope, where, plan.position, notes, plan.anchor)
+        return await shown(scope, some, k, notes)
+    if plan.goes_beside and plan.position and (where.holding or where.severities or plan.period or plan.anchor):
+        return await beside(scope, where, plan.position, steps=plan.steps, start=plan.anchor, notes=notes)
     some = await scope.store.lines(scope.name, where, limit=MANY)
-    found = await _shown(scope, some, k, notes)
+    if plan.severity and not where.severities:
+        # "Errors" in passing is no condition: entries of that level go first.
+        wanted = plan.severity.levels
+        some = replace(some, lines=tuple(sorted(some.lines, key=lambda line: line.severity not in wanted)))
+    found = await shown(scope, some, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
-    return replace(found, facts=f"{_described(plan)}: {some.total}", count=some.total)
+    return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
 
 
-def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWhere:
-    period, level = plan.period, plan.severity
-    return LineWhere(
-        tuple(doc.doc_id for doc in documents),
-        clocks=period.clocks if period else None,
-        days=period.days if period else None,
-        instants=period.instants if period else None,
-        severities=level.levels if level and _level_counts(plan) else (),
-        holding=named.found,
-    )
-
-
-async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found:
-    first, last = plan.lines or (1, 1)
-    if plan.unknown_file:
-        return Found(missing=f"there is no file {plan.unknown_file}")
-    passages: list[Passage] = []
-    beyond: list[str] = []
-    for doc in documents[:k]:
-        if first < 1 or first > doc.n_lines:
-            length = number_of(doc.n_lines, "line")
-            beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {length}")
-            continue
-        if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
-            found = await neighbour(scope, doc.doc_id, last if plan.position is Position.NEXT else first, plan.position)
-            passages += found.passages
-            beyond += [found.missing] if found.missing else []
-            continue
-        matched = range(first, min(last, doc.n_lines, first + MANY) + 1)
-        passages.append(await around(scope, doc.doc_id, matched))
-    if not passages:
-        return Found(missing="; ".join(beyond))
-    return Found(tuple(passages), notes=tuple(beyond) if plan.doc_ids else (), exact=True)
-
-
-def _level_counts(plan: Plan) -> bool:
-    level = plan.severity
-    return level is not None and (level.hard or plan.position is not None or plan.aggregate is not None)
-
-
-async def _relaxed(scope: Scope, plan: Plan, where: LineWhere) -> tuple[LineWhere, Lines, tuple[str, ...]]:
-    """What fits; else what fits with less asked: first without the level, then without the time, then elsewhere."""
-    lines = await scope.store.lines(scope.name, where, limit=1)
-    counted = plan.aggregate is Aggregate.COUNT
-    only_level = not (plan.period or where.holding)
-    if lines.total or counted or only_level:
-        return where, lines, ()
-    tried = where
-    notes: list[str] = []
-    if where.severities and plan.severity:
-        tried = replace(tried, severities=())
-        lines = await scope.store.lines(scope.name, tried, limit=1)
-        notes.append(f"no entry matched {plan.severity.text}")
+async def worst(scope: Scope, plan: Plan, k: int) -> Found | None:
+    """The closest there is to a trouble that is told in words which stand nowhere: the first of the worst entries."""
+    logs = logs_of(chosen(plan, scope))
+    if not logs or plan.mentions or not _TROUBLE.search(plan.text):
+        return None
+    for levels in _WORST:
+        lines = await scope.store.lines(scope.name, LineWhere(ids_of(logs), severities=levels), limit=k)
         if lines.total:
-            return tried, lines, tuple(notes)
-    if plan.period and where.holding:
-        tried = replace(tried, clocks=None, days=None, instants=None)
-        lines = await scope.store.lines(scope.name, tried, limit=1)
-        notes.append(f"no entry matched {plan.period.text}")
-        if lines.total:
-            return tried, lines, tuple(notes)
-    return where, Lines(0, ()), tuple(notes)
-
-
-async def _narrowed(scope: Scope, where: LineWhere, words: tuple[str, ...]) -> LineWhere | None:
-    narrower = replace(where, words=words)
-    return narrower if (await scope.store.lines(scope.name, narrower, limit=1)).total else None
-
-
-async def _computed(scope: Scope, plan: Plan, where: LineWhere, notes: tuple[str, ...]) -> Found | None:
-    """Counts over whole files: never over the passages that happen to be shown."""
-    if plan.words:
-        narrowed = await _narrowed(scope, where, plan.words)
-        if narrowed is None and plan.aggregate is Aggregate.COUNT and not _level_counts(plan) and not plan.mentions:
-            if len(plan.words) > 1 or not wording.counts_mentions(plan.question):
-                return None
-            where = replace(where, words=plan.words)
-            return Found(missing=f"there are no {_described(plan, where)}", count=0, notes=notes)
-        if narrowed is not None and plan.aggregate is Aggregate.COUNT:
-            where = narrowed
-        elif plan.aggregate is Aggregate.COUNT:
-            notes = (*notes, f"counted without regard to: {_listed(plan.words)}")
-    lines = await scope.store.lines(scope.name, where, limit=MANY)
-    facts = [f"{_described(plan, where)}: {lines.total}"]
-    if len(lines.per_document) > 1:
-        facts += [f"{scope.document(doc_id).filename}: {count}" for doc_id, count in lines.per_document.items()]
-    if plan.aggregate is Aggregate.GROUPS:
-        for column in ("severity", "component"):
-            groups = await scope.store.distinct(scope.name, where, column)
-            if groups:
-                facts.append(f"by {column}: " + ", ".join(f"{value} {count}" for value, count in groups))
-    examples = replace(lines, lines=lines.lines[:EXAMPLES])
-    shown = await _shown(scope, examples, EXAMPLES, notes)
-    return replace(shown, facts="\n".join(facts), count=lines.total)
-
-
-async def _shown(scope: Scope, lines: Lines, k: int, notes: tuple[str, ...]) -> Found:
-    groups = _groups(lines.lines)
-    passages = [await around(scope, doc_id, numbers) for doc_id, numbers in groups[:k]]
-    left = sum(len(numbers) for _, numbers in groups[k:])
-    more = (number_of(left, "more line fits and is not shown", "more lines fit and are not shown"),) if left else ()
-    return Found(tuple(passages), notes=(*notes, *more), exact=True)
-
-
-def _groups(lines: Sequence[StoredLine]) -> list[tuple[str, list[int]]]:
-    """Lines close to each other go into one passage; the order stays."""
-    groups: list[tuple[str, list[int]]] = []
-    for line in lines:
-        near = groups and groups[-1][0] == line.doc_id and abs(groups[-1][1][-1] - line.line_no) <= _JOINED
-        if near and len(groups[-1][1]) < CONTEXT_LINES * 2:
-            groups[-1][1].append(line.line_no)
-        else:
-            groups.append((line.doc_id, [line.line_no]))
-    return groups
-
-
-def _described(plan: Plan, where: LineWhere | None = None) -> str:
-    """The conditions, in words."""
-    parts: list[str] = []
-    if plan.severity and _level_counts(plan):
-        parts.append("/".join(plan.severity.levels))
-    parts.append("entries")
-    if plan.mentions:
-        parts.append(f"mentioning {_listed(plan.identifiers)}")
-    if where is not None and where.components:
-        parts.append(f"written by {_listed(where.components)}")
-    if where is not None and where.words:
-        parts.append("with the words " + ", ".join(where.words))
-    if plan.period:
-        parts.append(plan.period.text)
-    if plan.file:
-        parts.append(f"in {plan.file}")
-    return " ".join(parts)
-
-
-def _nothing(plan: Plan) -> str:
-    return f"there are no {_described(plan)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
+            note = f"nothing matched the words of the question; these are the {'/'.join(levels)} entries"
+            return await shown(scope, lines, k, (note,))
+    return None

@@ -58,3 +58,5 @@ class Found:
     """Why nothing was found, where that is certain: `line 900 is beyond the end of app.log, which has 80 lines`."""
     exact: bool = False
     """Whether everything was found by exact conditions."""
+    searched: tuple[str, ...] = ()
+    """The files that were searched in vain, where that were not all."""

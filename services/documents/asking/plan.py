@@ -4,66 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from services.documents.asking import mentions, times, wording
+from services.documents.asking import aggregates, files_named, levels, line_spans, mentions, positions, times, wording
+from services.documents.asking.aggregates import Aggregate, Grouping
+from services.documents.asking.levels import Severity
 from services.documents.asking.mentions import Mention
+from services.documents.asking.positions import Position
 from services.documents.asking.times import Period
-from services.documents.asking.wording import Aggregate, Position, Severity
 from services.documents.store.protocol import Document
 from services.extractive.words import STOP_WORDS
 
-EXTENSIONS = [
-    "log",
-    "txt",
-    "out",
-    "err",
-    "json",
-    "jsonl",
-    "yaml",
-    "yml",
-    "toml",
-    "ini",
-    "cfg",
-    "conf",
-    "env",
-    "properties",
-    "xml",
-    "csv",
-    "tsv",
-    "md",
-    "rst",
-    "adoc",
-    "py",
-    "js",
-    "ts",
-    "jsx",
-    "tsx",
-    "java",
-    "go",
-    "rs",
-    "c",
-    "cpp",
-    "h",
-    "rb",
-    "php",
-    "swift",
-    "kt",
-    "scala",
-    "sh",
-    "bash",
-    "sql",
-]
-_FILE_LIKE = re.compile(
-    rf"(?<![\w./:@-])[\w~-][\w.~/-]*\.(?:{'|'.join(sorted(EXTENSIONS, key=len, reverse=True))})(?![\w/-]|\.\w)",
-    re.IGNORECASE,
-)
-_WORDS_FOR_ALL = frozenset(
-    "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
-)
 _WORD = re.compile(r"[\w.:/@-]*\w")
 _AT_THAT_TIME = re.compile(r"(?<!and )\bthen\b", re.IGNORECASE)
-_STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +25,7 @@ class Plan:
     doc_ids: tuple[str, ...] = ()
     """The documents that the question names."""
     file: str | None = None
-    """The file as the question names it."""
+    """The files as the question names them."""
     unknown_file: str | None = None
     """A file that the question names and that is not there."""
     lines: tuple[int, int] | None = None
@@ -82,7 +35,14 @@ class Plan:
     position: Position | None = None
     wanted: int = 1
     """Of "the last three errors": 3."""
+    steps: int = 1
+    """Of "the 5 lines after it": 5."""
+    by_time: bool = False
+    """Whether first and last are told by time, as in "the earliest", and not by place."""
     aggregate: Aggregate | None = None
+    grouping: Grouping = field(default_factory=Grouping)
+    unit: str | None = None
+    """What is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`."""
     anchor: Position | None = None
     """Of "what came after the first error": from where `position` is to be taken."""
     writers: tuple[str, ...] = ()
@@ -97,6 +57,20 @@ class Plan:
     def identifiers(self) -> tuple[str, ...]:
         return tuple(mention.text for mention in self.mentions)
 
+    @property
+    def goes_beside(self) -> bool:
+        return self.position in {Position.NEXT, Position.PREVIOUS}
+
+    @property
+    def asks_for_end(self) -> bool:
+        return self.position in {Position.FIRST, Position.LAST}
+
+    @property
+    def level_counts(self) -> bool:
+        """A plain "errors" is a condition where entries are counted, listed, put in order or taken from a time."""
+        level = self.severity
+        return level is not None and bool(level.hard or self.position or self.aggregate or self.period)
+
     def as_dict(self) -> dict[str, object]:
         """For logs and tests: what was understood, without empty parts."""
         facts: dict[str, object] = {
@@ -108,93 +82,54 @@ class Plan:
             "identifiers": list(self.identifiers),
             "position": self.position.value if self.position else None,
             "aggregate": self.aggregate.value if self.aggregate else None,
+            "grouped_by": list(self.grouping.columns),
             "words": list(self.words),
         }
         return {name: value for name, value in facts.items() if value}
 
 
 def plan(question: str, documents: Sequence[Document]) -> Plan:
-    """`documents`: those in scope, for the names of files."""
-    doc_ids, file, rest = _file(question, documents)
-    unknown = None
-    if not doc_ids:
-        other = _FILE_LIKE.search(rest)
-        if other and "." in other[0] and not _is_host(other[0]):
-            unknown = other[0]
-            rest = rest.replace(other[0], " ", 1)
-    searched = " ".join(rest.split())
-    lines = wording.line_span(rest if doc_ids else question)
-    rest = wording.without_line_span(rest) if lines else rest
+    """`documents`: those that may be searched, for the names of files."""
+    files = files_named.find(question, documents)
+    searched = " ".join(files.rest.split())
+    grouping, rest = aggregates.grouping(files.rest)
+    lines = line_spans.find(rest)
+    rest = line_spans.without(rest) if lines else rest
+    steps, rest = positions.without_steps(rest)
     period = times.find(rest)
     if period is not None:
         # "10:15, what happened then": the time has been named; "and then" asks for what followed.
         rest = _AT_THAT_TIME.sub(" ", rest.replace(period.text, " ", 1))
-    level = wording.severity(rest)
-    if level is not None:
-        rest = rest.replace(level.text, " ", 1)
+    level, rest = levels.find(rest)
     found, rest = mentions.find(rest)
+    many = aggregates.aggregate(rest)
+    if grouping.columns and many is not Aggregate.COUNT:
+        many = Aggregate.GROUPS
     return Plan(
         question=question,
-        doc_ids=doc_ids,
-        file=file,
-        unknown_file=unknown,
+        doc_ids=files.doc_ids,
+        file=" and ".join(files.named) or None,
+        unknown_file=files.unknown,
         lines=lines,
         period=period,
         severity=level,
         mentions=found,
-        position=wording.position(rest),
-        anchor=wording.first_or_last(rest),
-        writers=wording.writers(question),
-        counts_lines=wording.counts_lines(question),
-        wanted=wording.how_many_wanted(rest),
-        aggregate=wording.aggregate(rest),
+        position=positions.position(rest),
+        wanted=positions.how_many_wanted(rest),
+        steps=steps,
+        by_time=positions.by_time(rest),
+        aggregate=many,
+        grouping=grouping,
+        unit=aggregates.unit(rest),
+        anchor=positions.first_or_last(rest),
+        writers=aggregates.writers(question),
+        counts_lines=aggregates.counts_lines(question),
         words=_content(rest),
         text=searched or question,
     )
 
 
 def _content(rest: str) -> tuple[str, ...]:
-    words = _WORD.findall(wording.content(rest))
+    words = _WORD.findall(wording.content(aggregates.without_groups(rest)))
     kept = [word for word in words if word.casefold() not in STOP_WORDS and len(word) > 1]
     return tuple(dict.fromkeys(kept))
-
-
-def _file(question: str, documents: Sequence[Document]) -> tuple[tuple[str, ...], str | None, str]:
-    """The documents named, the name as written, and the question without it. The longest name wins."""
-    names: dict[str, list[str]] = {}
-    for doc in documents:
-        for name in _names(doc):
-            names.setdefault(name, []).append(doc.doc_id)
-    for name in sorted(names, key=lambda name: (-len(name), name)):
-        if "." in name or "/" in name:
-            # `db/app.yaml` is not named by `mydb/app.yaml`, nor `app.log` by `app.log.1`.
-            pattern = rf"(?<![\w./-]){re.escape(name)}(?![\w-]|\.\w|/\w)"
-        else:
-            pattern = rf"(?<![\w./-]){re.escape(name)}(?![\w./-]\w){_STEM_NOUN}"
-        found = re.search(pattern, question, re.IGNORECASE)
-        if found:
-            ids = tuple(dict.fromkeys(names[name]))
-            # An underscore keeps `app.log:42` and "in app.log?" readable for whoever looks for lines.
-            return ids, found[0], f"{question[: found.start()]} {_kept_line(question[found.end() :])}"
-    return (), None, question
-
-
-def _kept_line(rest: str) -> str:
-    """`:42` behind a file's name is a line."""
-    return re.sub(r"^:(\d{1,7}(?:-\d{1,7})?)(?![\d:.])", r" line \1", rest)
-
-
-def _names(doc: Document) -> list[str]:
-    """How people call a file: by its whole name, its last part, or its stem."""
-    whole = doc.filename.casefold()
-    last = whole.rsplit("/", 1)[-1]
-    stem = last.rsplit(".", 1)[0]
-    titles = [doc.origin.extra[key].casefold() for key in ("title", "topic") if doc.origin.extra.get(key)]
-    # "The ERROR log" speaks of a level, and "the log" of any file.
-    stems = () if stem in _WORDS_FOR_ALL else (stem,)
-    return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004 (shorter ones name nothing)
-
-
-def _is_host(text: str) -> bool:
-    """`example.py` is a file, `api.example.sh` rather a host; only what has one dot or a path is taken for a file."""
-    return "/" not in text and text.count(".") > 2  # noqa: PLR2004 (dots)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact, key_paths, log_words
-from services.documents.asking.exact import chosen
+from services.documents.asking import exact, key_paths, log_words, names
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
-from services.documents.asking.surroundings import RECORDS, Scope, around
+from services.documents.asking.scope import RECORDS, Scope, chosen
+from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Vectors, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 
@@ -49,10 +49,15 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
         if found is not None:
             return found
     hits, keyword_only = await _ranked(scope, plan, k, ranking, vector)
-    notes = (KEYWORDS_ONLY,) if keyword_only else ()
+    hits, notes = _of_level(plan, hits) if ranking.exact_paths else (hits, ())
+    notes = (*notes, KEYWORDS_ONLY) if keyword_only else notes
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
+    if not passages and ranking.exact_paths:
+        worst = await exact.worst(scope, plan, k)
+        if worst is not None:
+            return worst
     return Found(tuple(passages), notes=notes)
 
 
@@ -67,7 +72,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=await exact.telling(scope, plan),
+        identifiers=await names.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
@@ -76,6 +81,18 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
     hits = _reordered(plan, await scope.store.search(scope.name, search))
     keyword_only = embedded is None or all(hit.score is None for hit in hits)
     return hits, keyword_only and bool(hits)
+
+
+def _of_level(plan: Plan, hits: list[Hit]) -> tuple[list[Hit], tuple[str, ...]]:
+    """A level that is named stays a condition where the rest of a question is ranked; what has no levels may stay."""
+    level = plan.severity
+    if level is None or not level.hard:
+        return hits, ()
+    wanted = set(level.levels)
+    fitting = [hit for hit in hits if not hit.chunk.severities or wanted.intersection(hit.chunk.severities)]
+    if any(hit.chunk.severities for hit in fitting):
+        return fitting, ()
+    return fitting or hits, (f"no entry matched {level.text}",)
 
 
 def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:

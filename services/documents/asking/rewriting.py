@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,8 +13,8 @@ from pydantic import BaseModel
 
 from services import prompts
 from services.assistant import Usage
-from services.documents.asking import mentions, times, wording
-from services.documents.asking.wording import Position
+from services.documents.asking import aggregates, files_named, levels, line_spans, mentions, positions, times, wording
+from services.documents.asking.positions import Position
 from services.documents.results import Citation, ConversationContext
 from services.documents.store.tokens import QUERY_STOP_WORDS
 from services.llm.endpoint import Manner
@@ -35,9 +36,12 @@ _POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"^\s*(?:and|but|so|or|also|ok(?:ay)?,?|then|what about|how about|which (?:file|line|one|time|component|host|user)\s*\?|why\s*\?|when\s*\?"
+    r"^\s*(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?,?|then|what about|how about|which (?:file|line|one|time|component|host|user)\s*\?|why\s*\?|when\s*\?"
     r"|where\s*\?|who\s*\?|how\s*\?|really\s*\?|since when|how come|anything else|what else|more|again|next|previous|before|after)\b",
     re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"\b(?:wh(?:at(?! about)|ich|en|ere|o|y)|how(?! about)|is|are|was|were|did|does|do|show|list)\b", re.IGNORECASE
 )
 _ANSWER_LIKE = re.compile(
     r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE
@@ -73,6 +77,8 @@ class Resolved:
     anchors: tuple[Citation, ...] = ()
     """The lines that the question starts from."""
     position: Position | None = None
+    steps: int = 1
+    """How many lines of that side."""
 
 
 class ModelRewriter:
@@ -92,12 +98,9 @@ async def resolve(question: str, context: ConversationContext | None, rewriter: 
     """`question` in a form that can be looked for, whatever happens."""
     if context is None or not (context.turns or context.citations) or not needs_context(question):
         return Resolved(question, question)
-    position = wording.position(question)
-    if context.citations and not _own_words(question):
-        if position in {Position.NEXT, Position.PREVIOUS}:
-            return Resolved(question, question, "beside the cited line", anchors=context.citations, position=position)
-        if position is None and wording.aggregate(question) is None and _about_it(question):
-            return Resolved(question, question, "the cited lines", anchors=context.citations)
+    anchored = _from_the_cited_lines(question, context.citations)
+    if anchored is not None:
+        return anchored
     turns = _shortened(context)
     if not turns:
         return Resolved(question, question)
@@ -111,26 +114,73 @@ async def resolve(question: str, context: ConversationContext | None, rewriter: 
     return Resolved(question, f"{previous} {question}", "with the previous question", refused=refused)
 
 
+def _from_the_cited_lines(question: str, cited: tuple[Citation, ...]) -> Resolved | None:
+    """What asks about the lines cited before, or those beside them; None: it asks for others."""
+    if not cited or _stands_alone(question):
+        return None
+    steps, plain = positions.without_steps(question)
+    position = positions.position(plain)
+    if position in {Position.NEXT, Position.PREVIOUS}:
+        return Resolved(question, question, "beside the cited line", anchors=cited, position=position, steps=steps)
+    # "And WARN?" asks for other lines, "was it an error?" about these.
+    about_them = levels.severity(question) is None or _points_back(question)
+    counted = aggregates.aggregate(question) is not None or bool(aggregates.grouping(question)[0].columns)
+    if about_them and position is None and not counted and _about_it(question):
+        return Resolved(question, question, "the cited lines", anchors=cited)
+    return None
+
+
 def _without_what_changes(previous: str, question: str) -> str:
     """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
-    level, new_level = wording.severity(previous), wording.severity(question)
-    if level and new_level:
-        previous = previous.replace(level.text, " ", 1)
-    if wording.first_or_last(question):
-        previous = wording.without_position(previous)
-    if wording.position(question) and not wording.aggregate(question):
-        previous = wording.without_count(previous)
+    for said, without in _FACTS:
+        if said(question):
+            previous = without(previous)
+    if positions.position(question) and not aggregates.aggregate(question):
+        previous = aggregates.without_count(previous)
     return " ".join(previous.split())
+
+
+def _without_period(question: str) -> str:
+    period = times.find(question)
+    return question if period is None else question.replace(period.text, " ", 1)
+
+
+# What a question may say anew, each with what takes it out of the question before.
+_FACTS: tuple[tuple[Callable[[str], object], Callable[[str], str]], ...] = (
+    (levels.severity, lambda previous: levels.find(previous)[1]),
+    (positions.first_or_last, positions.without_position),
+    (files_named.is_named, files_named.without),
+    (line_spans.find, line_spans.without),
+    (times.find, _without_period),
+)
 
 
 def needs_context(question: str) -> bool:
     """A pronoun, an ellipsis, or next to nothing of its own."""
+    if _only_another_fact(question):
+        return True
     own = _stands_alone(question)
     if _GOES_ON.search(question) and not own:
         return True
-    if _POINTS_BACK.search(_without_quotes(question)) and not own:
+    if _points_back(question) and not own:
         return True
-    return len(_words(question)) < _FEW_WORDS and not own and not _about_levels(question)
+    return len(_words(question)) < _FEW_WORDS and not own and levels.severity(question) is None
+
+
+def _only_another_fact(question: str) -> bool:
+    """Says a file, a line, a time or a level, and not what is asked of it: "and in worker.log?", "at 10:03?"."""
+    if not _GOES_ON.search(question) or aggregates.aggregate(question) or positions.position(question):
+        return False
+    rest = question
+    for _, without in _FACTS:
+        rest = without(rest)
+    found, _ = mentions.find(rest)
+    return rest != question and not found and not _ASKS.search(rest) and _about_it(rest)
+
+
+def _points_back(question: str) -> bool:
+    _, plain = positions.without_steps(_without_quotes(question))
+    return _POINTS_BACK.search(plain) is not None
 
 
 def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
@@ -165,22 +215,14 @@ def _exact_parts(text: str) -> list[str]:
 
 
 def _stands_alone(question: str) -> bool:
-    """It names a line, a time or an identifier itself."""
-    found, _ = mentions.find(question)
-    return bool(found or wording.line_span(question) or times.find(question) or _named_file(question))
+    """It names a line, a time, a file or an identifier itself."""
+    _, plain = positions.without_steps(question)
+    found, _ = mentions.find(plain)
+    return bool(found or line_spans.find(plain) or times.find(plain) or _named_file(plain))
 
 
 def _named_file(question: str) -> bool:
     return re.search(r"\b[\w-]+\.[a-z]{2,5}\b", question, re.IGNORECASE) is not None
-
-
-def _about_levels(question: str) -> bool:
-    """As in: how many errors? It is short, and whole."""
-    return wording.severity(question) is not None
-
-
-def _own_words(question: str) -> bool:
-    return _stands_alone(question)
 
 
 def _about_it(question: str) -> bool:

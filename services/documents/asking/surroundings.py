@@ -1,35 +1,18 @@
-"""Lines as they are shown: with those around them, and the ones that go before or follow (DOCUMENT_QA 5.3)."""
+"""Lines as they are shown: with what stands around them, and those before and after them (DOCUMENT_QA 5.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from services.documents.asking.passages import Found, Passage
-from services.documents.asking.wording import Position
-from services.documents.store.protocol import Document, DocumentStore, LineWhere, StoredLine
-from services.documents.units import DocumentKind
+from services.documents.asking.positions import Position
+from services.documents.asking.scope import Scope, stamp_of
+from services.documents.store.protocol import Lines, LineWhere, StoredLine
+from services.plurals import number_of
 
 CONTEXT_LINES = 10
-
-RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is asked: one collection, and the documents of it that may answer."""
-
-    store: DocumentStore
-    name: str
-    documents: tuple[Document, ...]
-    """Current and searchable, those the question names first."""
-
-    def document(self, doc_id: str) -> Document:
-        return next(doc for doc in self.documents if doc.doc_id == doc_id)
-
-    @property
-    def logs(self) -> tuple[Document, ...]:
-        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
+_JOINED = 3
+"""Matches no further apart than this are shown in one passage."""
 
 
 async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:
@@ -58,32 +41,62 @@ async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: 
     )
 
 
-def stamp_of(line: StoredLine) -> str | None:
-    """The time of a line as people compare it: normalised where that was possible, else as written."""
-    return line.ts_utc or line.ts
+async def shown(scope: Scope, lines: Lines, k: int, notes: tuple[str, ...] = ()) -> Found:
+    """At most `k` passages with these lines, in their order."""
+    groups = _groups(lines.lines)
+    passages = [await around(scope, doc_id, numbers) for doc_id, numbers in groups[:k]]
+    left = sum(len(numbers) for _, numbers in groups[k:])
+    more = (number_of(left, "more line fits and is not shown", "more lines fit and are not shown"),) if left else ()
+    return Found(tuple(passages), notes=(*notes, *more), exact=True)
 
 
 async def beside(
-    scope: Scope, where: LineWhere, position: Position, notes: tuple[str, ...] = (), start: Position | None = None
+    scope: Scope,
+    where: LineWhere,
+    position: Position,
+    *,
+    steps: int = 1,
+    start: Position | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Found:
-    """The line that follows, or goes before, the lines that fit, or the first or last (`start`) of them."""
+    """The lines that follow, or go before, the lines that fit, or the first or last (`start`) of them."""
     latest = position is Position.NEXT if start is None else start is Position.LAST
     anchor = await scope.store.lines(scope.name, where, limit=1, newest_first=latest)
     if not anchor.lines:
         return Found(missing="there is no such entry", notes=notes)
     line = anchor.lines[0]
-    return await neighbour(scope, line.doc_id, line.line_no, position, notes)
+    return await neighbours(scope, line.doc_id, line.line_no, position, steps=steps, notes=notes)
 
 
-async def neighbour(scope: Scope, doc_id: str, line_no: int, position: Position, notes: tuple[str, ...] = ()) -> Found:
-    """The nearest line beside one, blank ones skipped."""
+async def neighbours(
+    scope: Scope, doc_id: str, line_no: int, position: Position, *, steps: int = 1, notes: tuple[str, ...] = ()
+) -> Found:
+    """The nearest `steps` lines on one side of a line, blank ones skipped."""
     after = position is Position.NEXT
-    first, last = (line_no + 1, line_no + CONTEXT_LINES) if after else (max(1, line_no - CONTEXT_LINES), line_no - 1)
+    reach = CONTEXT_LINES + 2 * steps
+    first, last = (line_no + 1, line_no + reach) if after else (max(1, line_no - reach), line_no - 1)
     where = LineWhere((doc_id,), first=first, last=last)
-    lines = (await scope.store.lines(scope.name, where, limit=CONTEXT_LINES, newest_first=not after)).lines
-    near = next((line for line in lines if line.text.strip()), None)
+    lines = (await scope.store.lines(scope.name, where, limit=reach, newest_first=not after)).lines
+    near = [line.line_no for line in lines if line.text.strip()][:steps]
     name = scope.document(doc_id).filename
-    if near is None or last < first:
+    if not near or last < first:
         end = "last" if after else "first"
         return Found(missing=f"line {line_no} is the {end} of {name}", notes=notes)
-    return Found((await around(scope, doc_id, [near.line_no]),), notes=notes, exact=True)
+    if len(near) < steps:
+        notes = (
+            *notes,
+            f"only {number_of(len(near), 'line')} {'follows' if after else 'precedes'} line {line_no} of {name}",
+        )
+    return Found((await around(scope, doc_id, sorted(near)),), notes=notes, exact=True)
+
+
+def _groups(lines: Sequence[StoredLine]) -> list[tuple[str, list[int]]]:
+    """Lines close to each other go into one passage; the order stays."""
+    groups: list[tuple[str, list[int]]] = []
+    for line in lines:
+        near = groups and groups[-1][0] == line.doc_id and abs(groups[-1][1][-1] - line.line_no) <= _JOINED
+        if near and len(groups[-1][1]) < CONTEXT_LINES * 2:
+            groups[-1][1].append(line.line_no)
+        else:
+            groups.append((line.doc_id, [line.line_no]))
+    return groups

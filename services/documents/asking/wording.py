@@ -1,244 +1,26 @@
-"""How people ask about logs: levels, first and last, how many, what came next (DOCUMENT_QA 5.1)."""
+"""The words of a question that are looked for in files, as opposed to those that ask (DOCUMENT_QA 5.1)."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import StrEnum
 
-_ENTRY = r"(?:entr(?:y|ies)|lines?|messages?|records?|events?|logs?|level|lvl|severity|statements?|output)"
-_LEVELS = {
-    "fatal": ("FATAL", "CRITICAL"),
-    "critical": ("CRITICAL", "FATAL"),
-    "error": ("ERROR",),
-    "warn": ("WARN",),
-    "warning": ("WARN",),
-    "info": ("INFO",),
-    "notice": ("INFO",),
-    "debug": ("DEBUG",),
-    "trace": ("TRACE",),
-}
-_WORD = r"(?:fatal|critical|error|warn(?:ing)?|info|notice|debug|trace)"
-_UPPER = re.compile(
-    r"(?<![\w.:/-])\[?(FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)\]?(?:s\b|S\b)?(?![\w/-])"
-)
-_NAMED = re.compile(
-    rf"\b(?P<before>{_WORD})[- ](?:or (?:above|worse|higher) )?{_ENTRY}\b|\b(?:level|severity|logged as|logged at)"
-    rf"\s*(?:of|is|=|:)?\s*[\"'`]?(?P<after>{_WORD})\b",
-    re.IGNORECASE,
-)
-_PLAIN = re.compile(r"\b(errors?|warnings?|fatals?|criticals?)\b", re.IGNORECASE)
-_ABOVE = re.compile(r"\b(?:or|and) (?:above|worse|higher|more severe)\b", re.IGNORECASE)
-_WORSE = {"ERROR": ("ERROR", "CRITICAL", "FATAL"), "WARN": ("WARN", "ERROR", "CRITICAL", "FATAL")}
-
-_FIRST = re.compile(r"\b(?:first|earliest|initial(?:ly)?|oldest|begin(?:s|ning)? of)\b", re.IGNORECASE)
-_LAST = re.compile(r"\b(?:last|latest|most recent(?:ly)?|newest|final(?:ly)?|end of)\b", re.IGNORECASE)
-_HOW_IT_ENDS = re.compile(
-    r"^\W*how (?:does|do|did)\b.{0,40}?\b(?P<end>ends?|finish(?:es)?|starts?|begins?)\W*$", re.IGNORECASE
-)
-_NOT_LAST = re.compile(
-    r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE
-)
-_ONE = r"(?:entry|line|message|one|record|log|row|event|thing)"
-_IT = rf"(?:it|that|this|there|them|those|line|{_ONE})"
-_CLOSELY = r"(?:right|just|immediately|directly|straight|shortly|moments?|seconds)"
-_HAPPENED = (
-    r"(?:came|comes?|happen(?:s|ed)?|logged|written|recorded|printed|stands?|is|was|were|goes|went|occur(?:s|red)?)"
-)
-_NEXT = re.compile(
-    rf"\b(?:{_CLOSELY}\s+(?:after|behind|below|following|afterwards|next)|{_HAPPENED}\s+(?:{_ONE}\s+)?(?:after|afterwards|next|below)\b"
-    rf"|{_HAPPENED}\s+{_CLOSELY}\s+(?:after|next)|next\s+{_ONE}|(?:what|anything|something)(?:'s| is| was| came| comes)? next"
-    rf"|(?:the )?{_ONE}\s+(?:right |just |directly |immediately )?(?:after|following|below|behind)"
-    rf"|follow(?:s|ed|ing)?\s+(?:directly\s+|right\s+|immediately\s+)?(?:(?:on |after |the |to )*{_IT}\b|\?|$|directly|immediately|next)"
-    rf"|(?:what|which {_ONE})\s+follow(?:s|ed)|after\s+(?:that|this|it|line|wards?)\b|(?:and )?then\s*\?|afterwards|subsequent(?:ly)?"
-    r"|what (?:came|happened|was logged) after|succeed(?:s|ed|ing)\s+(?:it|that|this|line|entry))",
-    re.IGNORECASE,
-)
-_PREVIOUS = re.compile(
-    rf"\b(?:{_CLOSELY}\s+(?:before|above|prior|ahead|preceding|beforehand)|{_HAPPENED}\s+(?:{_ONE}\s+)?(?:before(?:hand)?|earlier|previously|above)\b"
-    rf"|{_HAPPENED}\s+{_CLOSELY}\s+before|(?:previous|preceding|prior)\s+{_ONE}"
-    rf"|(?:the )?{_ONE}\s+(?:right |just |directly |immediately )?(?:before|preceding|above|prior|ahead)"
-    r"|preced(?:es?|ed|ing)\s+(?:it|that|this|line|the entry|entry)|(?:what|which \w+|anything) preced(?:es|ed)"
-    r"|led (?:up )?to (?:it|that|this)|before\s+(?:that|this|it|line)\b|beforehand|what (?:came|happened|was logged) before"
-    r"|prior to (?:it|that|this|line))",
-    re.IGNORECASE,
-)
-_COUNT = re.compile(
-    r"\b(?:how many|how often|how frequently|number of|count(?: of| the| all|ing)?|total (?:of|number)|tally|times did)\b",
-    re.IGNORECASE,
-)
-_COUNT_LINES = re.compile(
-    rf"\b(?:how (?:many (?:{_ENTRY}|times|hits)|often|frequently)|(?:count|number)(?: of| the| all)*(?: {_ENTRY}))\b",
-    re.IGNORECASE,
-)
-_ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
-_MENTIONED = re.compile(
-    r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ing)?|hits?|with|appear(?:s|ed)?|show(?:s|ed)? up|come up|occur(?:s|red)?)\b",
-    re.IGNORECASE,
-)
-_NAME = r"(?P<{}>[A-Za-z_][\w.$/-]*(?:\([\w.-]+\))?)"
-_WRITER = re.compile(
-    rf"\b(?:did|does|has|have)\s+(?:the\s+)?{_NAME.format('subject')}\s+(?:write|wrote|log|print|produce|emit|report)(?:ten|ged|ed|d)?\b"
-    rf"|\b(?:from|by|of)\s+(?:the\s+)?(?:(?:component|logger|class|process|module|service|program|daemon)\s+)?{_NAME.format('object')}",
-    re.IGNORECASE,
-)
-_GROUPS = re.compile(
-    r"\b(?:distribution|breakdown|broken down|histogram|statistics|stats|summar(?:y|ise|ize)|group(?:ed)? by|per (?:level|component|severity)"
-    r"|most (?:common|frequent|often|errors|warnings)|which (?:components|levels|severities|loggers|modules|classes"
-    r"|services|processes|daemons)|what (?:components|levels|severities|loggers|kinds of (?:levels|entries)))\b",
-    re.IGNORECASE,
-)
-_LIST = re.compile(
-    r"\b(?:list(?: all| every| the)?|show (?:me )?(?:all|every)|all (?:the )?|every|each|give me all|any)\b",
-    re.IGNORECASE,
-)
-_N_OF = re.compile(
-    r"\b(?:first|last|latest|earliest|oldest|newest|most recent)\s+(\d{1,2}|two|three|four|five|six|seven|eight|nine|ten)\b",
-    re.IGNORECASE,
-)
-_NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-
-_LINE = re.compile(
-    r"\b(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",
-    re.IGNORECASE,
-)
-_NTH_LINE = re.compile(r"\b(\d{1,7})(?:st|nd|rd|th)\s+(?:line|row|entry)\b", re.IGNORECASE)
-_COLON_LINE = re.compile(r"[\w)]\.[A-Za-z]\w{0,9}:(\d{1,7})(?:-(\d{1,7}))?(?![\d:.])")
-
-
-class Position(StrEnum):
-    FIRST = "first"
-    LAST = "last"
-    NEXT = "next"
-    PREVIOUS = "previous"
-
-
-class Aggregate(StrEnum):
-    COUNT = "count"
-    GROUPS = "groups"
-    LIST = "list"
-
-
-@dataclass(frozen=True, slots=True)
-class Severity:
-    levels: tuple[str, ...]
-    hard: bool
-    """A level by its name; a plain "errors" is hard only where entries are counted, listed or put in order."""
-    text: str
-
-
-def severity(question: str) -> Severity | None:
-    named = _UPPER.search(question) or _NAMED.search(question)
-    if named:
-        groups = named.groupdict()
-        word = (groups.get("before") or groups.get("after") or named[1]).lower()
-        levels = _LEVELS[word]
-        if _ABOVE.search(question):
-            levels = _WORSE.get(levels[0], levels)
-        return Severity(levels, hard=True, text=named[0].strip())
-    plain = _PLAIN.search(question)
-    if plain is None:
-        return None
-    word = plain[0].lower().removesuffix("s")
-    levels = _WORSE["ERROR"] if word == "error" else _LEVELS[word]
-    if _ABOVE.search(question):
-        levels = _WORSE.get(levels[0], levels)
-    return Severity(levels, hard=False, text=plain[0])
-
-
-def position(question: str) -> Position | None:
-    if _PREVIOUS.search(question):
-        return Position.PREVIOUS
-    if _NEXT.search(question):
-        return Position.NEXT
-    return first_or_last(question)
-
-
-def first_or_last(question: str) -> Position | None:
-    """Also of "what came after the first error": where that starts from."""
-    plain = _NOT_LAST.sub(" ", question)
-    how = _HOW_IT_ENDS.search(plain)
-    if how:
-        return Position.LAST if how["end"].lower().startswith(("end", "finish")) else Position.FIRST
-    first, last = _FIRST.search(plain), _LAST.search(plain)
-    if first and (not last or first.start() < last.start()):
-        return Position.FIRST
-    return Position.LAST if last else None
-
-
-def without_position(question: str) -> str:
-    return _FIRST.sub(" ", _LAST.sub(" ", question))
-
-
-def without_count(question: str) -> str:
-    return _COUNT.sub(" ", question)
-
-
-def how_many_wanted(question: str) -> int:
-    """Of "the last three errors": 3."""
-    found = _N_OF.search(question)
-    if not found:
-        return 1
-    word = found[1].lower()
-    return max(1, int(word) if word.isdigit() else _NUMBERS.index(word) + 2)
-
-
-def aggregate(question: str) -> Aggregate | None:
-    if _COUNT.search(question):
-        return Aggregate.COUNT
-    if _GROUPS.search(question):
-        return Aggregate.GROUPS
-    return Aggregate.LIST if _LIST.search(question) else None
-
-
-def counts_lines(question: str) -> bool:
-    """Lines are to be counted, and nothing else: "how often does X show up", not "where is X, and how often"."""
-    found = _COUNT_LINES.search(question)
-    return bool(found) and not _ASKS_ELSE.search(question[: found.start()])
-
-
-def counts_mentions(question: str) -> bool:
-    """The word that is counted is meant as it stands: none of it is an answer."""
-    return bool(_MENTIONED.search(question))
-
-
-def writers(question: str) -> tuple[str, ...]:
-    """Names that may be those of components: "how many lines did X write", "the first WARN from X"."""
-    return tuple(name for found in _WRITER.finditer(question) for name in (found["subject"] or found["object"],))
-
-
-def line_span(question: str) -> tuple[int, int] | None:
-    """`line 42`, `lines 40-60`, `app.log:42`, `L42`, `the 42nd line`."""
-    found = _LINE.search(question) or _COLON_LINE.search(question)
-    if found:
-        first = int(found[1])
-        last = int(found[2]) if found[2] else first
-        return (first, last) if first <= last else (last, first)
-    nth = _NTH_LINE.search(question)
-    return (int(nth[1]), int(nth[1])) if nth else None
-
-
-def without_line_span(question: str) -> str:
-    text = _LINE.sub(" ", question)
-    return _NTH_LINE.sub(" ", re.sub(r"(\.[A-Za-z0-9]{1,10}):\d{1,7}(?:-\d{1,7})?(?![\d:.])", r"\1", text))
-
+from services.documents.asking import positions
 
 # Words of questions about files that do not stand in the files.
 _STRUCTURE = re.compile(
     r"\b(?:entr(?:y|ies)|lines?|log(?:s|ged|file|files)?|files?|records?|messages?|events?|appear(?:s|ed)?|occur(?:s|red|rence|rences)?"
     r"|happen(?:s|ed|ing)?|show(?:s|n)?|numbers?|mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|about|there|written|wrote|write|find|found"
-    r"|first|last|latest|earliest|newest|oldest|initial|final|recent|many|often|count|total|list|all|any|every|times?|level|severity"
+    r"|first|last|latest|earliest|newest|oldest|initial|final|recent|many|often|count|total|list|all|any|every|each|times?|levels?|severit(?:y|ies)"
     r"|between|after|before|since|until|during|around|exactly|say(?:s|ing)?|said|tell|give|print(?:ed)?|text|content|row|position"
     r"|distribution|breakdown|common|frequent|most|which|what|when|where|who|why|how|did|does|do|was|were|is|are|the|that|this"
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
     r"|components?|frequently|hits?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
     r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
-    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice)\b",
+    r"|follow(?:s|ed|ing)?|preced(?:es|ed)|succeed(?:s|ed)?|later|earlier|per|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice)\b",
     re.IGNORECASE,
 )
 
 
 def content(question: str) -> str:
     """What is left of a question when the words about files and time are taken out of it."""
-    how = _HOW_IT_ENDS.search(question)
-    return "" if how else " ".join(_STRUCTURE.sub(" ", question).split())
+    return "" if positions.how_it_ends(question) else " ".join(_STRUCTURE.sub(" ", question).split())

@@ -16,11 +16,11 @@ from typing import TypeVar
 from services.documents.asking import rewriting, surroundings
 from services.documents.asking.passages import Found
 from services.documents.asking.plan import Plan, plan
+from services.documents.asking.positions import Position
 from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
-from services.documents.asking.surroundings import Scope
+from services.documents.asking.scope import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
-from services.documents.asking.wording import Position
 from services.documents.embedding.protocol import Embedder, EmbeddingFailed
 from services.documents.results import ConversationContext, QAResult, Status
 from services.documents.store.protocol import (
@@ -150,7 +150,7 @@ class DocumentQATool:
         except SearchFailed:
             return replace(self._refusals.nothing(Status.RETRIEVAL_ERROR), query_used=resolved.query)
         retrieved = time.perf_counter()
-        result = await self._judged(described, documents, understood, resolved, found)
+        result = await self._judged(described, documents, resolved, found)
         timings = {
             "retrieval": (retrieved - searched) * 1000,
             "synthesis": (time.perf_counter() - retrieved) * 1000,
@@ -181,13 +181,13 @@ class DocumentQATool:
         return await retrieve(scope, understood, k, ranking, vector)
 
     async def _judged(
-        self, described: Described, documents: Sequence[Document], understood: Plan, resolved: Resolved, found: Found
+        self, described: Described, documents: Sequence[Document], resolved: Resolved, found: Found
     ) -> QAResult:
         pending = [doc for doc in described.documents if doc.state is State.PENDING]
         if not found.passages and not found.facts:
             if pending:
                 return self._refusals.indexing(described, pending, searched=True)
-            return self._refusals.not_found(documents, found, understood)
+            return self._refusals.not_found(documents, found, resolved.question)
         if self._too_far(found):
             return self._refusals.nothing(Status.REFUSED_IRRELEVANT)
         notes = found.notes
@@ -290,7 +290,7 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
         return Found(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await surroundings.neighbour(scope, anchor.doc_id, line, resolved.position)
+    return await surroundings.neighbours(scope, anchor.doc_id, line, resolved.position, steps=resolved.steps)
 
 
 def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.documents.asking.passages import Found
-from services.documents.asking.plan import Plan
+from services.documents.asking.scope import MOST_NAMED
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import Described, Document, State
 from services.documents.tools.config import KBConfig
@@ -57,9 +57,12 @@ class Refusals:
             text += " Nothing was found in the others so far."
         return QAResult(text, Status.INDEXING)
 
-    def not_found(self, documents: Sequence[Document], found: Found, understood: Plan) -> QAResult:
-        what = number_of(len(documents), "file")
-        text = f'Searched {what} for "{understood.question}": {found.missing or "no entry matched"}.'
+    def not_found(self, documents: Sequence[Document], found: Found, asked: str) -> QAResult:
+        """`asked`: the question in its own words, whatever was looked for."""
+        names = found.searched or tuple(doc.filename for doc in documents)
+        listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
+        what = f"{number_of(len(names), 'file')}{listed}"
+        text = f'Searched {what} for "{asked}": {found.missing or "no entry matched"}.'
         text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
         if found.count is None:
             return QAResult(text, Status.NOT_FOUND)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking import key_paths, mentions, rewriting, times, wording
+from services.documents.asking import aggregates, key_paths, mentions, rewriting, times
+from services.documents.asking.aggregates import Aggregate
 from services.documents.asking.plan import Plan, plan
-from services.documents.asking.wording import Aggregate, Position
+from services.documents.asking.positions import Position
 from services.documents.results import ConversationContext
 from services.documents.store.protocol import Document, Origin, State
 
@@ -131,6 +132,18 @@ def test_a_label_and_its_number_belong_together(question: str, text: str) -> Non
     assert (number,) not in found[0].forms, "a short number alone stands anywhere by chance"
 
 
+@pytest.mark.parametrize("name", ["id-00005", "order-00007", "node-12", "task_00009", "session-1234567"])
+def test_a_number_that_is_joined_to_a_label_is_part_of_the_name(name: str) -> None:
+    found, _ = mentions.find(f"What happened to {name}?")
+    assert [(mention.text, mention.hard, mention.forms) for mention in found] == [(name, True, ())]
+
+
+@pytest.mark.parametrize(("number", "alone"), [("00012345", False), ("12345", False), ("1234567", True)])
+def test_only_a_long_number_is_looked_for_without_its_label(number: str, alone: bool) -> None:
+    (mention,), _ = mentions.find(f"block {number}")
+    assert ((number,) in mention.forms) is alone
+
+
 @pytest.mark.parametrize(
     ("before", "question", "kept", "gone"),
     [
@@ -166,4 +179,4 @@ def test_a_setting_is_meant_by_other_words_than_its_name(question: str, right: s
 
 def test_a_count_is_still_a_count_after_all_that() -> None:
     assert planned("How many ERROR entries are in server.log?").aggregate is Aggregate.COUNT
-    assert wording.without_count("How many are there?").strip() == "are there?"
+    assert aggregates.without_count("How many are there?").strip() == "are there?"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from services.documents.asking.aggregates import Aggregate
 from services.documents.asking.plan import Plan, plan
-from services.documents.asking.wording import Aggregate, Position
+from services.documents.asking.positions import Position
 from services.documents.store.protocol import Document, Origin, State
 
 NAMES = ("server.log", "deploy/compose.yaml", "staging/compose.yaml", "error.log", "worker-2.log")

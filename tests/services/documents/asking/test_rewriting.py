@@ -123,3 +123,50 @@ async def test_what_came_next_starts_from_the_line_cited_last() -> None:
     resolved = await resolve("and then?", ConversationContext(TURNS, cited), None)
     assert resolved.anchors == cited
     assert resolved.how == "beside the cited line"
+
+
+CITED = (Citation("d", "data.log", 4, 4, None, "d:0"),)
+
+
+@pytest.mark.parametrize(
+    ("question", "position", "steps"),
+    [
+        ("what were the next 5 lines?", "next", 5),
+        ("two lines after that", "next", 2),
+        ("3 lines before it", "previous", 3),
+        ("3 lines later", "next", 3),
+        ("5 more lines", "next", 5),
+        ("and what came right before it?", "previous", 1),
+    ],
+)
+async def test_so_many_lines_are_asked_for_beside_the_cited_one(question: str, position: str, steps: int) -> None:
+    resolved = await resolve(question, ConversationContext(TURNS, CITED), None)
+    assert (resolved.anchors, resolved.position, resolved.steps) == (CITED, position, steps)
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "query"),
+    [
+        ("first ERROR in app.log", "and WARN?", "first in app.log and WARN?"),
+        ("first ERROR in app.log", "and in worker.log?", "first ERROR in and in worker.log?"),
+        ("first ERROR in app.log", "what about worker.log?", "first ERROR in what about worker.log?"),
+        ("errors at 10:03 in app.log", "and at 10:05?", "errors at in app.log and at 10:05?"),
+        ("what is on line 3 of app.log?", "and line 5?", "what is on of app.log? and line 5?"),
+        ("how many ERROR entries in app.log?", "per component?", "how many ERROR entries in app.log? per component?"),
+    ],
+)
+async def test_one_fact_alone_takes_the_place_of_its_like(before: str, question: str, query: str) -> None:
+    resolved = await resolve(question, ConversationContext(((before, "Here."),), CITED), None)
+    assert (resolved.query, resolved.how) == (query, "with the previous question")
+
+
+async def test_whether_it_was_an_error_is_asked_of_the_cited_line() -> None:
+    resolved = await resolve("was it an error?", ConversationContext(TURNS, CITED), None)
+    assert (resolved.how, resolved.anchors) == ("the cited lines", CITED)
+
+
+@pytest.mark.parametrize(
+    "question", ["In app.log, what is on line 3?", "and what is on line 4?", "and the first ERROR in worker.log?"]
+)
+def test_a_question_with_a_fact_and_a_wish_of_its_own_stands_alone(question: str) -> None:
+    assert not needs_context(question)

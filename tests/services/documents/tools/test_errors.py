@@ -83,7 +83,7 @@ async def test_nothing_found_says_where_was_looked(store: EmbeddedStore) -> None
     await cases.post(store, "shop.log", cases.LOG)
     result = await ask(cases.toolbox(store), "What happened to ord-11111?")
     assert result.status is Status.NOT_FOUND
-    assert result.answer.startswith("Searched 1 file for")
+    assert result.answer.startswith("Searched 1 file (shop.log) for")
 
 
 async def test_what_is_too_far_away_is_refused_without_a_claim(store: EmbeddedStore) -> None:

@@ -1,0 +1,288 @@
+"""What is looked up and not ranked: every fact of a question counts, and what was left out is said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.results import QAResult, Status
+from services.documents.store.embedded import EmbeddedStore
+from services.documents.tools import schemas
+from tests.services.documents import cases
+
+pytestmark = pytest.mark.real_time
+
+_LEVELS = {50: "WARN", 100: "ERROR", 150: "WARN", 200: "ERROR", 250: "FATAL", 290: "WARN", 300: "ERROR"}
+
+
+def app_log() -> str:
+    """A line a second from 10:00:01 on; every fourth one is written by `db.Pool`."""
+    lines: list[str] = []
+    for n in range(1, 401):
+        at = datetime(2026, 3, 4, 10, tzinfo=UTC) + timedelta(seconds=n)
+        writer = "web.Server" if n % 4 else "db.Pool"
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S} {_LEVELS.get(n, 'INFO')} [main] {writer}: did id-{n:05}\n")
+    return "".join(lines)
+
+
+def worker_log() -> str:
+    at = datetime(2026, 3, 5, 9, tzinfo=UTC)
+    times = (at + timedelta(seconds=n) for n in range(1, 101))
+    return "".join(
+        f"{time:%Y-%m-%d %H:%M:%S} INFO [w] job.Runner: at zeta-{n:05}\n" for n, time in enumerate(times, start=1)
+    )
+
+
+SERVER = """\
+server:
+  host: 0.0.0.0
+  port: 8080
+  admin_port: 9090
+database:
+  url: db.example.net
+  port: 5432
+  pool_size: 10
+features:
+  - search
+  - export
+last_key: end
+"""
+METRICS = "timestamp,cpu,mem\n" + "".join(f"2026-03-04 11:{n:02}:00,{n / 100},{1000 + n}\n" for n in range(60))
+
+
+@pytest.fixture
+async def logs(tmp_path: Path) -> EmbeddedStore:
+    opened = cases.new_store(tmp_path)
+    await cases.post(opened, "app.log", app_log())
+    await cases.post(opened, "worker.log", worker_log())
+    return opened
+
+
+@pytest.fixture
+async def files(logs: EmbeddedStore) -> EmbeddedStore:
+    await cases.post(logs, "server.yaml", SERVER)
+    await cases.post(logs, "m.csv", METRICS)
+    return logs
+
+
+async def ask(store: EmbeddedStore, question: str) -> QAResult:
+    tools = cases.toolbox(store, embedder=HashingEmbedder())
+    return await tools.tools[schemas.CASE].ask(cases.context(), question)
+
+
+def cited(result: QAResult) -> list[tuple[str, int]]:
+    return [(each.source, line) for each in result.citations for line in range(each.line_start, each.line_end + 1)]
+
+
+@pytest.mark.parametrize(
+    ("question", "source", "lines"),
+    [
+        ("What came right after the FATAL entry?", "app.log", [251]),
+        ("What came right before the FATAL entry?", "app.log", [249]),
+        ("Which line follows the FATAL entry?", "app.log", [251]),
+        ("the 3 lines before the FATAL entry", "app.log", [247, 248, 249]),
+        ("5 lines after line 100 of app.log", "app.log", [101, 102, 103, 104, 105]),
+        ("what happened 2 lines after 10:02:15 in app.log?", "app.log", [136, 137]),
+        ("In app.log, what is on line 3 of app.log?", "app.log", [3]),
+        ("what errors were logged between 10:01:00 and 10:03:30?", "app.log", [100, 200]),
+        ("errors at 10:03", "app.log", [200]),
+        ("warnings from 10:02 to 10:03", "app.log", [150]),
+        ("What was cpu at 11:30?", "m.csv", [32]),
+        ("m.csv at 11:05", "m.csv", [7]),
+        ("last line of server.yaml", "server.yaml", [12]),
+        ("last 2 rows of m.csv", "m.csv", [60, 61]),
+        ("which entry is the latest WARN?", "app.log", [290]),
+    ],
+)
+async def test_exactly_these_lines_are_cited(
+    files: EmbeddedStore, question: str, source: str, lines: list[int]
+) -> None:
+    result = await ask(files, question)
+    assert result.status is Status.OK
+    assert cited(result) == [(source, line) for line in lines]
+
+
+async def test_a_line_asked_of_two_files_is_shown_of_both(files: EmbeddedStore) -> None:
+    result = await ask(files, "line 42 in app.log and worker.log")
+    assert cited(result) == [("app.log", 42), ("worker.log", 42)]
+
+
+@pytest.mark.parametrize(
+    ("question", "count", "said"),
+    [
+        ("how many entries before 2026-03-05?", 400, "entries before 2026-03-05 in app.log, worker.log: 400"),
+        ("how many entries after 2026-03-04?", 100, "worker.log: 100"),
+        ("how many entries since 2026-03-04?", 500, "entries since 2026-03-04 in app.log, worker.log: 500"),
+        ("how many ERROR or FATAL entries?", 4, "by severity: ERROR 3, FATAL 1"),
+        ("how many ERROR and WARN entries are there?", 6, "ERROR/WARN entries in app.log, worker.log: 6"),
+        ("how many entries are not INFO?", 7, "by severity: ERROR 3, WARN 3, FATAL 1"),
+        ("how many lines per level?", 500, "by severity: INFO 493, ERROR 3, WARN 3, FATAL 1"),
+        ("count entries by severity", 500, "by severity: INFO 493, ERROR 3, WARN 3, FATAL 1"),
+        ("breakdown of log levels in app.log", 400, "by severity: INFO 393, ERROR 3, WARN 3, FATAL 1"),
+        ("distribution of severities", 500, "lines in app.log, worker.log: 500"),
+        ("which severities are in app.log?", 400, "by severity: INFO 393"),
+        ("entries per component", 500, "by component: web.Server 300, db.Pool 100, job.Runner 100"),
+        ("group by component", 500, "by component: web.Server 300, db.Pool 100, job.Runner 100"),
+        ("statistics of app.log", 400, "by component: web.Server 300, db.Pool 100"),
+        ("which component logs the most errors?", 4, "by component: db.Pool 3, web.Server 1"),
+        ("how many errors does each component log?", 4, "by component: db.Pool 3, web.Server 1"),
+        ("how many components are there?", 3, "different values of component: 3"),
+        ("how many ERROR entries by hour", 3, "by hour: 2026-03-04 10h 3"),
+        ("how many entries per minute in worker.log?", 100, "by minute: 2026-03-05 09:00 59, 2026-03-05 09:01 41"),
+        ("which day has the most entries?", 500, "by day: 2026-03-04 400, 2026-03-05 100"),
+        ("how many keys in server.yaml?", 9, "keys with a value in server.yaml: 9"),
+        ("how many lines in server.yaml?", 12, "lines in server.yaml: 12"),
+        ("how many ports in server.yaml?", 3, 'keys called "ports" in server.yaml: 3'),
+        ("how many ports?", 3, "server.yaml:4: server admin_port = 9090"),
+        ("list all keys of server.yaml", 9, "database.pool_size"),
+        ("how many rows in m.csv?", 60, "rows in m.csv: 60"),
+        ("how many columns has m.csv?", 3, "columns in m.csv: 3: timestamp, cpu, mem"),
+        ("how many rows between 11:02 and 11:03 in m.csv?", 2, "rows between 11:02 and 11:03 in m.csv: 2"),
+    ],
+)
+async def test_what_is_counted_is_said_with_its_files(
+    files: EmbeddedStore, question: str, count: int, said: str
+) -> None:
+    result = await ask(files, question)
+    assert result.status is Status.OK
+    assert result.plan["count"] == count
+    assert said in result.answer
+
+
+async def test_lines_of_many_files_that_are_no_logs_are_added_up(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "server.yaml", SERVER)
+    await cases.post(store, "other.yaml", "port: 1\n")
+    result = await ask(store, "how many lines are there?")
+    assert result.plan["count"] == 13
+    assert "in server.yaml, other.yaml altogether: 13" in result.answer
+    result = await ask(store, "how many ports?")
+    assert 'keys called "ports" in server.yaml, other.yaml: 4' in result.answer
+
+
+async def test_an_entry_of_none_of_the_levels_is_counted_as_such(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "a.log", app_log() + "  a line that goes on\n")
+    assert "FATAL 1, without one 1" in (await ask(store, "how many lines per level?")).answer
+
+
+async def test_what_was_not_found_is_not_taken_for_what_was_found_instead(logs: EmbeddedStore) -> None:
+    result = await ask(logs, "ERROR entries at 10:02 in app.log")
+    assert result.plan["count"] == 0
+    assert result.answer.splitlines()[1:3] == ["ERROR entries 10:02 in app.log: 0", "entries 10:02 in app.log: 60"]
+    assert "no entry matched ERROR" in result.answer
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "notes"),
+    [
+        ("zeta-00010 in app.log", ("worker.log", 10), ["no entry of app.log mentions zeta-00010, but worker.log"]),
+        ("10:02:15 in missing.log", ("app.log", 135), ["there is no file missing.log; the others were searched"]),
+        ("10:02:15 in worker.log", ("app.log", 135), ["no entry of worker.log matched; other files were searched"]),
+        (
+            "INFO entries at 10:02:30 in worker.log",
+            ("app.log", 150),
+            ["no entry matched INFO", "no entry of worker.log matched"],
+        ),
+        ("what did id-00005 say at 10:03?", ("app.log", 5), ["no entry matched 10:03"]),
+        ("what happened to id-00005 and id-99999?", ("app.log", 5), ["no entry mentions id-99999"]),
+        ("Is id-00005 on line 6 of app.log?", ("app.log", 6), ["line 6 of app.log did not match id-00005"]),
+        ("was line 6 of app.log an ERROR at 10:05?", ("app.log", 6), ["did not match 10:05, ERROR"]),
+    ],
+)
+async def test_what_is_dropped_is_said(
+    logs: EmbeddedStore, question: str, line: tuple[str, int], notes: list[str]
+) -> None:
+    result = await ask(logs, question)
+    assert result.status is Status.OK
+    assert cited(result) == [line]
+    for note in notes:
+        assert note in result.answer
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("first ERROR in missing.log", "there is no file missing.log"),
+        ("how many ERROR entries in missing.log?", "there is no file missing.log"),
+        ("what is on line 3 of b.log?", "there is no file b.log"),
+        ("Is id-00005 on line 900 of app.log?", "line 900 is beyond the end of app.log, which has 400 lines"),
+        ("what does line 900 say about pool_size?", "line 900 is beyond the end of all 4 files"),
+        ("line 1,000 of app.log", "line 1000 is beyond the end of app.log"),
+        ("what is on line 12345678 of app.log", "line 12345678 is beyond the end of app.log"),
+        ("first ERROR in worker.log", "there are no ERROR entries in worker.log"),
+        ("what happened to beta-00005?", "no entry mentions beta-00005"),
+        ("What happened to node-00012?", "no entry mentions node-00012"),
+        ("What happened to id 99077?", "no entry mentions id 99077"),
+        ("first FATAL entry of server.yaml", "no log is among them"),
+    ],
+)
+async def test_nothing_else_is_shown_instead(files: EmbeddedStore, question: str, said: str) -> None:
+    result = await ask(files, question)
+    assert result.status is Status.NOT_FOUND
+    assert said in result.answer
+    assert result.citations == ()
+
+
+@pytest.mark.parametrize("name", ["id-00005", "order-00007", "task-00009", "node-00012", "id 00005"])
+async def test_the_number_of_another_name_is_no_match(tmp_path: Path, name: str) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "worker.log", worker_log())
+    assert (await ask(store, f"What happened to {name}?")).status is Status.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "question", ["how many entries mention zeta-00010 in app.log?", "how many FATAL in server.yaml?"]
+)
+async def test_a_count_stays_with_the_files_that_are_named(files: EmbeddedStore, question: str) -> None:
+    result = await ask(files, question)
+    assert result.plan["count"] == 0
+    assert result.answer.startswith("Searched 1 file (")
+
+
+async def test_only_the_files_that_were_searched_are_said_to_be(files: EmbeddedStore) -> None:
+    assert (await ask(files, "last FATAL in worker.log")).answer.startswith("Searched 1 file (worker.log)")
+    assert (await ask(files, "zeta-77777 in app.log")).answer.startswith("Searched 4 files for")
+
+
+async def test_a_file_that_only_the_log_speaks_of_is_a_name(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    trace = '2026-03-04 10:00:00 ERROR x: failed\n  File "main.py", line 17, in run\n    boom()\n'
+    await cases.post(store, "app.log", app_log() + trace)
+    result = await ask(store, "what is wrong in main.py line 17?")
+    assert ("app.log", 402) in cited(result)
+
+
+async def test_the_earliest_is_told_by_its_time_and_the_first_by_its_place(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    lines = [f"2026-03-04 10:00:{second:02} ERROR x: late" for second in (30, 10, 20)]
+    await cases.post(store, "mixed.log", "\n".join([*lines, "  goes on"]) + "\n")
+    for word, line in (("first", 1), ("earliest", 2), ("latest", 1), ("last", 3)):
+        assert cited(await ask(store, f"What is the {word} ERROR?")) == [("mixed.log", line)]
+
+
+async def test_entries_of_the_level_that_is_spoken_of_go_first(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    lines = [f"2026-03-04 10:{n:02}:00 {'ERROR' if n == 40 else 'INFO'} x: job-4711 ran" for n in range(50)]
+    await cases.post(store, "jobs.log", "\n".join(lines) + "\n")
+    assert cited(await ask(store, "did job-4711 cause errors?"))[0] == ("jobs.log", 41)
+
+
+async def test_a_level_stays_a_condition_where_words_are_ranked(logs: EmbeddedStore) -> None:
+    result = await ask(logs, "Which ERROR is about trouble with did?")
+    assert result.status is Status.OK
+    assert cited(result)[0] == ("app.log", 100)
+
+
+async def test_a_trouble_told_in_other_words_is_met_with_the_worst_entries(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "app.log", app_log())
+    tools = cases.toolbox(store)
+    result = await tools.tools[schemas.CASE].ask(cases.context(), "my browser freezes, why?")
+    assert cited(result) == [("app.log", 250)]
+    assert "nothing matched the words of the question; these are the FATAL/CRITICAL entries" in result.answer
+    nothing = await tools.tools[schemas.CASE].ask(cases.context(), "which pizza tastes best?")
+    assert nothing.status is Status.NOT_FOUND
