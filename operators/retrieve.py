@@ -155,7 +155,7 @@ async def retrieve(inquiry: Inquiry) -> Inquiry | Outcome:
 
 
 def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
-    """What was asked and answered before, oldest first."""
+    """What was asked and answered before, oldest first; the last question may have no answer."""
     pairs: list[tuple[str, str]] = []
     asked = ""
     for turn in conversation.turns:
@@ -166,6 +166,8 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
         elif asked:
             pairs.append((asked, turn.text))
             asked = ""
+    if asked:
+        pairs.append((asked, ""))
     return tuple(pairs[-EARLIER:])
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from services.assistant import AnswerResult
 from services.documents.results import QAResult, Status
+from services.extractive.queries import asked_now
 from services.tools import Toolset
 
 NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
@@ -50,9 +51,13 @@ async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool
 
 
 def _question(query: str) -> str:
-    """The sentences that ask, where they say enough by themselves: what is told around them names other things."""
-    asking = " ".join(_ASKING.findall(query))
-    return asking if len(asking.split()) >= _ENOUGH_WORDS else query
+    """The sentences that ask, where they say enough by themselves: what is told around them names other things.
+
+    What was asked earlier is no part of it: the tools know the conversation, and tell what goes on from it.
+    """
+    now = asked_now(query)
+    asking = " ".join(_ASKING.findall(now))
+    return asking if len(asking.split()) >= _ENOUGH_WORDS else now
 
 
 def _is_exact(result: QAResult) -> bool:

@@ -54,6 +54,11 @@ def read_query(text: str) -> Query:
     return Query(kept, frozenset(counted & kept.keys()))
 
 
+def asked_now(text: str) -> str:
+    """Without what was asked earlier, the placeholders of attachments and the names of people."""
+    return _NOISE.sub(" ", _split(text)[0]).strip()
+
+
 def _split(text: str) -> tuple[str, list[str]]:
     lines = text.split("\n")
     now = "\n".join(line for line in lines if not line.startswith(BEFORE))

@@ -424,3 +424,5 @@ def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
         said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
     conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
     assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))
+    unanswered = Conversation((*said_before, turn("where?"), turn("and then?", asked_now=True)))
+    assert earlier_in(unanswered)[-1] == ("where?", "")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from services.documents.asking import rewriting, surroundings
+from services.documents.asking.cited import with_citations
 from services.documents.asking.passages import Found
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.positions import Position
@@ -107,7 +108,8 @@ class DocumentQATool:
         unready = self._refusals.unready(described)
         if described is None or unready is not None:
             return unready or self._refusals.nothing(Status.NOT_INDEXED)
-        resolved = await rewriting.resolve(question.strip(), conversation_context, self._shared.rewriter)
+        said = with_citations(conversation_context, _in_scope(described.documents, filters or {}))
+        resolved = await rewriting.resolve(question.strip(), said, self._shared.rewriter)
         key = self._key(name, described, resolved, k, filters)
         cached = self._shared.cache.get(key)
         if cached is not None:
