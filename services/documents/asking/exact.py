@@ -82,6 +82,7 @@ async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int
             start = last if plan.position is Position.NEXT else first
             found = await neighbours(scope, doc.doc_id, start, plan.position, steps=plan.steps)
             passages += found.passages
+            notes += found.notes
             beyond += [found.missing] if found.missing else []
             continue
         end = min(last, doc.n_lines, first + MANY)

@@ -67,9 +67,13 @@ class Plan:
 
     @property
     def level_counts(self) -> bool:
-        """A plain "errors" is a condition where entries are counted, listed, put in order or taken from a time."""
+        """A plain "errors" is a condition where entries are counted, listed, put in order or taken from a time, and
+        where nothing else is asked for.
+        """
         level = self.severity
-        return level is not None and bool(level.hard or self.position or self.aggregate or self.period)
+        if level is None or level.hard:
+            return level is not None
+        return bool(self.position or self.aggregate or self.period) or not (self.words or self.mentions)
 
     def as_dict(self) -> dict[str, object]:
         """For logs and tests: what was understood, without empty parts."""

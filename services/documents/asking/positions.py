@@ -60,6 +60,10 @@ _STEPS = tuple(
         (rf"{_STEP}\s+(?:earlier|back|up|further up|previously)\b", "right before it"),
     )
 )
+_AROUND = re.compile(
+    rf"\b{_STEP}\s+(?:around|before and after|after and before|above and below|(?:on|to) (?:either|each|both) sides?)\b",
+    re.IGNORECASE,
+)
 _BY_TIME = re.compile(r"\b(?:earliest|oldest|latest|newest|most recent(?:ly)?)\b", re.IGNORECASE)
 _MOST_STEPS = 50
 
@@ -103,6 +107,12 @@ def without_steps(question: str) -> tuple[int, str]:
             text = f"{question[: found.start()]}{plain}{question[found.end() :]}"
             return min(_read(found["n"]), _MOST_STEPS), text
     return 1, question
+
+
+def around(question: str) -> int:
+    """Of "2 lines before and after it": 2; 0 where one side or none is asked for."""
+    found = _AROUND.search(question)
+    return min(_read(found["n"]), _MOST_STEPS) if found else 0
 
 
 def how_many_wanted(question: str) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import BaseModel
@@ -71,7 +71,8 @@ class Resolved:
     query: str
     """What is looked for."""
     how: str = "as asked"
-    """`as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `the cited lines`."""
+    """`as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `around the cited lines`,
+    `the cited lines`."""
     refused: bool = False
     """Whether a rewrite was thrown away."""
     anchors: tuple[Citation, ...] = ()
@@ -118,6 +119,12 @@ def _from_the_cited_lines(question: str, cited: tuple[Citation, ...]) -> Resolve
     """What asks about the lines cited before, or those beside them; None: it asks for others."""
     if not cited or _stands_alone(question):
         return None
+    reach = positions.around(question)
+    if reach:
+        wider = tuple(
+            replace(each, line_start=max(1, each.line_start - reach), line_end=each.line_end + reach) for each in cited
+        )
+        return Resolved(question, question, "around the cited lines", anchors=wider)
     steps, plain = positions.without_steps(question)
     position = positions.position(plain)
     if position in {Position.NEXT, Position.PREVIOUS}:

@@ -83,10 +83,9 @@ async def neighbours(
         end = "last" if after else "first"
         return Found(missing=f"line {line_no} is the {end} of {name}", notes=notes)
     if len(near) < steps:
-        notes = (
-            *notes,
-            f"only {number_of(len(near), 'line')} {'follows' if after else 'precedes'} line {line_no} of {name}",
-        )
+        verb = "follow" if after else "precede"
+        only = number_of(len(near), f"line {verb}s", f"lines {verb}")
+        notes = (*notes, f"only {only} line {line_no} of {name}")
     return Found((await around(scope, doc_id, sorted(near)),), notes=notes, exact=True)
 
 

@@ -286,8 +286,9 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
         return None
     if resolved.position is None:
         passages = [
-            await surroundings.around(scope, anchor.doc_id, range(anchor.line_start, anchor.line_end + 1))
+            await surroundings.around(scope, anchor.doc_id, range(anchor.line_start, last + 1))
             for anchor in anchors
+            if anchor.line_start <= (last := min(anchor.line_end, scope.document(anchor.doc_id).n_lines))
         ]
         return Found(tuple(passages), exact=True)
     anchor = anchors[0]

@@ -89,6 +89,7 @@ def cited(result: QAResult) -> list[tuple[str, int]]:
         ("In app.log, what is on line 3 of app.log?", "app.log", [3]),
         ("what errors were logged between 10:01:00 and 10:03:30?", "app.log", [100, 200]),
         ("errors at 10:03", "app.log", [200]),
+        ("the errors in app.log?", "app.log", [100, 200, 250, 300]),
         ("warnings from 10:02 to 10:03", "app.log", [150]),
         ("What was cpu at 11:30?", "m.csv", [32]),
         ("m.csv at 11:05", "m.csv", [7]),
@@ -169,6 +170,15 @@ async def test_an_entry_of_none_of_the_levels_is_counted_as_such(tmp_path: Path)
     assert "FATAL 1, without one 1" in (await ask(store, "how many lines per level?")).answer
 
 
+async def test_columns_that_no_line_has_and_more_values_than_can_be_listed_are_told(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.post(store, "plain.log", "ERROR it broke\nERROR it broke again\n")
+    assert "by day: no line names one" in (await ask(store, "how many errors per day?")).answer
+    minutes = [f"2031-03-04 {n // 60:02}:{n % 60:02}:00 WARN x: slow" for n in range(60)]
+    await cases.post(store, "long.log", "\n".join(minutes) + "\n")
+    assert "2031-03-04 00:49 1, others or none 10" in (await ask(store, "how many WARN entries per minute?")).answer
+
+
 async def test_what_was_not_found_is_not_taken_for_what_was_found_instead(logs: EmbeddedStore) -> None:
     result = await ask(logs, "ERROR entries at 10:02 in app.log")
     assert result.plan["count"] == 0
@@ -214,6 +224,8 @@ async def test_what_is_dropped_is_said(
         ("line 1,000 of app.log", "line 1000 is beyond the end of app.log"),
         ("what is on line 12345678 of app.log", "line 12345678 is beyond the end of app.log"),
         ("first ERROR in worker.log", "there are no ERROR entries in worker.log"),
+        ("were there errors in worker.log?", "there are no FATAL/CRITICAL/ERROR entries in worker.log"),
+        ("line 100 of worker.log, what came right after it?", "line 100 is the last of worker.log"),
         ("what happened to beta-00005?", "no entry mentions beta-00005"),
         ("What happened to node-00012?", "no entry mentions node-00012"),
         ("What happened to id 99077?", "no entry mentions id 99077"),
@@ -241,6 +253,12 @@ async def test_a_count_stays_with_the_files_that_are_named(files: EmbeddedStore,
     result = await ask(files, question)
     assert result.plan["count"] == 0
     assert result.answer.startswith("Searched 1 file (")
+
+
+async def test_where_there_are_fewer_lines_than_asked_for_that_is_said(files: EmbeddedStore) -> None:
+    result = await ask(files, "5 lines after line 98 of worker.log")
+    assert cited(result) == [("worker.log", 99), ("worker.log", 100)]
+    assert "only 2 lines follow line 98 of worker.log" in result.answer
 
 
 async def test_only_the_files_that_were_searched_are_said_to_be(files: EmbeddedStore) -> None:

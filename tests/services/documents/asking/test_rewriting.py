@@ -170,3 +170,9 @@ async def test_whether_it_was_an_error_is_asked_of_the_cited_line() -> None:
 )
 def test_a_question_with_a_fact_and_a_wish_of_its_own_stands_alone(question: str) -> None:
     assert not needs_context(question)
+
+
+async def test_lines_on_both_sides_are_asked_for_together() -> None:
+    resolved = await resolve("show me 5 lines before and after it", ConversationContext(TURNS, CITED), None)
+    assert [(each.line_start, each.line_end) for each in resolved.anchors] == [(1, 9)]
+    assert (resolved.how, resolved.position) == ("around the cited lines", None)

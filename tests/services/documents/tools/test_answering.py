@@ -201,6 +201,13 @@ async def test_a_follow_up_goes_on_from_the_line_cited_before(store: EmbeddedSto
     assert [each.line_start for each in again.citations] == [6]
 
 
+async def test_both_sides_of_a_cited_line_end_where_the_file_does(store: EmbeddedStore) -> None:
+    first = await ask(store, "What was logged at 10:04:00?")
+    said = ConversationContext((("What was logged at 10:04:00?", first.answer),), first.citations)
+    result = await ask(store, "2 lines before and after it", said=said)
+    assert [(each.line_start, each.line_end) for each in result.citations] == [(5, 8)]
+
+
 async def test_an_anchor_that_is_gone_does_not_break_the_question(store: EmbeddedStore) -> None:
     gone = Citation("nobody", "x.log", 4, 4, None, "nobody:0")
     said = ConversationContext((("What happened to ord-58213?", "Declined."),), (gone,))
