@@ -119,18 +119,27 @@ async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Na
     found: list[str] = []
     missing: list[str] = []
     telling_names = await telling(scope, plan)
+    # Where entries are counted or put in order, a name says which of them.
+    chooses = plan.aggregate is Aggregate.COUNT or plan.position in {Position.FIRST, Position.LAST}
     for mention in plan.mentions:
         form = await _form(scope, mention, ids)
         if form is not None:
-            # A name that stands everywhere is a condition only where nothing else is asked for, or entries are counted.
-            wanted = mention.text in telling_names or not plan.words or plan.aggregate is Aggregate.COUNT
+            # A name that stands everywhere is a condition only where nothing else is asked for.
+            wanted = mention.text in telling_names or not plan.words or chooses
             found += form if wanted else ()
-        elif mention.hard:
+        elif mention.hard or _all_that_is_asked(plan, mention, documents):
             missing.append(mention.text)
     if missing and not found:
         return _Named(absent=tuple(missing))
     notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
     return _Named(tuple(found), (), notes)
+
+
+def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Document]) -> bool:
+    """Whether logs are asked for this name and for nothing else: "look up pay_ff", "how often does E_LOST show up"."""
+    if plan.words or any(doc.kind not in RECORDS for doc in documents):
+        return False
+    return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))
 
 
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
@@ -195,7 +204,12 @@ async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: t
     if plan.position is Position.FIRST or plan.position is Position.LAST:
         last = plan.position is Position.LAST
         by_time = len(where.doc_ids) > 1
-        some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
+        wanted = abs(plan.which or plan.wanted)
+        some = await scope.store.lines(scope.name, where, limit=wanted, newest_first=last, by_time=by_time)
+        if plan.which:
+            if some.total < wanted:
+                return Found(missing=f"there are only {some.total} {_described(plan, where)}", notes=notes)
+            some = replace(some, lines=some.lines[-1:])
         return await _shown(scope, some, k, notes)
     if plan.position is not None and (where.holding or plan.period or plan.anchor):
         return await beside(scope, where, plan.position, notes, plan.anchor)
@@ -203,7 +217,7 @@ async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: t
     found = await _shown(scope, some, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
-    return replace(found, facts=f"{_described(plan)}: {some.total}", count=some.total)
+    return replace(found, facts=f"{_described(plan, where)}: {some.total}", count=some.total)
 
 
 def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWhere:
@@ -354,8 +368,9 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
     if plan.severity and _level_counts(plan):
         parts.append("/".join(plan.severity.levels))
     parts.append("entries")
-    if plan.mentions:
-        parts.append(f"mentioning {_listed(plan.identifiers)}")
+    names = plan.identifiers if where is None else where.holding
+    if names:
+        parts.append(f"mentioning {_listed(names)}")
     if where is not None and where.components:
         parts.append(f"written by {_listed(where.components)}")
     if where is not None and where.words:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.documents.asking import mentions, times, wording
+from services.documents.asking import mentions, spelling, times, wording
 from services.documents.asking.mentions import Mention
 from services.documents.asking.times import Period
 from services.documents.asking.wording import Aggregate, Position, Severity
@@ -82,6 +82,8 @@ class Plan:
     position: Position | None = None
     wanted: int = 1
     """Of "the last three errors": 3."""
+    which: int | None = None
+    """Of "the second error": 2, counted from the end where negative."""
     aggregate: Aggregate | None = None
     anchor: Position | None = None
     """Of "what came after the first error": from where `position` is to be taken."""
@@ -123,15 +125,18 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
             unknown = other[0]
             rest = rest.replace(other[0], " ", 1)
     searched = " ".join(rest.split())
+    rest = spelling.mended(rest)
     lines = wording.line_span(rest if doc_ids else question)
     rest = wording.without_line_span(rest) if lines else rest
     period = times.find(rest)
     if period is not None:
         # "10:15, what happened then": the time has been named; "and then" asks for what followed.
         rest = _AT_THAT_TIME.sub(" ", rest.replace(period.text, " ", 1))
+    with_level = rest
     level = wording.severity(rest)
     if level is not None:
         rest = rest.replace(level.text, " ", 1)
+    which = wording.which_of_them(with_level)
     found, rest = mentions.find(rest)
     return Plan(
         question=question,
@@ -142,15 +147,22 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         period=period,
         severity=level,
         mentions=found,
-        position=wording.position(rest),
+        position=wording.position(rest) or _counted_from(which),
         anchor=wording.first_or_last(rest),
         writers=wording.writers(question),
         counts_lines=wording.counts_lines(question),
         wanted=wording.how_many_wanted(rest),
+        which=which,
         aggregate=wording.aggregate(rest),
         words=_content(rest),
         text=searched or question,
     )
+
+
+def _counted_from(which: int | None) -> Position | None:
+    if which is None:
+        return None
+    return Position.FIRST if which > 0 else Position.LAST
 
 
 def _content(rest: str) -> tuple[str, ...]:
