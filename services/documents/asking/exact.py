@@ -25,6 +25,8 @@ _JOINED = 3
 
 _WORD = re.compile(r"\w+")
 
+_WORST = {"FATAL", "CRITICAL"}
+
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 
 
@@ -67,7 +69,8 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
         named = replace(named, found=tuple(name for name in named.found if name in plan.identifiers))
     if not _conditions(plan, named) and not components:
         return None
-    found = await _records(scope, plan, replace(_where(plan, logs, named), components=components), named, k)
+    where = await _of_its_level(scope, replace(_where(plan, logs, named), components=components))
+    found = await _records(scope, plan, where, named, k)
     # A name that stands in other files than logs is looked for there.
     elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
     return None if elsewhere else found
@@ -179,6 +182,15 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
             kept = tuple(mention for mention in plan.mentions if mention.text.casefold() not in spoken)
             return replace(plan, words=words, mentions=kept), (name,)
     return plan, ()
+
+
+async def _of_its_level(scope: Scope, where: LineWhere) -> LineWhere:
+    """FATAL and CRITICAL stand for each other only in logs that have but one of them."""
+    if set(where.severities) != _WORST:
+        return where
+    own = LineWhere(where.doc_ids, severities=where.severities[:1])
+    there = (await scope.store.lines(scope.name, own, limit=1)).total
+    return replace(where, severities=own.severities) if there else where
 
 
 async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k: int) -> Found | None:
@@ -366,7 +378,7 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
     """The conditions, in words."""
     parts: list[str] = []
     if plan.severity and _level_counts(plan):
-        parts.append("/".join(plan.severity.levels))
+        parts.append("/".join((where and where.severities) or plan.severity.levels))
     parts.append("entries")
     names = plan.identifiers if where is None else where.holding
     if names:
