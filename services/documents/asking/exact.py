@@ -67,8 +67,8 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     plan, components = await _written_by(scope, plan, logs)
     if components:
         named = replace(named, found=tuple(name for name in named.found if name in plan.identifiers))
-    if not _conditions(plan, named) and not components:
-        return None
+    if not (_conditions(plan, named) or components):
+        return await _by_words(scope, plan, logs, k) if plan.position and plan.words else None
     where = await _of_its_level(scope, replace(_where(plan, logs, named), components=components))
     found = await _records(scope, plan, where, named, k)
     # A name that stands in other files than logs is looked for there.
@@ -209,6 +209,18 @@ async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k
             return None  # its words say more than its conditions: rank
         where = narrowed or where
     return await _in_order(scope, plan, where, k, notes)
+
+
+async def _by_words(scope: Scope, plan: Plan, logs: Sequence[Document], k: int) -> Found | None:
+    """The last of the lines that hold every word of the question; None where there are none: then it is ranked."""
+    where = await _narrowed(scope, LineWhere(tuple(doc.doc_id for doc in logs)), plan.words)
+    if where is None:
+        return None
+    if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
+        several = (await scope.store.lines(scope.name, where, limit=1)).total > k
+        # Beside which of them?
+        return None if several and not plan.anchor else await beside(scope, where, plan.position, (), plan.anchor)
+    return await _in_order(scope, plan, where, k, ())
 
 
 async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: tuple[str, ...]) -> Found:

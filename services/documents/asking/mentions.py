@@ -17,6 +17,8 @@ _ADDRESS = re.compile(
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
+# A host, a package, a class with its package: two dots are no slip of the keys.
+_HOST = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*){2,}")
 _ORDINAL_WORD = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"\b((?:port|pid|tid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node"
@@ -128,4 +130,6 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     joined = asked_for and "-" in inner.strip("-")
     if not (spelt or joined or bool(_DIGIT.search(inner))):
         return None
+    if _HOST.fullmatch(text):
+        return Mention(text, hard=True)
     return Mention(text, hard=asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner))))

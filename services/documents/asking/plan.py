@@ -62,6 +62,7 @@ _WORDS_FOR_ALL = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
 _WORD = re.compile(r"[\w.:/@-]*\w")
+_NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
 _AT_THAT_TIME = re.compile(r"(?<!and )\bthen\b", re.IGNORECASE)
 _STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
 
@@ -154,7 +155,7 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         wanted=wording.how_many_wanted(rest),
         which=which,
         aggregate=wording.aggregate(rest),
-        words=_content(rest),
+        words=_content(rest, _stem_words(documents)),
         text=searched or question,
     )
 
@@ -165,10 +166,19 @@ def _counted_from(which: int | None) -> Position | None:
     return Position.FIRST if which > 0 else Position.LAST
 
 
-def _content(rest: str) -> tuple[str, ...]:
+def _content(rest: str, names: frozenset[str]) -> tuple[str, ...]:
+    """`names`: words that say which file is meant."""
     words = _WORD.findall(wording.content(rest))
-    kept = [word for word in words if word.casefold() not in STOP_WORDS and len(word) > 1]
+    kept = [word for word in words if word.casefold() not in STOP_WORDS | names and len(word) > 1]
     return tuple(dict.fromkeys(kept))
+
+
+def _stem_words(documents: Sequence[Document]) -> frozenset[str]:
+    """Of one file `runner.log`: who asks what errors the runner had speaks of this file. Of several it is a guess."""
+    if len(documents) != 1:
+        return frozenset()
+    stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
+    return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
 
 
 def _file(question: str, documents: Sequence[Document]) -> tuple[tuple[str, ...], str | None, str]:

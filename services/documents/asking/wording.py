@@ -36,7 +36,10 @@ _NAMED = re.compile(
     rf"\s*(?:of|is|=|:)?\s*[\"'`]?(?P<after>{_WORD})\b",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"\b(errors?|warnings?|fatals?|criticals?)\b", re.IGNORECASE)
+_PLAIN = re.compile(r"\b(errors?|warn(?:ing)?s?|fatals?|criticals?|crits?|emergs?)\b", re.IGNORECASE)
+# As klog and logcat write levels.
+_LETTER = re.compile(rf"(?<![\w.:/-])(?P<letter>[EWFIDV])[- ]{_ENTRY}\b")
+_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}
 _ABOVE = re.compile(r"\b(?:or|and) (?:above|worse|higher|more severe)\b", re.IGNORECASE)
 _WORSE = {"ERROR": ("ERROR", "CRITICAL", "FATAL"), "WARN": ("WARN", "ERROR", "CRITICAL", "FATAL")}
 
@@ -77,6 +80,11 @@ _PREVIOUS = re.compile(
     r"|led (?:up )?to (?:it|that|this)|before\s+(?:that|this|it|line)\b|beforehand|what (?:came|happened|was logged) before"
     r"|prior to (?:it|that|this|line))",
     re.IGNORECASE,
+)
+# "What did it say before?"; "has that happened before?" asks for any time.
+_ENDS_BESIDE = re.compile(
+    r"^(?!.*\b(?:has|have|had|ever)\b).*\b(?:(?P<previous>before(?:hand)?|earlier|prior)|(?P<next>after(?:wards?)?))\W*$",
+    re.IGNORECASE | re.DOTALL,
 )
 _COUNT = re.compile(
     r"\b(?:h\w{0,2} many|how often|how frequently|(?:number|amount|quantity) of|nos?\. of|nr\.? of|count(?: of| the| all|ing)?"
@@ -151,10 +159,11 @@ class Severity:
 
 
 def severity(question: str) -> Severity | None:
-    named = _UPPER.search(question) or _NAMED.search(question)
+    named = _UPPER.search(question) or _NAMED.search(question) or _LETTER.search(question)
     if named:
         groups = named.groupdict()
-        word = (groups.get("before") or groups.get("after") or named[1]).lower()
+        word = _BY_LETTER.get(groups.get("letter") or "") or (groups.get("before") or groups.get("after") or named[1])
+        word = word.lower()
         levels = _LEVELS[word]
         if _ABOVE.search(question):
             levels = _WORSE.get(levels[0], levels)
@@ -174,6 +183,9 @@ def position(question: str) -> Position | None:
         return Position.PREVIOUS
     if _NEXT.search(question):
         return Position.NEXT
+    beside = _ENDS_BESIDE.match(question)
+    if beside:
+        return Position.PREVIOUS if beside["previous"] else Position.NEXT
     return first_or_last(question)
 
 
@@ -269,7 +281,7 @@ _STRUCTURE = re.compile(
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
     r"|components?|frequently|hits?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
     r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
-    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice|only|single|very|exactly)\b",
+    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice|only|single|very|exactly|went|gone|wrong)\b",
     re.IGNORECASE,
 )
 
