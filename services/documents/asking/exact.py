@@ -147,10 +147,11 @@ def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Documen
 
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
-    soft = [mention.text for mention in plan.mentions if not mention.hard]
-    counts, whole = await scope.store.holders(scope.name, soft)
+    certain = {mention.text for mention in plan.mentions if mention.hard} if scope.logs else set[str]()
+    unsure = [mention.text for mention in plan.mentions if mention.text not in certain]
+    counts, whole = await scope.store.holders(scope.name, unsure)
     few = max(RARE_COUNT, RARE_SHARE * whole)
-    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
+    return tuple(name for name in plan.identifiers if name in certain or counts.get(name, 0) <= few)
 
 
 async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
