@@ -20,6 +20,8 @@ PER_DOCUMENT = 2
 """How many passages one document of prose gives before others had their turn."""
 
 RARE_BONUS = 0.15
+LEVEL_BONUS = 0.2
+"""For lines of the level that the question speaks of, where it is no condition (DOCUMENT_QA 5.1)."""
 _COMMON = 1000
 
 _LEAD = 6
@@ -86,7 +88,9 @@ def _raise(plan: Plan, chunk: StoredChunk) -> float:
         return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
     if chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
-        return RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        rare = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        level = plan.severity
+        return rare + LEVEL_BONUS * (level is not None and not set(level.levels).isdisjoint(chunk.severities))
     return 0.0
 
 

@@ -281,7 +281,7 @@ _STRUCTURE = re.compile(
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
     r"|components?|frequently|hits?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
     r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
-    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice|only|single|very|exactly|went|gone|wrong)\b",
+    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice|only|single|very|exactly|went|gone|wrong|point|moment|instan(?:ce|t))\b",
     re.IGNORECASE,
 )
 
