@@ -31,8 +31,9 @@ _TRACE = re.compile(
 # What programs print while they build or install something: steps, their tools, and what those complain about.
 _PRINTED = re.compile(
     r"#[0-9]{1,4} (?:[0-9]{1,6}\.[0-9]{1,3} |\[|DONE |CACHED|ERROR)|Step [0-9]+/[0-9]+ ?:|npm (?:ERR!|WARN|error|warn) "
-    r"|g?make(?:\[[0-9]+\])?: |(?:[EW]|Err|Get|Hit):[0-9 ]|\[ {0,2}[0-9]{1,3}%\] |\[[0-9]+/[0-9]+\] |::(?:error|warning|group)"
-    r"|[\w./\\-]{1,200}:[0-9]{1,7}(?::[0-9]{1,5})?: (?:fatal |note|error|warning)|(?:Collecting|Downloading|Setting up) \S"
+    r"|g?make(?:\[[0-9]+\])?: |(?:[EW]|Err|Get|Hit):[0-9 ]|\[ {0,2}[0-9]{1,3}%\] |\[[0-9]+/[0-9]+\] "
+    r"|::(?:error|warning|group)|(?:Collecting|Downloading|Setting up) \S"
+    r"|[\w./\\-]{1,200}:[0-9]{1,7}(?::[0-9]{1,5})?: (?:fatal |note|error|warning)"
 )
 _PRINTED_BY_NAME = (".out", ".err")
 _JSON_KEYS = re.compile(r"[\"'](?:level|severity|timestamp|ts|time|@timestamp)[\"']\s?:")

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from services.documents.asking import wording
-from services.documents.asking.mentions import Mention
+from services.documents.asking import names, wording
+from services.documents.asking.names import Named, listed
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
+from services.documents.asking.scope import RECORDS, Scope, chosen
 from services.documents.asking.wording import Aggregate, Position
-from services.documents.store.protocol import Document, DocumentStore, Lines, LineWhere, StoredLine
-from services.documents.units import DocumentKind
+from services.documents.store.protocol import Document, Lines, LineWhere, StoredLine
 from services.plurals import number_of
 
 CONTEXT_LINES = 10
 EXAMPLES = 5
-RARE_COUNT, RARE_SHARE = 2, 0.02
-"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
 _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
@@ -27,30 +25,6 @@ _WORD = re.compile(r"\w+")
 
 _WORST = {"FATAL", "CRITICAL"}
 
-RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is asked: one collection, and the documents of it that may answer."""
-
-    store: DocumentStore
-    name: str
-    documents: tuple[Document, ...]
-    """Current and searchable, those the question names first."""
-
-    def document(self, doc_id: str) -> Document:
-        return next(doc for doc in self.documents if doc.doc_id == doc_id)
-
-    @property
-    def logs(self) -> tuple[Document, ...]:
-        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
-
-
-def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
-    """The documents that the question names; all of them where it names none."""
-    return tuple(doc for doc in scope.documents if doc.doc_id in plan.doc_ids) or scope.documents
-
 
 async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     """The answer by exact conditions; None where the question sets none, so that it has to be ranked."""
@@ -58,17 +32,18 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     if plan.lines is not None and not (plan.period or plan.mentions):
         return await _lines(scope, plan, documents, k)
     logs = tuple(doc for doc in documents if doc.kind in RECORDS)
-    named = await _named(scope, plan, documents)
+    named = await names.look_up(scope, plan, documents)
     if named.absent:
         count = 0 if plan.aggregate is Aggregate.COUNT else None
-        return Found(missing=f"no entry mentions {_listed(named.absent)}", count=count, notes=named.notes)
+        return Found(missing=f"no entry mentions {listed(named.absent)}", count=count, notes=named.notes)
     if not logs:
         return None
     plan, components = await _written_by(scope, plan, logs)
     if components:
         named = replace(named, found=tuple(name for name in named.found if name in plan.identifiers))
     if not (_conditions(plan, named) or components):
-        return await _by_words(scope, plan, logs, k) if plan.position and plan.words else None
+        asked_for = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
+        return await _by_words(scope, plan, logs, asked_for, k) if asked_for else None
     where = await _of_its_level(scope, replace(_where(plan, logs, named), components=components))
     found = await _records(scope, plan, where, named, k)
     # A name that stands in other files than logs is looked for there.
@@ -107,62 +82,7 @@ def stamp_of(line: StoredLine) -> str | None:
     return line.ts_utc or line.ts
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """Which of the names of a question stand in the documents."""
-
-    found: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    """Names without which there is no answer, when none of them is there."""
-    notes: tuple[str, ...] = ()
-
-
-async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Named:
-    ids = tuple(doc.doc_id for doc in documents)
-    found: list[str] = []
-    missing: list[str] = []
-    telling_names = await telling(scope, plan)
-    # Where entries are counted or put in order, a name says which of them.
-    chooses = plan.aggregate is Aggregate.COUNT or plan.position in {Position.FIRST, Position.LAST}
-    for mention in plan.mentions:
-        form = await _form(scope, mention, ids)
-        if form is not None:
-            # A name that stands everywhere is a condition only where nothing else is asked for.
-            wanted = mention.text in telling_names or not plan.words or chooses
-            found += form if wanted else ()
-        elif mention.hard or _all_that_is_asked(plan, mention, documents):
-            missing.append(mention.text)
-    if missing and not found:
-        return _Named(absent=tuple(missing))
-    notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
-    return _Named(tuple(found), (), notes)
-
-
-def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Document]) -> bool:
-    """Whether logs are asked for this name and for nothing else: "look up pay_ff", "how often does E_LOST show up"."""
-    if plan.words or any(doc.kind not in RECORDS for doc in documents):
-        return False
-    return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))
-
-
-async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
-    certain = {mention.text for mention in plan.mentions if mention.hard} if scope.logs else set[str]()
-    unsure = [mention.text for mention in plan.mentions if mention.text not in certain]
-    counts, whole = await scope.store.holders(scope.name, unsure)
-    few = max(RARE_COUNT, RARE_SHARE * whole)
-    return tuple(name for name in plan.identifiers if name in certain or counts.get(name, 0) <= few)
-
-
-async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
-    for form in ((mention.text,), *mention.forms):
-        lines = await scope.store.lines(scope.name, LineWhere(ids, holding=form), limit=1)
-        if lines.total:
-            return form
-    return None
-
-
-def _conditions(plan: Plan, named: _Named) -> bool:
+def _conditions(plan: Plan, named: Named) -> bool:
     hard_level = plan.severity is not None and (
         plan.severity.hard or plan.position is not None or plan.aggregate is not None
     )
@@ -194,7 +114,7 @@ async def _of_its_level(scope: Scope, where: LineWhere) -> LineWhere:
     return replace(where, severities=own.severities) if there else where
 
 
-async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k: int) -> Found | None:
+async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: Named, k: int) -> Found | None:
     where, lines, relaxed = await _relaxed(scope, plan, wanted)
     notes = (*named.notes, *relaxed)
     if not lines.total:
@@ -212,9 +132,11 @@ async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k
     return await _in_order(scope, plan, where, k, notes)
 
 
-async def _by_words(scope: Scope, plan: Plan, logs: Sequence[Document], k: int) -> Found | None:
-    """The last of the lines that hold every word of the question; None where there are none: then it is ranked."""
-    where = await _narrowed(scope, LineWhere(tuple(doc.doc_id for doc in logs)), plan.words)
+async def _by_words(
+    scope: Scope, plan: Plan, logs: Sequence[Document], asked_for: tuple[str, ...], k: int
+) -> Found | None:
+    """The last of the lines that hold all words, or parts of a name; None where there are none: then it is ranked."""
+    where = await _narrowed(scope, LineWhere(tuple(doc.doc_id for doc in logs)), asked_for)
     if where is None:
         return None
     if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
@@ -245,7 +167,7 @@ async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: t
     return replace(found, facts=f"{_described(plan, where)}: {some.total}", count=some.total)
 
 
-def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWhere:
+def _where(plan: Plan, documents: Sequence[Document], named: Named) -> LineWhere:
     period, level = plan.period, plan.severity
     return LineWhere(
         tuple(doc.doc_id for doc in documents),
@@ -352,7 +274,7 @@ async def _computed(scope: Scope, plan: Plan, where: LineWhere, notes: tuple[str
         if narrowed is not None and plan.aggregate is Aggregate.COUNT:
             where = narrowed
         elif plan.aggregate is Aggregate.COUNT:
-            notes = (*notes, f"counted without regard to: {_listed(plan.words)}")
+            notes = (*notes, f"counted without regard to: {listed(plan.words)}")
     lines = await scope.store.lines(scope.name, where, limit=MANY)
     facts = [f"{_described(plan, where)}: {lines.total}"]
     if len(lines.per_document) > 1:
@@ -395,9 +317,9 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
     parts.append("entries")
     names = plan.identifiers if where is None else where.holding
     if names:
-        parts.append(f"mentioning {_listed(names)}")
+        parts.append(f"mentioning {listed(names)}")
     if where is not None and where.components:
-        parts.append(f"written by {_listed(where.components)}")
+        parts.append(f"written by {listed(where.components)}")
     if where is not None and where.words:
         parts.append("with the words " + ", ".join(where.words))
     if plan.period:
@@ -409,7 +331,3 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
 
 def _nothing(plan: Plan) -> str:
     return f"there are no {_described(plan)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

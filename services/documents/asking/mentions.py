@@ -23,7 +23,8 @@ _ORDINAL_WORD = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"\b((?:port|pid|tid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node"
     r"|block|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd"
-    r"|broadcast|instance|event|event id|eventid|http|https|response)\s*(?:#|no\.?|number|id|=|:)?\s*)(-?\d+)(?![\w.:-]*\w)",
+    r"|broadcast|instance|event|eventid|http|https|response)"
+    r"\s*(?:#|no\.?|number|id|=|:)?\s*)(-?\d+)(?![\w.:-]*\w)",
     re.IGNORECASE,
 )
 # Columns of a table of events, or of an access log: the number stands there without its label.
@@ -34,8 +35,8 @@ _LABELLED = re.compile(r"(?<![\w.-])([A-Z][A-Z_]{1,15}\s+#?)(-?\d+)(?![\w.:/-]*\
 # "How many entries mention X", "what happened to X": X is meant letter by letter, whatever it looks like.
 _ASKED_FOR = re.compile(
     r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
-    r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:one|ones|entry|entries|lines?|records?|messages?|anything|something"
-    r"|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for|find"
+    r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:ones?|entry|entries|lines?|records?|messages?|anything"
+    r"|something|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for|find"
     r"|look(?:ed)? (?:up|at)|check(?: for)?|locate|pull up|grep(?: for)?|status of|tell me about|know about"
     r"|(?:is|are|was|were) there|did an?|any)\s+(?:the\s+|an?\s+|any\s+)?"
     r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
@@ -124,12 +125,10 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     if text.isdigit():
         return Mention(text, hard=False) if asked_for or len(text) >= _TELLING_DIGITS else None
     inner = text.strip("/@#$+-")
-    if _ORDINAL_WORD.fullmatch(inner):
-        return None
     spelt = bool(_CAMEL.search(inner)) or "_" in inner or "." in inner or "::" in inner or "/" in inner
     joined = asked_for and "-" in inner.strip("-")
-    if not (spelt or joined or bool(_DIGIT.search(inner))):
+    counted = _ORDINAL_WORD.fullmatch(inner)
+    if counted or not (spelt or joined or bool(_DIGIT.search(inner))):
         return None
-    if _HOST.fullmatch(text):
-        return Mention(text, hard=True)
-    return Mention(text, hard=asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner))))
+    named = asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner)))
+    return Mention(text, hard=named or _HOST.fullmatch(text) is not None)

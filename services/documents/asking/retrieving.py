@@ -6,10 +6,11 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact, key_paths, log_words
-from services.documents.asking.exact import RECORDS, Scope, around, chosen
+from services.documents.asking import exact, key_paths, log_words, names
+from services.documents.asking.exact import around
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
+from services.documents.asking.scope import RECORDS, Scope, chosen
 from services.documents.store.protocol import Hit, LineWhere, Search, StoredChunk, Vectors, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 
@@ -52,6 +53,8 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     notes = (KEYWORDS_ONLY,) if keyword_only else ()
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
+    if ranking.exact_paths and plan.mentions:
+        notes = (*await names.unmentioned(scope, plan), *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
     return Found(tuple(passages), notes=notes)
 
@@ -67,7 +70,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=await exact.telling(scope, plan),
+        identifiers=await names.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,

@@ -1,7 +1,7 @@
 """Slips of the fingers in the words that steer a search: `frist`, `eror`, `how mnay`.
 
-Only what is one swapped, missing or doubled letter away is mended: a changed letter too often makes another word (`lost`
-and `last`). What stands in quotes, and whatever may be a name, is left alone.
+Only what is one swapped, missing or doubled letter away is mended: a changed letter too often makes another word
+(`lost` and `last`). What stands in quotes, and whatever may be a name, is left alone.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_STEERING = (
-    "first last latest earliest oldest newest final recent initial many number count often error errors warning warnings"
-    " fatal critical entry entries message messages line lines before after between previous next following when which"
-    " what where"
-).split()
-_REAL = frozenset("fist thirst terror lastly".split())  # noqa: SIM905
+_STEERING = """
+    first last latest earliest oldest newest final recent initial many number count often error errors warning warnings
+    fatal critical entry entries message messages line lines before after between previous next following when which
+    what where""".split()  # noqa: SIM905
+_REAL = frozenset({"fist", "thirst", "terror", "lastly"})
 _SHORT = 4
 """Words up to this length have too many neighbours: only swapped letters are mended in them."""
 _WORD = re.compile(r"(?<![\w./:@#$%+=-])[A-Za-z][a-z]{2,11}(?![\w/@=-]|[.:]\w)")

@@ -228,7 +228,7 @@ def which_of_them(question: str) -> int | None:
         return None
     word = found[1].lower()
     number = 2 if word == "penultimate" else _ORDINALS.get(word) or int(word[:-2])
-    return -number if found[2] or word in {"penultimate"} else number
+    return -number if found[2] or word == "penultimate" else number
 
 
 def aggregate(question: str) -> Aggregate | None:
