@@ -36,8 +36,8 @@ _LABELLED = re.compile(r"(?<![\w.-])([A-Z][A-Z_]{1,15}\s+#?)(-?\d+)(?![\w.:/-]*\
 _ASKED_FOR = re.compile(
     r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
     r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:ones?|entry|entries|lines?|records?|messages?|anything"
-    r"|something|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for|find"
-    r"|look(?:ed)? (?:up|at)|check(?: for)?|locate|pull up|grep(?: for)?|status of|tell me about|know about"
+    r"|something|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for"
+    r"|find|look(?:ed)? (?:up|at)|check(?: for)?|locate|pull up|grep(?: for)?|status of|tell me about|know about"
     r"|(?:is|are|was|were) there|did an?|any)\s+(?:the\s+|an?\s+|any\s+)?"
     r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
     re.IGNORECASE,
