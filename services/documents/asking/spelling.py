@@ -34,7 +34,7 @@ def mended(question: str) -> str:
 
 @lru_cache(maxsize=1)
 def _slips() -> dict[str, str]:
-    slips: dict[str, str] = {}
+    slips = {"lastest": "latest"}
     for word in _STEERING:
         for slip in _slips_of(word):
             slips.setdefault(slip, word)
