@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from services.documents.embedding.filling import fill
 from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.results import QAResult, Status
+from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.protocol import Collection
 from services.documents.tools import schemas
 from tests.services.documents import cases
 
@@ -125,3 +128,18 @@ async def test_the_closest_lines_are_shown_with_a_word_about_the_name_that_is_in
 async def test_part_of_a_long_name_finds_it(tmp_path: Path) -> None:
     result = await ask(tmp_path, "errors.log", "Where is DoHandshake?")
     assert result.citations[0].line_start == 4
+
+
+async def test_a_host_that_most_articles_hold_does_not_decide_their_order(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    texts = [f"# Part {n}\n\nSee www.example.net/docs for part {n} of the handbook.\n" for n in range(12)]
+    texts.append("# Machines\n\nThe computers stand in a cellar in Vienna, in the second district of the town.\n")
+    collection = Collection(naming.user(str(cases.FRAN)), "user", str(cases.FRAN))
+    for number, text in enumerate(texts):
+        (document,) = await store.add(collection, [cases.new(f"{number}.md", text, title=f"Article {number}")])
+        await fill(store, HashingEmbedder(), collection.name, document.doc_id)
+    box = cases.toolbox(store, embedder=HashingEmbedder())
+    result = await box.tools[schemas.USER].ask(
+        cases.context(public=False), "In which town do the computers of www.example.net stand?"
+    )
+    assert result.sources[0] == "Article 12"
