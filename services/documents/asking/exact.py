@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from services.documents.asking import wording
-from services.documents.asking.mentions import Mention
+from services.documents.asking import names, wording
+from services.documents.asking.names import Named, listed
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
-from services.documents.asking.surroundings import CONTEXT_LINES, RECORDS, Scope, around, beside, neighbour
+from services.documents.asking.scope import RECORDS, Scope, chosen
+from services.documents.asking.surroundings import CONTEXT_LINES, around, beside, neighbour
 from services.documents.asking.wording import Aggregate, Position
 from services.documents.store.protocol import Document, Lines, LineWhere, StoredLine
 from services.plurals import number_of
 
 EXAMPLES = 5
-RARE_COUNT, RARE_SHARE = 2, 0.02
-"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
 MANY = 200
 _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
 
 _WORD = re.compile(r"\w+")
 
-
-def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
-    """The documents that the question names; all of them where it names none."""
-    return tuple(doc for doc in scope.documents if doc.doc_id in plan.doc_ids) or scope.documents
+_WORST = {"FATAL", "CRITICAL"}
 
 
 async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
@@ -36,69 +32,26 @@ async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
     if plan.lines is not None and not (plan.period or plan.mentions):
         return await _lines(scope, plan, documents, k)
     logs = tuple(doc for doc in documents if doc.kind in RECORDS)
-    named = await _named(scope, plan, documents)
+    named = await names.look_up(scope, plan, documents)
     if named.absent:
         count = 0 if plan.aggregate is Aggregate.COUNT else None
-        return Found(missing=f"no entry mentions {_listed(named.absent)}", count=count, notes=named.notes)
+        return Found(missing=f"no entry mentions {listed(named.absent)}", count=count, notes=named.notes)
     if not logs:
         return None
     plan, components = await _written_by(scope, plan, logs)
     if components:
         named = replace(named, found=tuple(name for name in named.found if name in plan.identifiers))
-    if not _conditions(plan, named) and not components:
-        return None
-    found = await _records(scope, plan, replace(_where(plan, logs, named), components=components), named, k)
+    if not (_conditions(plan, named) or components):
+        asked_for = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
+        return await _by_words(scope, plan, logs, asked_for, k) if asked_for else None
+    where = await _of_its_level(scope, replace(_where(plan, logs, named), components=components))
+    found = await _records(scope, plan, where, named, k)
     # A name that stands in other files than logs is looked for there.
     elsewhere = found is not None and found.missing and named.found and len(logs) < len(documents)
     return None if elsewhere else found
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """Which of the names of a question stand in the documents."""
-
-    found: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    """Names without which there is no answer, when none of them is there."""
-    notes: tuple[str, ...] = ()
-
-
-async def _named(scope: Scope, plan: Plan, documents: Sequence[Document]) -> _Named:
-    ids = tuple(doc.doc_id for doc in documents)
-    found: list[str] = []
-    missing: list[str] = []
-    telling_names = await telling(scope, plan)
-    for mention in plan.mentions:
-        form = await _form(scope, mention, ids)
-        if form is not None:
-            # A name that stands everywhere is a condition only where nothing else is asked for, or entries are counted.
-            wanted = mention.text in telling_names or not plan.words or plan.aggregate is Aggregate.COUNT
-            found += form if wanted else ()
-        elif mention.hard:
-            missing.append(mention.text)
-    if missing and not found:
-        return _Named(absent=tuple(missing))
-    notes = (f"no entry mentions {_listed(tuple(missing))}",) if missing else ()
-    return _Named(tuple(found), (), notes)
-
-
-async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
-    """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
-    soft = [mention.text for mention in plan.mentions if not mention.hard]
-    counts, whole = await scope.store.holders(scope.name, soft)
-    few = max(RARE_COUNT, RARE_SHARE * whole)
-    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
-
-
-async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
-    for form in ((mention.text,), *mention.forms):
-        lines = await scope.store.lines(scope.name, LineWhere(ids, holding=form), limit=1)
-        if lines.total:
-            return form
-    return None
-
-
-def _conditions(plan: Plan, named: _Named) -> bool:
+def _conditions(plan: Plan, named: Named) -> bool:
     hard_level = plan.severity is not None and (
         plan.severity.hard or plan.position is not None or plan.aggregate is not None
     )
@@ -121,7 +74,16 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
     return plan, ()
 
 
-async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k: int) -> Found | None:
+async def _of_its_level(scope: Scope, where: LineWhere) -> LineWhere:
+    """FATAL and CRITICAL stand for each other only in logs that have but one of them."""
+    if set(where.severities) != _WORST:
+        return where
+    own = LineWhere(where.doc_ids, severities=where.severities[:1])
+    there = (await scope.store.lines(scope.name, own, limit=1)).total
+    return replace(where, severities=own.severities) if there else where
+
+
+async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: Named, k: int) -> Found | None:
     where, lines, relaxed = await _relaxed(scope, plan, wanted)
     notes = (*named.notes, *relaxed)
     if not lines.total:
@@ -139,12 +101,31 @@ async def _records(scope: Scope, plan: Plan, wanted: LineWhere, named: _Named, k
     return await _in_order(scope, plan, where, k, notes)
 
 
+async def _by_words(
+    scope: Scope, plan: Plan, logs: Sequence[Document], asked_for: tuple[str, ...], k: int
+) -> Found | None:
+    """The last of the lines that hold all words, or parts of a name; None where there are none: then it is ranked."""
+    where = await _narrowed(scope, LineWhere(tuple(doc.doc_id for doc in logs)), asked_for)
+    if where is None:
+        return None
+    if plan.position is Position.NEXT or plan.position is Position.PREVIOUS:
+        several = (await scope.store.lines(scope.name, where, limit=1)).total > k
+        # Beside which of them?
+        return None if several and not plan.anchor else await beside(scope, where, plan.position, (), plan.anchor)
+    return await _in_order(scope, plan, where, k, ())
+
+
 async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: tuple[str, ...]) -> Found:
     """The first, the last, the one beside, or all of the lines that fit."""
     if plan.position is Position.FIRST or plan.position is Position.LAST:
         last = plan.position is Position.LAST
         by_time = len(where.doc_ids) > 1
-        some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
+        wanted = abs(plan.which or plan.wanted)
+        some = await scope.store.lines(scope.name, where, limit=wanted, newest_first=last, by_time=by_time)
+        if plan.which:
+            if some.total < wanted:
+                return Found(missing=f"there are only {some.total} {_described(plan, where)}", notes=notes)
+            some = replace(some, lines=some.lines[-1:])
         return await _shown(scope, some, k, notes)
     if plan.position is not None and (where.holding or plan.period or plan.anchor):
         return await beside(scope, where, plan.position, notes, plan.anchor)
@@ -152,10 +133,10 @@ async def _in_order(scope: Scope, plan: Plan, where: LineWhere, k: int, notes: t
     found = await _shown(scope, some, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
-    return replace(found, facts=f"{_described(plan)}: {some.total}", count=some.total)
+    return replace(found, facts=f"{_described(plan, where)}: {some.total}", count=some.total)
 
 
-def _where(plan: Plan, documents: Sequence[Document], named: _Named) -> LineWhere:
+def _where(plan: Plan, documents: Sequence[Document], named: Named) -> LineWhere:
     period, level = plan.period, plan.severity
     return LineWhere(
         tuple(doc.doc_id for doc in documents),
@@ -236,7 +217,7 @@ async def _computed(scope: Scope, plan: Plan, where: LineWhere, notes: tuple[str
         if narrowed is not None and plan.aggregate is Aggregate.COUNT:
             where = narrowed
         elif plan.aggregate is Aggregate.COUNT:
-            notes = (*notes, f"counted without regard to: {_listed(plan.words)}")
+            notes = (*notes, f"counted without regard to: {listed(plan.words)}")
     lines = await scope.store.lines(scope.name, where, limit=MANY)
     facts = [f"{_described(plan, where)}: {lines.total}"]
     if len(lines.per_document) > 1:
@@ -275,12 +256,13 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
     """The conditions, in words."""
     parts: list[str] = []
     if plan.severity and _level_counts(plan):
-        parts.append("/".join(plan.severity.levels))
+        parts.append("/".join((where and where.severities) or plan.severity.levels))
     parts.append("entries")
-    if plan.mentions:
-        parts.append(f"mentioning {_listed(plan.identifiers)}")
+    names = plan.identifiers if where is None else where.holding
+    if names:
+        parts.append(f"mentioning {listed(names)}")
     if where is not None and where.components:
-        parts.append(f"written by {_listed(where.components)}")
+        parts.append(f"written by {listed(where.components)}")
     if where is not None and where.words:
         parts.append("with the words " + ", ".join(where.words))
     if plan.period:
@@ -292,7 +274,3 @@ def _described(plan: Plan, where: LineWhere | None = None) -> str:
 
 def _nothing(plan: Plan) -> str:
     return f"there are no {_described(plan)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

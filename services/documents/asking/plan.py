@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.documents.asking import mentions, times, wording
+from services.documents.asking import mentions, spelling, times, wording
 from services.documents.asking.mentions import Mention
 from services.documents.asking.times import Period
 from services.documents.asking.wording import Aggregate, Position, Severity
@@ -62,6 +62,7 @@ _WORDS_FOR_ALL = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
 _WORD = re.compile(r"[\w.:/@-]*\w")
+_NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
 _AT_THAT_TIME = re.compile(r"(?<!and )\bthen\b", re.IGNORECASE)
 _STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
 
@@ -82,6 +83,8 @@ class Plan:
     position: Position | None = None
     wanted: int = 1
     """Of "the last three errors": 3."""
+    which: int | None = None
+    """Of "the second error": 2, counted from the end where negative."""
     aggregate: Aggregate | None = None
     anchor: Position | None = None
     """Of "what came after the first error": from where `position` is to be taken."""
@@ -123,15 +126,18 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
             unknown = other[0]
             rest = rest.replace(other[0], " ", 1)
     searched = " ".join(rest.split())
+    rest = spelling.mended(rest)
     lines = wording.line_span(rest if doc_ids else question)
     rest = wording.without_line_span(rest) if lines else rest
     period = times.find(rest)
     if period is not None:
         # "10:15, what happened then": the time has been named; "and then" asks for what followed.
         rest = _AT_THAT_TIME.sub(" ", rest.replace(period.text, " ", 1))
+    with_level = rest
     level = wording.severity(rest)
     if level is not None:
         rest = rest.replace(level.text, " ", 1)
+    which = wording.which_of_them(with_level)
     found, rest = mentions.find(rest)
     return Plan(
         question=question,
@@ -142,21 +148,37 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         period=period,
         severity=level,
         mentions=found,
-        position=wording.position(rest),
+        position=wording.position(rest) or _counted_from(which),
         anchor=wording.first_or_last(rest),
         writers=wording.writers(question),
         counts_lines=wording.counts_lines(question),
         wanted=wording.how_many_wanted(rest),
+        which=which,
         aggregate=wording.aggregate(rest),
-        words=_content(rest),
+        words=_content(rest, _stem_words(documents)),
         text=searched or question,
     )
 
 
-def _content(rest: str) -> tuple[str, ...]:
+def _counted_from(which: int | None) -> Position | None:
+    if which is None:
+        return None
+    return Position.FIRST if which > 0 else Position.LAST
+
+
+def _content(rest: str, names: frozenset[str]) -> tuple[str, ...]:
+    """`names`: words that say which file is meant."""
     words = _WORD.findall(wording.content(rest))
-    kept = [word for word in words if word.casefold() not in STOP_WORDS and len(word) > 1]
+    kept = [word for word in words if word.casefold() not in STOP_WORDS | names and len(word) > 1]
     return tuple(dict.fromkeys(kept))
+
+
+def _stem_words(documents: Sequence[Document]) -> frozenset[str]:
+    """Of one file `runner.log`: who asks what errors the runner had speaks of this file. Of several it is a guess."""
+    if len(documents) != 1:
+        return frozenset()
+    stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
+    return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
 
 
 def _file(question: str, documents: Sequence[Document]) -> tuple[tuple[str, ...], str | None, str]:

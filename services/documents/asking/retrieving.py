@@ -6,11 +6,11 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact, key_paths, log_words
-from services.documents.asking.exact import chosen
+from services.documents.asking import exact, key_paths, log_words, names
 from services.documents.asking.passages import Found, Passage
 from services.documents.asking.plan import Plan
-from services.documents.asking.surroundings import RECORDS, Scope, around
+from services.documents.asking.scope import RECORDS, Scope, chosen
+from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Vectors, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 
@@ -21,6 +21,8 @@ PER_DOCUMENT = 2
 """How many passages one document of prose gives before others had their turn."""
 
 RARE_BONUS = 0.15
+LEVEL_BONUS = 0.2
+"""For lines of the level that the question speaks of, where it is no condition (DOCUMENT_QA 5.1)."""
 _COMMON = 1000
 
 _LEAD = 6
@@ -52,6 +54,8 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     notes = (KEYWORDS_ONLY,) if keyword_only else ()
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
+    if ranking.exact_paths and plan.mentions:
+        notes = (*await names.unmentioned(scope, plan), *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
     return Found(tuple(passages), notes=notes)
 
@@ -67,7 +71,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=await exact.telling(scope, plan),
+        identifiers=await names.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
@@ -89,7 +93,9 @@ def _raise(plan: Plan, chunk: StoredChunk) -> float:
         return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
     if chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
-        return RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        rare = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        level = plan.severity
+        return rare + LEVEL_BONUS * (level is not None and not set(level.levels).isdisjoint(chunk.severities))
     return 0.0
 
 

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from services.documents.asking.passages import Found, Passage
+from services.documents.asking.scope import Scope
 from services.documents.asking.wording import Position
-from services.documents.store.protocol import Document, DocumentStore, LineWhere, StoredLine
-from services.documents.units import DocumentKind
+from services.documents.store.protocol import LineWhere, StoredLine
 
 CONTEXT_LINES = 10
-
-RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is asked: one collection, and the documents of it that may answer."""
-
-    store: DocumentStore
-    name: str
-    documents: tuple[Document, ...]
-    """Current and searchable, those the question names first."""
-
-    def document(self, doc_id: str) -> Document:
-        return next(doc for doc in self.documents if doc.doc_id == doc_id)
-
-    @property
-    def logs(self) -> tuple[Document, ...]:
-        return tuple(doc for doc in self.documents if doc.kind in RECORDS)
 
 
 async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:

@@ -10,7 +10,14 @@ _ENTRY = r"(?:entr(?:y|ies)|lines?|messages?|records?|events?|logs?|level|lvl|se
 _LEVELS = {
     "fatal": ("FATAL", "CRITICAL"),
     "critical": ("CRITICAL", "FATAL"),
+    "panic": ("FATAL", "CRITICAL"),
+    "emerg": ("FATAL", "CRITICAL"),
+    "emergency": ("FATAL", "CRITICAL"),
+    "alert": ("CRITICAL", "FATAL"),
+    "crit": ("CRITICAL", "FATAL"),
     "error": ("ERROR",),
+    "err": ("ERROR",),
+    "severe": ("ERROR",),
     "warn": ("WARN",),
     "warning": ("WARN",),
     "info": ("INFO",),
@@ -18,23 +25,34 @@ _LEVELS = {
     "debug": ("DEBUG",),
     "trace": ("TRACE",),
 }
-_WORD = r"(?:fatal|critical|error|warn(?:ing)?|info|notice|debug|trace)"
+_WORD = r"(?:fatal|critical|crit|panic|emerg(?:ency)?|alert|error|err|severe|warn(?:ing)?|info|notice|debug|trace)"
 _UPPER = re.compile(
-    r"(?<![\w.:/-])\[?(FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)\]?(?:s\b|S\b)?(?![\w/-])"
+    r"(?<![\w.:/-])\[?(FATAL|CRIT(?:ICAL)?|PANIC|EMERG(?:ENCY)?|ALERT|ERR(?:OR)?|SEVERE|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)"
+    r"\]?(?:s\b|S\b)?(?![\w/-])"
 )
 _NAMED = re.compile(
-    rf"\b(?P<before>{_WORD})[- ](?:or (?:above|worse|higher) )?{_ENTRY}\b|\b(?:level|severity|logged as|logged at)"
+    rf"\b(?P<before>{_WORD})[- ](?:or (?:above|worse|higher) )?{_ENTRY}\b|\b(?:level|severity|logged as|logged at"
+    rf"|of (?:the )?(?:type|kind|class|category|priority))"
     rf"\s*(?:of|is|=|:)?\s*[\"'`]?(?P<after>{_WORD})\b",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"\b(errors?|warnings?|fatals?|criticals?)\b", re.IGNORECASE)
+_PLAIN = re.compile(r"\b(errors?|warn(?:ing)?s?|fatals?|criticals?|crits?|emergs?)\b", re.IGNORECASE)
+# As klog and logcat write levels.
+_LETTER = re.compile(rf"(?<![\w.:/-])(?P<letter>[EWFIDV])[- ]{_ENTRY}\b")
+_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}
 _ABOVE = re.compile(r"\b(?:or|and) (?:above|worse|higher|more severe)\b", re.IGNORECASE)
 _WORSE = {"ERROR": ("ERROR", "CRITICAL", "FATAL"), "WARN": ("WARN", "ERROR", "CRITICAL", "FATAL")}
 
-_FIRST = re.compile(r"\b(?:first|earliest|initial(?:ly)?|oldest|begin(?:s|ning)? of)\b", re.IGNORECASE)
+_FIRST = re.compile(r"\b(?:first|1st|earliest|initial(?:ly)?|oldest|(?:start|begin(?:s|ning)?) of)\b", re.IGNORECASE)
 _LAST = re.compile(r"\b(?:last|latest|most recent(?:ly)?|newest|final(?:ly)?|end of)\b", re.IGNORECASE)
 _HOW_IT_ENDS = re.compile(
     r"^\W*how (?:does|do|did)\b.{0,40}?\b(?P<end>ends?|finish(?:es)?|starts?|begins?)\W*$", re.IGNORECASE
+)
+# What starts or stops has been taken out of the question already: a level, or a name.
+_WHEN_IT_BEGAN = re.compile(
+    r"\b(?:when|where|at what time|since when) (?:did|do|does|have)\s+(?:(?:the|all|these|those|our|my|this)\s+)*"
+    r"(?:(?P<first>start|begin|set in|started)|(?P<last>stop|end|cease))\b",
+    re.IGNORECASE,
 )
 _NOT_LAST = re.compile(
     r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE
@@ -63,8 +81,14 @@ _PREVIOUS = re.compile(
     r"|prior to (?:it|that|this|line))",
     re.IGNORECASE,
 )
+# "What did it say before?"; "has that happened before?" asks for any time.
+_ENDS_BESIDE = re.compile(
+    r"^(?!.*\b(?:has|have|had|ever)\b).*\b(?:(?P<previous>before(?:hand)?|earlier|prior)|(?P<next>after(?:wards?)?))\W*$",
+    re.IGNORECASE | re.DOTALL,
+)
 _COUNT = re.compile(
-    r"\b(?:how many|how often|how frequently|number of|count(?: of| the| all|ing)?|total (?:of|number)|tally|times did)\b",
+    r"\b(?:h\w{0,2} many|how often|how frequently|(?:number|amount|quantity) of|nos?\. of|nr\.? of|count(?: of| the| all|ing)?"
+    r"|total (?:of|number)|tally|times did)\b|(?<!\w)# of\b",
     re.IGNORECASE,
 )
 _COUNT_LINES = re.compile(
@@ -98,6 +122,13 @@ _N_OF = re.compile(
 )
 _NUMBERS = ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
+_ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
+_NTH = re.compile(
+    rf"\b(second|third|fourth|fifth|[2-9](?:nd|rd|th)|penultimate)(?:[- ](?:to[- ])?(last|latest|newest))?\s+"
+    rf"(?!line|row|entry)(?:{_WORD}s?|{_ENTRY}|time|occurrence|mention|hit)\b",
+    re.IGNORECASE,
+)
+
 _LINE = re.compile(
     r"\b(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(\d{1,7})(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*)?(\d{1,7}))?\b(?![.:]\d)",
     re.IGNORECASE,
@@ -128,10 +159,11 @@ class Severity:
 
 
 def severity(question: str) -> Severity | None:
-    named = _UPPER.search(question) or _NAMED.search(question)
+    named = _UPPER.search(question) or _NAMED.search(question) or _LETTER.search(question)
     if named:
         groups = named.groupdict()
-        word = (groups.get("before") or groups.get("after") or named[1]).lower()
+        word = _BY_LETTER.get(groups.get("letter") or "") or (groups.get("before") or groups.get("after") or named[1])
+        word = word.lower()
         levels = _LEVELS[word]
         if _ABOVE.search(question):
             levels = _WORSE.get(levels[0], levels)
@@ -151,12 +183,18 @@ def position(question: str) -> Position | None:
         return Position.PREVIOUS
     if _NEXT.search(question):
         return Position.NEXT
+    beside = _ENDS_BESIDE.match(question)
+    if beside:
+        return Position.PREVIOUS if beside["previous"] else Position.NEXT
     return first_or_last(question)
 
 
 def first_or_last(question: str) -> Position | None:
     """Also of "what came after the first error": where that starts from."""
     plain = _NOT_LAST.sub(" ", question)
+    began = _WHEN_IT_BEGAN.search(plain)
+    if began:
+        return Position.FIRST if began["first"] else Position.LAST
     how = _HOW_IT_ENDS.search(plain)
     if how:
         return Position.LAST if how["end"].lower().startswith(("end", "finish")) else Position.FIRST
@@ -181,6 +219,16 @@ def how_many_wanted(question: str) -> int:
         return 1
     word = found[1].lower()
     return max(1, int(word) if word.isdigit() else _NUMBERS.index(word) + 2)
+
+
+def which_of_them(question: str) -> int | None:
+    """Of "the second error": 2; of "the second to last error": -2."""
+    found = _NTH.search(question)
+    if not found:
+        return None
+    word = found[1].lower()
+    number = 2 if word == "penultimate" else _ORDINALS.get(word) or int(word[:-2])
+    return -number if found[2] or word == "penultimate" else number
 
 
 def aggregate(question: str) -> Aggregate | None:
@@ -226,14 +274,14 @@ def without_line_span(question: str) -> str:
 # Words of questions about files that do not stand in the files.
 _STRUCTURE = re.compile(
     r"\b(?:entr(?:y|ies)|lines?|log(?:s|ged|file|files)?|files?|records?|messages?|events?|appear(?:s|ed)?|occur(?:s|red|rence|rences)?"
-    r"|happen(?:s|ed|ing)?|show(?:s|n)?|numbers?|mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|about|there|written|wrote|write|find|found"
-    r"|first|last|latest|earliest|newest|oldest|initial|final|recent|many|often|count|total|list|all|any|every|times?|level|severity"
+    r"|happen(?:s|ed|ing)?|show(?:s|n)?|numbers?|mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|about|there|second|third|fourth|fifth|written|wrote|write|find|found"
+    r"|first|1st|last|latest|earliest|newest|oldest|initial|final|recent|many|often|count|total|amount|quantity|types?|kinds?|categor(?:y|ies)|penultimate|list|all|any|every|times?|level|severity"
     r"|between|after|before|since|until|during|around|exactly|say(?:s|ing)?|said|tell|give|print(?:ed)?|text|content|row|position"
     r"|distribution|breakdown|common|frequent|most|which|what|when|where|who|why|how|did|does|do|was|were|is|are|the|that|this"
     r"|report(?:ed|s)?|record(?:ed|s)?|exist(?:s)?|present|see|seen|begin|start(?:s|ed)? with|end(?:s)? with|date|day|timestamp"
     r"|components?|frequently|hits?|attached|one|two|three|four|five|six|seven|eight|nine|ten|attachment|upload(?:ed)?|posted|evidence|stuff|going on|exact|full|whole|please|at|on|in|of|for|to|with|its|it"
     r"|anything|something|everything|anywhere|nowhere|up|down|come|turn(?:s|ed)? up|still|ever|trace|sign|altogether|overall|quote|happening|search|look(?:ing)?|grep|refer(?:s|red)?|right|just|immediately|next|previous|preceding"
-    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice)\b",
+    r"|following|came|comes?|error|errors|warning|warnings|fatal|critical|warn|info|debug|trace|notice|only|single|very|exactly|went|gone|wrong|point|moment|instan(?:ce|t))\b",
     re.IGNORECASE,
 )
 
@@ -241,4 +289,5 @@ _STRUCTURE = re.compile(
 def content(question: str) -> str:
     """What is left of a question when the words about files and time are taken out of it."""
     how = _HOW_IT_ENDS.search(question)
+    question = _WHEN_IT_BEGAN.sub(" ", question)
     return "" if how else " ".join(_STRUCTURE.sub(" ", question).split())

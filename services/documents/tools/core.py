@@ -18,7 +18,7 @@ from services.documents.asking.passages import Found
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
-from services.documents.asking.surroundings import Scope
+from services.documents.asking.scope import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
 from services.documents.asking.wording import Position
 from services.documents.embedding.protocol import Embedder, EmbeddingFailed
