@@ -130,15 +130,14 @@ async def fill_shelves(suites: Suites, folder: Path, chroma: str | None = None) 
         await _take_in(shelves, Collection(f"case_{number}", "case", str(number)), "logs", {name: data})
     configs = Collection(f"case_{CONFIG_CASE}", "case", CONFIG_CASE)
     await _take_in(shelves, configs, "configs", suites.configs)
-    articles = {f"{name}.rst": data for name, data in suites.articles.items()}
-    await _take_in(shelves, Collection("global_kb", "global"), "articles", articles)
+    await _take_in(shelves, Collection("global_kb", "global"), "articles", suites.articles)
     return shelves
 
 
 async def _take_in(shelves: Shelves, collection: Collection, kind: str, files: Mapping[str, bytes]) -> None:
     costs = shelves.costs.setdefault(kind, Costs())
     for name, data in files.items():
-        article = {"kb_article_id": name.removesuffix(".rst")} if kind == "articles" else {}
+        article = {"kb_article_id": Path(name).stem} if kind == "articles" else {}
         begun = time.perf_counter()
         prepared = prepare(name, data, limits=Limits())
         (document,) = await shelves.store.add(collection, [NewDocument(Origin(name, extra=article), prepared)])

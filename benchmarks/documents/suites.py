@@ -20,6 +20,7 @@ OWN = Path(__file__).parent / "own"
 DOCS = "docs_faq"
 CONFIG = "config_lookup"
 FOLLOW_UP = "log_followup"
+MARKUP = (".md", ".rst", ".adoc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def load(folder: Path) -> Suites:
         folder,
         {path.name: path.read_bytes() for path in sorted((folder / "logs").glob("*")) if path.is_file()},
         {record["file"]: record["text"].encode() for record in _lines(folder / "config_corpus.jsonl")},
-        {record["id"]: record["text"].encode() for record in _lines(folder / "docs_corpus.jsonl")},
+        {_article(record): record["text"].encode() for record in _lines(folder / "docs_corpus.jsonl")},
         tuple(_question(record) for record in records),
     )
 
@@ -67,6 +68,12 @@ def _lines(path: Path) -> Iterable[dict[str, Any]]:
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _article(record: dict[str, Any]) -> str:
+    """Its id, with the ending that says how it is written."""
+    ending = Path(record.get("source", "")).suffix
+    return f"{record['id']}{ending if ending in MARKUP else '.rst'}"
 
 
 def _question(record: dict[str, Any]) -> Question:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from services.documents import log_lines, severities
 from services.documents.decoding import lines_of
-from services.documents.extensions import kind_by_name
+from services.documents.extensions import extension, kind_by_name
 from services.documents.outlines import Outline, Unreadable
 from services.documents.times import TimeReader
 from services.documents.toml_outline import read_toml
@@ -28,6 +28,14 @@ _TRACE = re.compile(
     r"|goroutine [0-9]+ \[|thread '[^'\n]{1,100}' panicked at|Exception in thread |Unhandled exception)",
     re.MULTILINE,
 )
+# What programs print while they build or install something: steps, their tools, and what those complain about.
+_PRINTED = re.compile(
+    r"#[0-9]{1,4} (?:[0-9]{1,6}\.[0-9]{1,3} |\[|DONE |CACHED|ERROR)|Step [0-9]+/[0-9]+ ?:|npm (?:ERR!|WARN|error|warn) "
+    r"|g?make(?:\[[0-9]+\])?: |(?:[EW]|Err|Get|Hit):[0-9 ]|\[ {0,2}[0-9]{1,3}%\] |\[[0-9]+/[0-9]+\] "
+    r"|::(?:error|warning|group)|(?:Collecting|Downloading|Setting up) \S"
+    r"|[\w./\\-]{1,200}:[0-9]{1,7}(?::[0-9]{1,5})?: (?:fatal |note|error|warning)"
+)
+_PRINTED_BY_NAME = (".out", ".err")
 _JSON_KEYS = re.compile(r"[\"'](?:level|severity|timestamp|ts|time|@timestamp)[\"']\s?:")
 _PROMETHEUS = re.compile(
     r"(?:# (?:HELP|TYPE) [\w:]+ |[a-zA-Z_:][\w:]*(?:\{[^{}\n]{0,500}\})? [-+]?[0-9.eE+-]+(?: [0-9]+)?$)"
@@ -61,6 +69,8 @@ def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> Cl
     if len(text) > SAMPLE_BYTES and "\n" in sample:
         sample = sample[: sample.rindex("\n")]
     found = by_content(sample)
+    if found.kind is DocumentKind.TEXT and extension(filename) in _PRINTED_BY_NAME:
+        return Classified(DocumentKind.LOG, SURE_ENOUGH)
     return found if found.confidence >= SURE_ENOUGH else Classified(DocumentKind.TEXT, SURE_ENOUGH)
 
 
@@ -97,6 +107,9 @@ def _log_signs(lines: list[str]) -> int:
             start, end = (line.stamp.start, line.stamp.end) if line.stamp else (0, 0)
             signs += line.stamp is not None or (not line.continues and severities.field(text, start, end) is not None)
             signs += line.continues and signs >= _FEW_SIGNS
+    printed = sum(_PRINTED.match(text) is not None for text in lines)
+    # A note may quote a line or two of what was printed.
+    signs += printed if printed > len(lines) / 3 else 0
     return signs
 
 

@@ -128,9 +128,9 @@ FORMATS = (
     _format(rf"(?P<stamp>{_DATE.format(s='-')} {_CLOCK})", _klog),
     # Oct 18, 2015 6:01:47 PM
     _format(rf"{_LEAD}(?P<stamp>{_MONTH} (?P<day>[0-9]{{1,2}}), (?P<year>[0-9]{{4}}),? {_HALF})", _half_day),
-    # 10/18/2015 6:01:47 PM: day and month may stand the other way round
-    _format(rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./][0-9]{{1,2}}[./][0-9]{{4}},? {_HALF})", _half_day),
-    _format(rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./][0-9]{{1,2}}[./][0-9]{{4}},? {_CLOCK})", _dayless),
+    # 10/18/2015 6:01:47 PM, 18-10-2015 18:01:47: day and month may stand the other way round
+    _format(rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}},? {_HALF})", _half_day),
+    _format(rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}},? {_CLOCK})", _dayless),
     # 1445144423.722, 1445144423722
     _format(rf"{_LEAD}(?P<stamp>(?P<seconds>1[0-9]{{9}})(?:[.,]?(?P<fraction>[0-9]{{3,9}}))?)(?![\w.])", _epoch),
     # 18:01:47.978

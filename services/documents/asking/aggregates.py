@@ -9,7 +9,8 @@ from enum import StrEnum
 from services.documents.asking.levels import ENTRY, LEVEL
 
 _COUNT = re.compile(
-    r"\b(?:how many|how often|how frequently|number of|count(?: of| the| all|ing)?|total (?:of|number)|tally|times did)\b",
+    r"\b(?:h\w{0,2} many|how often|how frequently|(?:number|amount|quantity) of|nos?\. of|nr\.? of|count(?: of| the| all|ing)?"
+    r"|total (?:of|number)|tally|times did)\b|(?<!\w)# of\b",
     re.IGNORECASE,
 )
 _COUNT_LINES = re.compile(

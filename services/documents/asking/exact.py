@@ -129,9 +129,10 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
-    if not _has_conditions(plan, named) and not components:
-        return None
-    asked = conditions.of(plan, logs, named, components)
+    if not (_has_conditions(plan, named) or components):
+        asked_for = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
+        return await _by_words(scope, plan, logs, asked_for, k) if asked_for else None
+    asked = await _of_its_level(scope, conditions.of(plan, logs, named, components))
     others = tuple(doc for doc in logs_of(scope.documents) if doc not in logs)
     fit = await conditions.fitting(scope, asked, others=others, exactly=plan.aggregate is Aggregate.COUNT)
     found = await _from(scope, plan, asked, replace(fit, notes=(*named.notes, *fit.notes)), k)
@@ -180,6 +181,32 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
     return plan, ()
 
 
+async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
+    """FATAL and CRITICAL stand for each other only in logs that have but one of them."""
+    if set(asked.where.severities) != set(_WORST[0]):
+        return asked
+    own = asked.where.severities[:1]
+    where = LineWhere(asked.where.doc_ids, severities=own)
+    there = (await scope.store.lines(scope.name, where, limit=1)).total
+    return replace(asked, where=replace(asked.where, severities=own)) if there else asked
+
+
+async def _by_words(
+    scope: Scope, plan: Plan, logs: tuple[Document, ...], asked_for: tuple[str, ...], k: int
+) -> Found | None:
+    """The last of the lines that hold all words, or parts of a name; None where there are none: then it is ranked."""
+    asked = Conditions(logs, LineWhere(ids_of(logs), words=asked_for))
+    total = await _total(scope, asked)
+    if not total:
+        return None
+    if plan.goes_beside and plan.position:
+        # Beside which of them?
+        if total > k and not plan.anchor:
+            return None
+        return await beside(scope, asked.where, plan.position, steps=plan.steps, start=plan.anchor)
+    return await _in_order(scope, plan, asked, k, ())
+
+
 async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Fitting, k: int) -> Found | None:
     """From the lines that fit to the answer."""
     if not fit.lines.total:
@@ -218,7 +245,12 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
     if plan.asks_for_end:
         last = plan.position is Position.LAST
         by_time = plan.by_time or len(where.doc_ids) > 1
-        some = await scope.store.lines(scope.name, where, limit=plan.wanted, newest_first=last, by_time=by_time)
+        wanted = abs(plan.which or plan.wanted)
+        some = await scope.store.lines(scope.name, where, limit=wanted, newest_first=last, by_time=by_time)
+        if plan.which:
+            if some.total < wanted:
+                return Found(missing=f"there are only {some.total} {asked.described}", notes=notes)
+            some = replace(some, lines=some.lines[-1:])
         return await shown(scope, some, k, notes)
     if plan.goes_beside and plan.position and (where.holding or where.severities or plan.period or plan.anchor):
         return await beside(scope, where, plan.position, steps=plan.steps, start=plan.anchor, notes=notes)

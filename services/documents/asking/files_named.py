@@ -14,6 +14,7 @@ _FILE_LIKE = re.compile(rf"(?<![\w./:@-])[\w~-][\w.~/-]*(?:{_ENDINGS})(?![\w/-]|
 _WORDS_FOR_ALL = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
+_NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
 _STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
 _MOST_DOTS = 2
 
@@ -50,6 +51,14 @@ def find(question: str, documents: Sequence[Document]) -> Files:
         rest = f"{rest[:at]} {_kept_line(rest[at + len(unknown) :])}"
     in_order = sorted(named.values(), key=question.find)
     return Files(tuple(doc_ids), tuple(in_order), unknown, rest)
+
+
+def stem_words(documents: Sequence[Document]) -> frozenset[str]:
+    """Of one file `runner.log`: who asks what errors the runner had speaks of this file. Of several it is a guess."""
+    if len(documents) != 1:
+        return frozenset()
+    stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
+    return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
 
 
 def is_named(question: str) -> bool:

@@ -15,7 +15,14 @@ ENTRY = r"(?:entr(?:y|ies)|lines?|messages?|records?|events?|logs?|level|lvl|sev
 _LEVELS = {
     "fatal": ("FATAL", "CRITICAL"),
     "critical": ("CRITICAL", "FATAL"),
+    "panic": ("FATAL", "CRITICAL"),
+    "emerg": ("FATAL", "CRITICAL"),
+    "emergency": ("FATAL", "CRITICAL"),
+    "alert": ("CRITICAL", "FATAL"),
+    "crit": ("CRITICAL", "FATAL"),
     "error": ("ERROR",),
+    "err": ("ERROR",),
+    "severe": ("ERROR",),
     "warn": ("WARN",),
     "warning": ("WARN",),
     "info": ("INFO",),
@@ -23,21 +30,22 @@ _LEVELS = {
     "debug": ("DEBUG",),
     "trace": ("TRACE",),
 }
-LEVEL = r"(?:fatal|critical|error|warn(?:ing)?|info|notice|debug|trace)"
-_UPPER = re.compile(
-    r"(?<![\w.:/-])\[?(?:non-)?(?P<word>FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)\]?(?:s\b|S\b)?"
-    r"(?![\w-]|/(?!(?:FATAL|CRITICAL|ERROR|WARN|INFO|NOTICE|DEBUG|TRACE)))"
-)
-_AFTER_SLASH = re.compile(
-    r"(?<=[A-Z]/)(?P<word>FATAL|CRITICAL|ERROR|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)S?(?![\w-]|/(?![A-Z]))"
-)
+LEVEL = r"(?:fatal|critical|crit|panic|emerg(?:ency)?|alert|error|err|severe|warn(?:ing)?|info|notice|debug|trace)"
+_SHOUTED = r"(?:FATAL|CRIT(?:ICAL)?|PANIC|EMERG(?:ENCY)?|ALERT|ERR(?:OR)?|SEVERE|WARN(?:ING)?|INFO|NOTICE|DEBUG|TRACE)"
+_UPPER = re.compile(rf"(?<![\w.:/-])\[?(?:non-)?(?P<word>{_SHOUTED})\]?(?:s\b|S\b)?(?![\w-]|/(?!{_SHOUTED}))")
+_AFTER_SLASH = re.compile(rf"(?<=[A-Z]/)(?P<word>{_SHOUTED})S?(?![\w-]|/(?![A-Z]))")
+# As klog and logcat write levels.
+_LETTER = re.compile(rf"(?<![\w.:/-])(?P<word>[EWFIDV])(?=[- ]{ENTRY}\b)")
+_BY_LETTER = {"e": "error", "w": "warn", "f": "fatal", "i": "info", "d": "debug", "v": "trace"}
 _NAMED = (
     re.compile(rf"\b(?P<word>{LEVEL})[- ](?:(?:or|and) (?:above|worse|higher) )?{ENTRY}\b", re.IGNORECASE),
     re.compile(
-        rf"\b(?:level|severity|logged as|logged at)\s*(?:of|is|=|:)?\s*[\"'`]?(?P<word>{LEVEL})\b", re.IGNORECASE
+        rf"\b(?:level|severity|logged as|logged at|of (?:the )?(?:type|kind|class|category|priority))"
+        rf"\s*(?:of|is|=|:)?\s*[\"'`]?(?P<word>{LEVEL})\b",
+        re.IGNORECASE,
     ),
 )
-_PLAIN = re.compile(r"\b(?P<word>errors?|warnings?|fatals?|criticals?)\b", re.IGNORECASE)
+_PLAIN = re.compile(r"\b(?P<word>errors?|warn(?:ing)?s?|fatals?|criticals?|crits?|emergs?)\b", re.IGNORECASE)
 _ANY = re.compile(rf"\b(?P<word>{LEVEL})s?\b", re.IGNORECASE)
 _JOINED = re.compile(
     rf"\s*(?:[,/|&+]|\b(?:or|and|nor)\b)[\s,]*(?:(?:an?|the)\s+)?|\s+{ENTRY}\s+(?:or|and)\s+", re.IGNORECASE
@@ -70,7 +78,7 @@ def severity(question: str) -> Severity | None:
 def find(question: str) -> tuple[Severity | None, str]:
     """The levels named, and the question without their names."""
     masked = _QUOTED.sub(_unless_a_level, question)
-    named = [*_UPPER.finditer(masked), *_AFTER_SLASH.finditer(masked)]
+    named = [*_UPPER.finditer(masked), *_AFTER_SLASH.finditer(masked), *_LETTER.finditer(masked)]
     named += [found for pattern in _NAMED for found in pattern.finditer(masked)]
     hard = bool(named)
     words = _with_joined(masked, named) if hard else [found.span("word") for found in _PLAIN.finditer(masked)]
@@ -85,18 +93,29 @@ def find(question: str) -> tuple[Severity | None, str]:
         (unwanted if refused else wanted).update(_meant(masked, start, end, hard=hard))
     chosen = (wanted or set(ORDER)) - unwanted
     text = _said(masked, words, unwanted)
-    return Severity(tuple(level for level in ORDER if level in chosen), hard, text), _without(question, words)
+    start, end = words[0]
+    return Severity(_in_order(chosen, masked[start:end]), hard, text), _without(question, words)
 
 
 def _meant(question: str, start: int, end: int, *, hard: bool) -> tuple[str, ...]:
-    word = question[start:end].lower().removesuffix("s")
-    levels = _LEVELS[word]
+    levels = _levels_of(question[start:end])
     at = min(ORDER.index(level) for level in levels)
-    if _ABOVE.search(question) or (word == "error" and not hard):
+    if _ABOVE.search(question) or (levels == ("ERROR",) and not hard):
         return ORDER[: max(ORDER.index(level) for level in levels) + 1]
     if _BELOW.search(question):
         return ORDER[at:]
     return ORDER[:at] if _BEYOND.search(question[:start]) else levels
+
+
+def _levels_of(said: str) -> tuple[str, ...]:
+    word = said.lower().removesuffix("s")
+    return _LEVELS[_BY_LETTER.get(word, word)]
+
+
+def _in_order(chosen: set[str], first: str) -> tuple[str, ...]:
+    """The worst first; of FATAL and CRITICAL, which may stand for each other, first the one that was said."""
+    said = _levels_of(first)
+    return said if set(said) == chosen else tuple(level for level in ORDER if level in chosen)
 
 
 def _with_joined(question: str, named: Iterable[re.Match[str]]) -> list[tuple[int, int]]:

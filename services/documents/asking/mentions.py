@@ -17,27 +17,36 @@ _ADDRESS = re.compile(
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
+# A host, a package, a class with its package: two dots are no slip of the keys.
+_HOST = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*){2,}")
+_ORDINAL_WORD = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"\b((?:port|pid|tid|id|job|task|session|thread|status|code|error code|exit code|exit status|errno|user|uid|node"
     r"|block|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd"
+    r"|broadcast|instance|event|eventid|http|https|response)"
     # `id-00005` and `job5` are names as they stand: a label is parted from its number.
-    r"|broadcast|instance)(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+))(-?\d+)(?![\w.:-]*\w)",
+    r"(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+))(-?\d+)(?![\w.:-]*\w)",
     re.IGNORECASE,
 )
+# Columns of a table of events, or of an access log: the number stands there without its label.
+_COLUMN = frozenset({"id", "code", "status", "error", "exit", "errno", "event", "eventid", "http", "https", "response"})
+_PLURAL = re.compile(r"\d{3,}(?='?s$)")
 # "TID 179", "RFC 2616": a label in capitals and its number.
 _LABELLED = re.compile(r"(?<![\w.-])([A-Z][A-Z_]{1,15}\s+#?)(-?\d+)(?![\w.:/-]*\w)")
 # "How many entries mention X", "what happened to X": X is meant letter by letter, whatever it looks like.
 _ASKED_FOR = re.compile(
     r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
-    r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:entry|entries|lines?|records?|messages?|anything|something"
-    r"|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for|find"
-    r"|grep(?: for)?|status of|tell me about|know about"
+    r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|(?:ones?|entry|entries|lines?|records?|messages?|anything"
+    r"|something|hits?|log) (?:about|for|on|with|from|regarding|concerning|matching)|search(?:ed)? for|look(?:ing)? for"
+    r"|find|look(?:ed)? (?:up|at)|check(?: for)?|locate|pull up|grep(?: for)?|status of|tell me about|know about"
     r"|(?:is|are|was|were) there|did an?|any)\s+(?:the\s+|an?\s+|any\s+)?"
     r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
     re.IGNORECASE,
 )
 _SHORTEST = 2
 _LONG = 7
+_TELLING_DIGITS = 3
+"""Smaller numbers are counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +107,9 @@ def _numbered(match: re.Match[str]) -> Mention | None:
     label, number = match[1].strip(" #=:").split()[0], match[2]
     forms = [(f"[{number}]",), (f":{number}",), (label, number)]
     # A long number is hardly there by chance; one that was filled up with zeros may be.
-    forms += [(number,)] if len(number) >= _LONG and not number.startswith("0") else []
-    return Mention(" ".join(match[0].split()), hard=len(number) > 2, forms=tuple(forms))  # noqa: PLR2004 (as below)
+    alone = len(number) >= _LONG or (label.lower() in _COLUMN and len(number) >= _TELLING_DIGITS)
+    forms += [(number,)] if alone and not number.startswith("0") else []
+    return Mention(" ".join(match[0].split()), hard=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
 
 
 def _name(match: re.Match[str], question: str) -> Mention | None:
@@ -108,13 +118,18 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     if len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
         return None
     asked_for = bool(_ASKED_FOR.search(question[: match.start()]))
+    # "When did the 502s start?"
+    plural = _PLURAL.match(text)
+    text = plural[0] if plural else text
     if looks_exact(text) and (not text.isdigit() or asked_for):
         return Mention(text, hard=True)
     if text.isdigit():
-        return Mention(text, hard=False) if asked_for or len(text) >= 3 else None  # noqa: PLR2004 (small numbers are counts)
+        return Mention(text, hard=False) if asked_for or len(text) >= _TELLING_DIGITS else None
     inner = text.strip("/@#$+-")
     spelt = bool(_CAMEL.search(inner)) or "_" in inner or "." in inner or "::" in inner or "/" in inner
-    shouted = inner.isupper() and len(inner) > 4 and "_" in inner  # noqa: PLR2004 (so long is no IO or PDF)
-    if not (spelt or shouted or bool(_DIGIT.search(inner))):
+    joined = asked_for and "-" in inner.strip("-")
+    counted = _ORDINAL_WORD.fullmatch(inner)
+    if counted or not (spelt or joined or bool(_DIGIT.search(inner))):
         return None
-    return Mention(text, hard=asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner))))
+    named = asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner)))
+    return Mention(text, hard=named or _HOST.fullmatch(text) is not None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from services.documents.asking.aggregates import Aggregate
 from services.documents.asking.mentions import Mention
 from services.documents.asking.plan import Plan
-from services.documents.asking.scope import Scope, files_listed, ids_of, listed
+from services.documents.asking.scope import RECORDS, Scope, chosen, files_listed, ids_of, listed
 from services.documents.store.protocol import Document, LineWhere
 
 RARE_COUNT, RARE_SHARE = 2, 0.02
@@ -33,15 +33,17 @@ async def look_for(scope: Scope, plan: Plan, documents: Sequence[Document]) -> N
     missing: list[Mention] = []
     telling_names = await telling(scope, plan)
     counted = plan.aggregate is Aggregate.COUNT
+    # Where entries are counted or put in order, a name says which of them.
+    chooses = counted or plan.asks_for_end
     for mention in plan.mentions:
         form = await _form(scope, mention, ids)
         if form is None:
             missing.append(mention)
-        # A name that stands everywhere is a condition only where nothing else is asked for, or entries are counted.
-        elif mention.text in telling_names or not plan.words or counted:
+        # A name that stands everywhere is a condition only where nothing else is asked for.
+        elif mention.text in telling_names or not plan.words or chooses:
             asked.append(mention.text)
             found += form
-    lacking = tuple(mention.text for mention in missing if mention.hard)
+    lacking = tuple(mention.text for mention in missing if mention.hard or _all_that_is_asked(plan, mention, documents))
     if lacking and not found:
         return Names(absent=lacking)
     if counted:
@@ -66,12 +68,29 @@ async def look_elsewhere(
     return replace(names, notes=(note, *names.notes)), where
 
 
+async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
+    """Notes for who is shown the closest lines of logs: which names of the question stand in none."""
+    documents = chosen(plan, scope)
+    if any(doc.kind not in RECORDS for doc in documents):
+        return ()
+    absent = tuple([name.text for name in plan.mentions if await _form(scope, name, ids_of(documents)) is None])
+    return (f"no entry mentions {listed(absent)}",) if absent else ()
+
+
+def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Document]) -> bool:
+    """Whether logs are asked for this name and for nothing else: "look up pay_ff", "how often does E_LOST show up"."""
+    if plan.words or any(doc.kind not in RECORDS for doc in documents):
+        return False
+    return not mention.text.isalpha() and (plan.aggregate is not None or not (plan.period or plan.severity))
+
+
 async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     """The names that tell one passage from another: ids and codes, and other names where few chunks hold them."""
-    soft = [mention.text for mention in plan.mentions if not mention.hard]
-    counts, whole = await scope.store.holders(scope.name, soft)
+    certain = {mention.text for mention in plan.mentions if mention.hard} if scope.logs else set[str]()
+    unsure = [mention.text for mention in plan.mentions if mention.text not in certain]
+    counts, whole = await scope.store.holders(scope.name, unsure)
     few = max(RARE_COUNT, RARE_SHARE * whole)
-    return tuple(mention.text for mention in plan.mentions if mention.hard or counts.get(mention.text, 0) <= few)
+    return tuple(name for name in plan.identifiers if name in certain or counts.get(name, 0) <= few)
 
 
 async def is_held(scope: Scope, text: str) -> bool:

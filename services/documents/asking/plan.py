@@ -6,7 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from services.documents.asking import aggregates, files_named, levels, line_spans, mentions, positions, times, wording
+from services.documents.asking import (
+    aggregates,
+    files_named,
+    levels,
+    line_spans,
+    mentions,
+    positions,
+    spelling,
+    times,
+    wording,
+)
 from services.documents.asking.aggregates import Aggregate, Grouping
 from services.documents.asking.levels import Severity
 from services.documents.asking.mentions import Mention
@@ -35,6 +45,8 @@ class Plan:
     position: Position | None = None
     wanted: int = 1
     """Of "the last three errors": 3."""
+    which: int | None = None
+    """Of "the second error": 2, counted from the end where negative."""
     steps: int = 1
     """Of "the 5 lines after it": 5."""
     by_time: bool = False
@@ -96,7 +108,7 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
     """`documents`: those that may be searched, for the names of files."""
     files = files_named.find(question, documents)
     searched = " ".join(files.rest.split())
-    grouping, rest = aggregates.grouping(files.rest)
+    grouping, rest = aggregates.grouping(spelling.mended(files.rest))
     lines = line_spans.find(rest)
     rest = line_spans.without(rest) if lines else rest
     steps, rest = positions.without_steps(rest)
@@ -104,6 +116,7 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
     if period is not None:
         # "10:15, what happened then": the time has been named; "and then" asks for what followed.
         rest = _AT_THAT_TIME.sub(" ", rest.replace(period.text, " ", 1))
+    which = positions.which_of_them(rest)
     level, rest = levels.find(rest)
     found, rest = mentions.find(rest)
     many = aggregates.aggregate(rest)
@@ -118,8 +131,9 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         period=period,
         severity=level,
         mentions=found,
-        position=positions.position(rest),
+        position=positions.position(rest) or _counted_from(which),
         wanted=positions.how_many_wanted(rest),
+        which=which,
         steps=steps,
         by_time=positions.by_time(rest),
         aggregate=many,
@@ -128,12 +142,19 @@ def plan(question: str, documents: Sequence[Document]) -> Plan:
         anchor=positions.first_or_last(rest),
         writers=aggregates.writers(question),
         counts_lines=aggregates.counts_lines(question),
-        words=_content(rest),
+        words=_content(rest, files_named.stem_words(documents)),
         text=searched or question,
     )
 
 
-def _content(rest: str) -> tuple[str, ...]:
+def _counted_from(which: int | None) -> Position | None:
+    if which is None:
+        return None
+    return Position.FIRST if which > 0 else Position.LAST
+
+
+def _content(rest: str, names: frozenset[str]) -> tuple[str, ...]:
+    """`names`: words that say which file is meant."""
     words = _WORD.findall(wording.content(aggregates.without_groups(rest)))
-    kept = [word for word in words if word.casefold() not in STOP_WORDS and len(word) > 1]
+    kept = [word for word in words if word.casefold() not in STOP_WORDS | names and len(word) > 1]
     return tuple(dict.fromkeys(kept))

@@ -5,10 +5,23 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-_FIRST = re.compile(r"\b(?:first|earliest|initial(?:ly)?|oldest|begin(?:s|ning)? of)\b", re.IGNORECASE)
+from services.documents.asking.levels import ENTRY, LEVEL
+
+_FIRST = re.compile(r"\b(?:first|1st|earliest|initial(?:ly)?|oldest|(?:start|begin(?:s|ning)?) of)\b", re.IGNORECASE)
 _LAST = re.compile(r"\b(?:last|latest|most recent(?:ly)?|newest|final(?:ly)?|end of)\b", re.IGNORECASE)
 _HOW_IT_ENDS = re.compile(
     r"^\W*how (?:does|do|did)\b.{0,40}?\b(?P<end>ends?|finish(?:es)?|starts?|begins?)\W*$", re.IGNORECASE
+)
+# What starts or stops has been taken out of the question already: a level, or a name.
+_WHEN_IT_BEGAN = re.compile(
+    r"\b(?:when|where|at what time|since when) (?:did|do|does|have)\s+(?:(?:the|all|these|those|our|my|this)\s+)*"
+    r"(?:(?P<first>start|begin|set in|started)|(?P<last>stop|end|cease))\b",
+    re.IGNORECASE,
+)
+# "What did it say before?"; "has that happened before?" asks for any time.
+_ENDS_BESIDE = re.compile(
+    r"^(?!.*\b(?:has|have|had|ever)\b).*\b(?:(?P<previous>before(?:hand)?|earlier|prior)|(?P<next>after(?:wards?)?))\W*$",
+    re.IGNORECASE | re.DOTALL,
 )
 _NOT_LAST = re.compile(
     r"\b(?:at last|last(?:ed|s|ing)|how long did .{0,40}\blast\b|at first|first of all|first name)\b", re.IGNORECASE
@@ -64,6 +77,12 @@ _AROUND = re.compile(
     rf"\b{_STEP}\s+(?:around|before and after|after and before|above and below|(?:on|to) (?:either|each|both) sides?)\b",
     re.IGNORECASE,
 )
+_ORDINALS = {"second": 2, "third": 3, "fourth": 4, "fifth": 5}
+_NTH = re.compile(
+    rf"\b(second|third|fourth|fifth|[2-9](?:nd|rd|th)|penultimate)(?:[- ](?:to[- ])?(last|latest|newest))?\s+"
+    rf"(?!line|row|entry)(?:{LEVEL}s?|{ENTRY}|time|occurrence|mention|hit)\b",
+    re.IGNORECASE,
+)
 _BY_TIME = re.compile(r"\b(?:earliest|oldest|latest|newest|most recent(?:ly)?)\b", re.IGNORECASE)
 _MOST_STEPS = 50
 
@@ -80,12 +99,18 @@ def position(question: str) -> Position | None:
         return Position.PREVIOUS
     if _NEXT.search(question):
         return Position.NEXT
+    beside = _ENDS_BESIDE.match(question)
+    if beside:
+        return Position.PREVIOUS if beside["previous"] else Position.NEXT
     return first_or_last(question)
 
 
 def first_or_last(question: str) -> Position | None:
     """Also of "what came after the first error": where that starts from."""
     plain = _NOT_LAST.sub(" ", question)
+    began = _WHEN_IT_BEGAN.search(plain)
+    if began:
+        return Position.FIRST if began["first"] else Position.LAST
     how = _HOW_IT_ENDS.search(plain)
     if how:
         return Position.LAST if how["end"].lower().startswith(("end", "finish")) else Position.FIRST
@@ -119,6 +144,21 @@ def how_many_wanted(question: str) -> int:
     """Of "the last three errors": 3."""
     found = _N_OF.search(question)
     return _read(found["number"]) if found else 1
+
+
+def which_of_them(question: str) -> int | None:
+    """Of "the second error": 2; of "the second to last error": -2."""
+    found = _NTH.search(question)
+    if not found:
+        return None
+    word = found[1].lower()
+    number = 2 if word == "penultimate" else _ORDINALS.get(word) or int(word[:-2])
+    return -number if found[2] or word == "penultimate" else number
+
+
+def without_beginning(question: str) -> str:
+    """Without "when did it start"."""
+    return _WHEN_IT_BEGAN.sub(" ", question)
 
 
 def by_time(question: str) -> bool:

@@ -21,6 +21,8 @@ PER_DOCUMENT = 2
 """How many passages one document of prose gives before others had their turn."""
 
 RARE_BONUS = 0.15
+LEVEL_BONUS = 0.2
+"""For lines of the level that the question speaks of, where it is no condition (DOCUMENT_QA 5.1)."""
 _COMMON = 1000
 
 _LEAD = 6
@@ -53,6 +55,8 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     notes = (*notes, KEYWORDS_ONLY) if keyword_only else notes
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
+    if ranking.exact_paths and plan.mentions:
+        notes = (*await names.unmentioned(scope, plan), *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
     if not passages and ranking.exact_paths:
         worst = await exact.worst(scope, plan, k)
@@ -106,7 +110,9 @@ def _raise(plan: Plan, chunk: StoredChunk) -> float:
         return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
     if chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
-        return RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        rare = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        level = plan.severity
+        return rare + LEVEL_BONUS * (level is not None and not set(level.levels).isdisjoint(chunk.severities))
     return 0.0
 
 

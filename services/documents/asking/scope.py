@@ -25,6 +25,10 @@ class Scope:
     def document(self, doc_id: str) -> Document:
         return next(doc for doc in self.documents if doc.doc_id == doc_id)
 
+    @property
+    def logs(self) -> tuple[Document, ...]:
+        return logs_of(self.documents)
+
 
 def chosen(plan: Plan, scope: Scope) -> tuple[Document, ...]:
     """The documents that the question names; all of them where it names none."""

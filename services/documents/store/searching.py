@@ -70,8 +70,10 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
 
 @lru_cache(maxsize=1024)
 def literally(needle: str) -> re.Pattern[str]:
-    """Matches `needle` where no letter or digit goes on: 10.0.0.1 is not in 10.0.0.12."""
+    """Matches `needle` where no letter or digit goes on: 10.0.0.1 is not in 10.0.0.12, nor 503 in 2.503, job-503."""
     words = r"\s+".join(re.escape(word) for word in needle.split())
+    if needle.isdigit():
+        return re.compile(rf"(?<![^\W_])(?<![0-9][.,])(?<![A-Za-z]-){words}(?![^\W_])(?![.,][0-9])")
     before = r"(?<![^\W_])" if needle[:1].isalnum() else ""
     after = r"(?![^\W_])" if needle[-1:].isalnum() else ""
     return re.compile(before + words + after, re.IGNORECASE)

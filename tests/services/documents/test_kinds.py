@@ -68,3 +68,22 @@ def test_content_tells_the_kind_of_what_has_a_name_for_anything(text: str, kind:
     found = classify("message.txt", text)
     assert found.kind is kind
     assert found.confidence >= 0.6
+
+
+@pytest.mark.parametrize(
+    ("filename", "text", "kind"),
+    [
+        ("build.txt", "#1 [internal] load build definition\n#8 0.143 Collecting attrs\n#11 5.902 fetched\n", LOG),
+        (
+            "make.txt",
+            "make[1]: Entering directory 'a'\na.c:12:3: warning: unused\nmake[1]: Leaving directory 'a'\n",
+            LOG,
+        ),
+        ("run.out", "checking out\nall is well so far\n", LOG),
+        ("run.err", "nothing to be said\n", LOG),
+        ("run.out", '{"port": 8080, "host": "a"}\n', CONFIG),
+        ("note.txt", "We ran it twice.\nCollecting attrs took long.\nThen lunch.\nThen home.\n", TEXT),
+    ],
+)
+def test_what_programs_print_is_a_log(filename: str, text: str, kind: DocumentKind) -> None:
+    assert classify(filename, text).kind is kind
