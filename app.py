@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,10 +17,23 @@ DONE, FAILED, UNUSABLE = 0, 1, 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. Whatever a user can cause is one line on stderr."""
     options = parser().parse_args(arguments)
-    # Only now, so that --help answers at once.
-    from commands.dispatch import run  # noqa: PLC0415
+    with interrupted_silently():
+        # Only now, so that --help answers at once.
+        from commands.dispatch import run  # noqa: PLC0415
 
     return run(options)
+
+
+@contextlib.contextmanager
+def interrupted_silently() -> Generator[None]:
+    """Have Ctrl-C end the program without a traceback, as long as there is nothing to put away."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:  # else somebody has said what is to be done
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def parser() -> argparse.ArgumentParser:

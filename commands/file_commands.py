@@ -17,6 +17,7 @@ from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State, StoreUnavailable
 from services.documents.taking_back import remove_file
+from services.documents.unreadable import unreadable
 from services.history import History
 from services.plurals import number_of
 from services.viewing import Viewing
@@ -170,7 +171,7 @@ def told_file(doc: Document) -> str:
     name = inert(shown(doc.filename))
     match doc.state:
         case State.FAILED:
-            return f"{name}: {inert(doc.error)}"
+            return inert(unreadable(doc))
         case State.PENDING:
             return f"{name}: being read"
         case _:

@@ -20,6 +20,7 @@ from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
 from services.documents.tools.factory import Toolbox
+from services.documents.unreadable import unreadable
 from services.plurals import number_of
 from services.tools import Toolset
 from services.viewing import Viewing
@@ -179,7 +180,7 @@ def _newest(documents: Sequence[Document], under_way: Sequence[Offer]) -> list[D
 
 def _known(doc: Document) -> str:
     if doc.state is State.FAILED:
-        return f"{shown(doc.filename)}: not readable: {doc.error}"
+        return unreadable(doc)
     return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')})"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +40,8 @@ def sweep(
 ) -> Callable[[object], Coroutine[Any, Any, int]]:
     """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives how many.
 
-    One that was not seen to be so in the sweep before is left for the next. When the threads of a guild cannot be
-    listed, nothing at all is deleted; what becomes of a single thread that cannot be asked about, the next sweep says.
+    One that was not seen to be so in the sweep before is left for the next. When anything cannot be asked about, the
+    threads of a guild or a single one, nothing at all is deleted.
     """
     suspects: set[int] = set()
 
@@ -77,9 +76,8 @@ def sweep(
             if guild_id is not None and guild_id not in guilds:
                 gone.add(case_id)
                 continue
-            with suppress(LookupFailed):  # what cannot be asked about is left alone
-                if is_over(await threads.find(case_id)):
-                    gone.add(case_id)
+            if is_over(await threads.find(case_id)):
+                gone.add(case_id)
         return gone
 
     async def described() -> dict[int, int | None]:

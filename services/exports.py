@@ -172,8 +172,9 @@ class Export:
                         yield _Message.model_validate(element)
                     except ValidationError as error:
                         wrong = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+                        odd = f"`{wrong}` is odd" if wrong else "it is no object"
                         if report:
-                            log.warning("%s, message %d: skipped, `%s` is odd", self.path, number, wrong)
+                            log.warning("%s, message %d: skipped, %s", self.path, number, odd)
             except ValueError as error:
                 if report:
                     log.warning("%s ends early, after message %d: %s", self.path, number, error)

@@ -51,7 +51,8 @@ class ToolCalls:
         self._answer = answer
         self._calls = 0
         self._seconds = 0.0
-        self._asked: Counter[tuple[str, str]] = Counter()
+        self._asked: Counter[str] = Counter()
+        """Of each question, how often it was asked, whichever tool it was put to."""
 
     @property
     def used_up(self) -> bool:
@@ -100,8 +101,8 @@ class ToolCalls:
         if wrong:
             raise _NotRun(f"{wrong}. Call it again with other arguments")
         question = _normalised(str(given.get("question", json.dumps(given, sort_keys=True))))
-        self._asked[tool.name, question] += 1
-        if self._asked[tool.name, question] > self._limits.max_repeated_questions:
+        self._asked[question] += 1
+        if self._asked[question] > self._limits.max_repeated_questions:
             raise _NotRun("this was asked before. Ask something else, or answer from what you have")
         return tool, given
 

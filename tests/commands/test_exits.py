@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -311,3 +312,23 @@ def test_the_whole_program_answers_one_question() -> None:
     )
     assert done.returncode == 0
     assert "marlstow-agent" in done.stdout
+
+
+def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:
+    """As a shell is used to: by the signal. A look at `services` while it is imported is a look in the midst."""
+    script = (
+        "import os, signal, sys\n"
+        "sys.meta_path.insert(0, type('Interrupt', (), {'find_spec': lambda self, name, path=None, target=None:"
+        " os.kill(os.getpid(), signal.SIGINT) if name == 'services' else None})())\n"
+        "import app\n"
+        "app.main(['--kb', 'list'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_afterwards_ctrl_c_is_what_it_was() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with app.interrupted_silently():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is before

@@ -27,7 +27,8 @@ from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
-from services.documents.store.protocol import State, StoreUnavailable
+from services.documents.store.protocol import Collection as Case
+from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.tools.factory import build
 from services.history import History
 from services.viewing import Viewing
@@ -299,6 +300,20 @@ async def test_whatever_is_not_known_to_be_over_stays(store: BrokenStore, discor
     assert await names(store) == ["app.log"]
 
 
+async def test_one_thread_that_cannot_be_asked_about_spares_all(store: BrokenStore) -> None:
+    await taken(store, Uploads())
+    await store.expect(Case(naming.case("8"), "case", "8", GUILD), Origin("app.log", attachment_id=1))
+    gone: list[int] = []
+    discord = Discord(places={8: LookupFailed("500")})
+    sweeping = sweeper(store, discord, gone)
+    for _ in range(3):
+        assert await sweeping(None) == 0
+    assert not gone
+    discord.places = {}
+    await sweeping(None)
+    assert await sweeping(None) == 2
+
+
 async def test_one_incomplete_sweep_between_two_complete_ones_starts_no_count_anew(store: BrokenStore) -> None:
     await taken(store, Uploads())
     gone: list[int] = []
@@ -354,7 +369,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     first, second, third = toolset.files
     assert first.startswith("app.log (log")
     assert "2 lines" in first
-    assert "not readable" in second
+    assert second.startswith("a.exe could not be read: it is ")
     assert third == "next.log (1 byte, being read)"
     store.broken = {"describe"}
     blind = await lookup.toolset(101, POST, CASE, public=True)

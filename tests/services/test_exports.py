@@ -166,11 +166,14 @@ def test_messages_come_in_order_of_id_also_when_the_newest_was_written_first(tmp
 def test_an_odd_message_is_reported_with_its_number_and_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = export(tmp_path / "a.json", said(1), {"id": "my secret"}, said(3))
+    path = export(tmp_path / "a.json", said(1), {"id": "my secret"}, said(3), "my secret")
     with caplog.at_level(logging.WARNING):
         _, messages = events(path)
     assert [message.id for message in messages] == [1, 3]
-    assert caplog.messages == [f"{path}, message 2: skipped, `id` is odd"]
+    assert caplog.messages == [
+        f"{path}, message 2: skipped, `id` is odd",
+        f"{path}, message 4: skipped, it is no object",
+    ]
 
 
 def test_an_export_that_is_cut_off_gives_what_is_there_and_says_so(

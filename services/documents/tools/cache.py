@@ -99,7 +99,7 @@ def key_of(parts: Mapping[str, object]) -> str:
 def normalised(question: str) -> str:
     """The question with what makes no difference taken out: width, letter case, spaces, end punctuation.
 
-    A quotation stays as it is: letter case may matter inside one, but never to our search, so it is folded as well.
+    Where letter case makes a difference to what is understood, the plan does, which is another part of the key.
     """
     text = unicodedata.normalize("NFKC", question).casefold()
     return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")

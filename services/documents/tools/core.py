@@ -22,7 +22,7 @@ from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
 from services.documents.asking.scope import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
-from services.documents.embedding.protocol import Embedder, EmbeddingFailed
+from services.documents.embedding.protocol import Embedder
 from services.documents.results import ConversationContext, QAResult, Status
 from services.documents.store.protocol import (
     Described,
@@ -30,13 +30,14 @@ from services.documents.store.protocol import (
     DocumentStore,
     State,
     StoreUnavailable,
-    Vectors,
 )
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache, key_of, normalised
 from services.documents.tools.condensing import condensed
 from services.documents.tools.config import KBConfig
+from services.documents.tools.question_vector import QuestionVector
 from services.documents.tools.refusals import Refusals
+from services.documents.unreadable import unreadable
 from services.plurals import number_of
 from services.shared_calls import SharedCalls
 
@@ -108,9 +109,11 @@ class DocumentQATool:
         unready = self._refusals.unready(described)
         if described is None or unready is not None:
             return unready or self._refusals.nothing(Status.NOT_INDEXED)
-        said = with_citations(conversation_context, _in_scope(described.documents, filters or {}))
+        documents = _in_scope(described.documents, dict(filters or {}))
+        said = with_citations(conversation_context, documents)
         resolved = await rewriting.resolve(question.strip(), said, self._shared.rewriter)
-        key = self._key(name, described, resolved, k, filters)
+        understood = plan(resolved.query, documents)
+        key = self._key(name, described, resolved, understood, k, filters)
         cached = self._shared.cache.get(key)
         if cached is not None:
             return cached
@@ -118,10 +121,12 @@ class DocumentQATool:
         purges = self._shared.cache.purges
 
         async def fresh() -> QAResult:
-            result = await self._fresh(described, resolved, k, dict(filters or {}), begun)
+            filtered = dict(filters or {})
+            vector = QuestionVector(self.name, self._shared.embedder, understood.text)
+            result = await self._fresh(described, documents, understood, resolved, k, filtered, vector, begun)
             busy = any(doc.state is State.PENDING for doc in described.documents)
             purged = self._shared.cache.purges != purges
-            if not resolved.refused and not busy and not purged and not _partial(result):
+            if not resolved.refused and not busy and not purged and not vector.failed and not _partial(result):
                 self._shared.cache.put(key, name, result, self.config.cache_ttl)
             return result
 
@@ -140,12 +145,17 @@ class DocumentQATool:
         return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
 
     async def _fresh(
-        self, described: Described, resolved: Resolved, k: int, filters: Mapping[str, str], begun: float
+        self,
+        described: Described,
+        documents: tuple[Document, ...],
+        understood: Plan,
+        resolved: Resolved,
+        k: int,
+        filters: Mapping[str, str],
+        vector: QuestionVector,
+        begun: float,
     ) -> QAResult:
-        documents = _in_scope(described.documents, filters)
         scope = Scope(self._shared.store, described.collection.name, documents)
-        understood = plan(resolved.query, documents)
-        vector = self._vector(understood)
         searched = time.perf_counter()
         try:
             found = await self._searched(lambda: self._found(scope, understood, resolved, k, filters, vector))
@@ -168,7 +178,7 @@ class DocumentQATool:
         resolved: Resolved,
         k: int,
         filters: Mapping[str, str],
-        vector: Callable[[], Awaitable[tuple[Vectors, str] | None]],
+        vector: QuestionVector,
     ) -> Found:
         anchored = await _anchored(scope, resolved)
         if anchored is not None:
@@ -180,7 +190,7 @@ class DocumentQATool:
             internal=filters.get("internal") != "hidden",
             mode=self.config.search_mode,
         )
-        return await retrieve(scope, understood, k, ranking, vector)
+        return await retrieve(scope, understood, k, ranking, vector.get)
 
     async def _judged(
         self, described: Described, documents: Sequence[Document], resolved: Resolved, found: Found
@@ -196,7 +206,7 @@ class DocumentQATool:
         if pending:
             notes = (*notes, f"{len(pending)} of {number_of(len(described.documents), 'file')} still being indexed")
         failed = [doc for doc in described.documents if doc.state is State.FAILED]
-        notes = (*notes, *(f"{doc.filename} could not be read: {doc.error}" for doc in failed))
+        notes = (*notes, *map(unreadable, failed))
         found = replace(found, notes=notes)
         return await condensed(self.name, self.config, self._shared.synthesiser, found, resolved)
 
@@ -220,7 +230,13 @@ class DocumentQATool:
         return replace(described, documents=shown)
 
     def _key(
-        self, name: str, described: Described, resolved: Resolved, k: int, filters: Mapping[str, str] | None
+        self,
+        name: str,
+        described: Described,
+        resolved: Resolved,
+        understood: Plan,
+        k: int,
+        filters: Mapping[str, str] | None,
     ) -> str:
         embedder = self._shared.embedder
         return key_of(
@@ -230,6 +246,8 @@ class DocumentQATool:
                 "version": described.version,
                 "question": normalised(resolved.question),
                 "query": normalised(resolved.query),
+                # What letter case says: `ERROR` may be a level where `error` is a word.
+                "plan": normalised(repr(replace(understood, question="", text=""))),
                 "how": resolved.how,
                 "anchors": [(anchor.doc_id, anchor.line_start, anchor.line_end) for anchor in resolved.anchors],
                 "k": k,
@@ -238,27 +256,6 @@ class DocumentQATool:
                 "embedder": "" if embedder is None else embedder.id,
             }
         )
-
-    def _vector(self, understood: Plan) -> Callable[[], Awaitable[tuple[Vectors, str] | None]]:
-        """The question's vector: made once, and only if somebody wants it."""
-        known: list[tuple[Vectors, str] | None] = []
-
-        async def embedded() -> tuple[Vectors, str] | None:
-            if not known:
-                known.append(await self._embedded(understood.text))
-            return known[0]
-
-        return embedded
-
-    async def _embedded(self, text: str) -> tuple[Vectors, str] | None:
-        embedder = self._shared.embedder
-        if embedder is None:
-            return None
-        try:
-            return (await embedder.embed([text]))[0], embedder.id
-        except EmbeddingFailed as error:
-            log.warning("%s: searched by words only: %s", self.name, error)
-            return None
 
     async def _searched(self, search: Callable[[], Awaitable[T]]) -> T:
         """With a time limit, retries, and a rest for a store that has stopped working."""

@@ -10,6 +10,7 @@ from services.documents.asking.scope import MOST_NAMED
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import Described, Document, State
 from services.documents.tools.config import KBConfig
+from services.documents.unreadable import unreadable
 from services.plurals import number_of
 
 MAX_QUESTION_CHARS = 1000
@@ -48,7 +49,7 @@ class Refusals:
         pending = [doc for doc in described.documents if doc.state is State.PENDING]
         if pending:
             return self.indexing(described, pending, searched=False)
-        reasons = [f"{doc.filename} could not be read: {doc.error}" for doc in described.documents]
+        reasons = [f"{unreadable(doc)}." for doc in described.documents]
         return QAResult("\n".join(reasons), Status.NOT_INDEXED)
 
     def indexing(self, described: Described, pending: Sequence[Document], *, searched: bool) -> QAResult:

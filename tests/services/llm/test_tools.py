@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,19 @@ async def test_the_same_question_is_put_to_a_tool_three_times_at_most() -> None:
     endpoint.then(wants("Runs it?", " runs  IT ?!", "RUNS IT", "runs it", "Runs what?"), answers())
     await converse(endpoint, log)
     assert [each["question"] for each in log.asked] == ["Runs it?", " runs  IT ?!", "RUNS IT", "Runs what?"]
+    assert "asked before" in told(endpoint.asked[1])[3]
+
+
+async def test_the_same_question_counts_whichever_tool_it_is_put_to() -> None:
+    endpoint, log = ScriptedEndpoint(), Log()
+    other = replace(log.tool, name="read_notes")
+    asked = [
+        replace(call, name=name) for name in ("read_log", "read_notes") for call in wants("Runs it?", "runs IT").calls
+    ]
+    endpoint.then(replace(wants(), calls=tuple(replace(call, id=f"c{n}") for n, call in enumerate(asked))), answers())
+    llm = StructuredLLM(endpoint, "function_calling")
+    await llm.converse("judge", "Judge.", "Runs it?", Verdict, Usage(), tools=[log.tool, other], limits=ToolLimits())
+    assert len(log.asked) == 3
     assert "asked before" in told(endpoint.asked[1])[3]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
+from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.embedding.protocol import EmbeddingFailed
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.protocol import Vectors
 from services.documents.tools import schemas
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache, normalised
@@ -153,3 +157,45 @@ async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(stor
 def test_what_makes_no_difference_is_taken_out_of_questions() -> None:
     assert normalised("  Ｗhat   IS\tit ?!") == normalised("what is it")
     assert normalised("what is it") != normalised("what was it")
+
+
+async def test_an_answer_found_without_the_embedder_that_there_is_is_not_kept(store: EmbeddedStore) -> None:
+    class Faltering(HashingEmbedder):
+        works = False
+
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            if not self.works:
+                raise EmbeddingFailed("down")
+            return await super().embed(texts)
+
+    await cases.post(store, "shop.log", cases.LOG)
+    embedder = Faltering()
+    tool = cases.toolbox(store, embedder=embedder).tools[schemas.CASE]
+    question = "Why did the customer get no mail?"
+    without = await tool.ask(cases.context(), question)
+    assert "keyword search only" in without.answer
+    embedder.works = True
+    fresh = await tool.ask(cases.context(), question)
+    assert not fresh.cached
+    assert "keyword search only" not in fresh.answer
+    assert (await tool.ask(cases.context(), question)).cached
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Show FATAL or ERROR", "Show fatal or error"),
+        ("list INFO", "list info"),
+        ("What is NoFree?", "what is nofree?"),
+    ],
+)
+async def test_questions_that_letter_case_makes_different_share_no_answer(
+    store: EmbeddedStore, one: str, other: str
+) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    fresh = [await cases.toolbox(store).tools[schemas.CASE].ask(cases.context(), question) for question in (one, other)]
+    tool = cases.toolbox(store).tools[schemas.CASE]
+    kept = [await tool.ask(cases.context(), question) for question in (one, other)]
+    for alone, after in zip(fresh, kept, strict=True):
+        assert alone.citations == after.citations
+        assert alone.answer.casefold() == after.answer.casefold()

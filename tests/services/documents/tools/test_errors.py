@@ -76,7 +76,29 @@ async def test_a_file_that_could_not_be_read_is_named_with_the_reason(store: Emb
     await store.fail(cases.case().name, expected.doc_id, "it is no text")
     result = await ask(cases.toolbox(store), "What happened?")
     assert result.status is Status.NOT_INDEXED
-    assert result.answer == "photo.log could not be read: it is no text"
+    assert result.answer == "photo.log could not be read: it is no text."
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("a.exe is a program.", "a.exe could not be read: it is a program"),
+        (
+            "a.exe could not be downloaded. Post it again.",
+            "a.exe could not be read: it could not be downloaded. Post it again",
+        ),
+        ("", "a.exe could not be read"),
+    ],
+)
+async def test_what_could_not_be_read_is_named_once_in_answers_from_the_rest(
+    store: EmbeddedStore, error: str, told: str
+) -> None:
+    await cases.post(store, "shop.log", cases.LOG)
+    for number, (name, reason) in enumerate([("a.exe", error), ("old.log", "old.log was removed by its owner.")], 1):
+        expected = await store.expect(cases.case(), Origin(name, number % 2 or None, number, number))
+        await store.fail(cases.case().name, expected.doc_id, reason)
+    result = await ask(cases.toolbox(store), "What happened to ord-58213?")
+    assert result.answer.splitlines()[-2:] == [f"Note: {told}.", "Note: old.log was removed by its owner."]
 
 
 async def test_nothing_found_says_where_was_looked(store: EmbeddedStore) -> None:
