@@ -72,18 +72,19 @@ def test_whatever_is_asked_the_answers_equal_those_of_the_full_list(
 async def compare(before: list[Message], questions: list[tuple[str, int]]) -> None:
     server = FullList.of(before)
     history = History(server)
-    written, begun = 0, 0
+    written, begun, newest = 0, 0, 0
 
     def write() -> Message:
-        nonlocal written
+        nonlocal written, newest
         written += 1
-        new = message(max(*server.messages_there, begun, 0, 0) + 2, ANNA, at=1e6 + written)
+        newest = max(*server.messages_there, begun, newest, 0) + 2  # an id is given once, also when its message is gone
+        new = message(newest, ANNA, at=1e6 + written)
         server.messages_there[new.id] = new
         return new
 
     def begin() -> None:
         nonlocal begun
-        milliseconds = (max(server.messages_there, default=0) >> 22) + 1
+        milliseconds = (max(*server.messages_there, newest, 0) >> 22) + 1
         begun = milliseconds << 22
         history.observe(Ready((milliseconds + DISCORD_EPOCH_MS) / 1000, 1, "M"))
 
