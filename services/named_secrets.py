@@ -43,16 +43,17 @@ _WORDS_BEFORE = re.compile(r"(?:[A-Za-z]+ )?[\w.-]*$")
 _QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\\?[\"'`])")
 _TRIPLE = re.compile(r"(?:[bBrRuUfF]{1,2})?(?P<quote>\"{3}|'{3})(?P<value>[\s\S]{1,20000}?)(?P=quote)")
 _ESCAPED = rf"\\[^{BREAK_CHARS}]|[^\\{BREAK_CHARS}]"
-_TO_QUOTE = re.compile(rf"(?P<quote>\\?[\"'`])(?P<value>(?:(?!(?P=quote))(?:{_ESCAPED}))*+)")
+_TO_QUOTE = re.compile(rf"(?P<quote>\\?[\"'`])(?P<value>(?>(?:(?!(?P=quote))(?:{_ESCAPED}))*))")
 _ITEM = (
-    rf"(?:\\?\"(?P<double>(?:(?!\\?\")(?:{_ESCAPED}))*+)(?:\\?\")?"
-    rf"|\\?'(?P<single>(?:(?!\\?')(?:{_ESCAPED}))*+)(?:\\?')?|(?P<bare>[^\s,\[\]{{}}\"'`]++))"
+    rf"(?:\\?\"(?P<double>(?>(?:(?!\\?\")(?:{_ESCAPED}))*))(?:\\?\")?"
+    rf"|\\?'(?P<single>(?>(?:(?!\\?')(?:{_ESCAPED}))*))(?:\\?')?|(?P<bare>[^\s,\[\]{{}}\"'`]++))"
 )
 _ITEMS = re.compile(_ITEM)
 _UNNAMED_ITEM = re.sub(r"\?P<[a-z]+>", "?:", _ITEM)
-_ROW = re.compile(rf"\[[ \t\[]{{0,20}}(?:{_UNNAMED_ITEM}(?:[ \t,]|\][ \t]{{0,9}},[ \t]{{0,9}}\[){{0,40}}+)*+(?:\]\()?")
-_QUOTED = rf"(?:\"(?:[^\"\\{BREAK_CHARS}]|\\.)*+\"|'(?:[^'\\{BREAK_CHARS}]|\\.)*+')"
-_COLUMN = re.compile(rf"\[\s{{0,99}}(?:{_QUOTED}\s{{0,99}}(?:,\s{{0,99}}|(?=\])))++\]")
+_NEXT_ITEM = r"(?>(?:[ \t,]|\][ \t]{0,9},[ \t]{0,9}\[){0,40})"
+_ROW = re.compile(rf"\[[ \t\[]{{0,20}}(?>(?:{_UNNAMED_ITEM}{_NEXT_ITEM})*)(?:\]\()?")
+_QUOTED = rf"(?:\"(?>(?:[^\"\\{BREAK_CHARS}]|\\.)*)\"|'(?>(?:[^'\\{BREAK_CHARS}]|\\.)*)')"
+_COLUMN = re.compile(rf"\[\s{{0,99}}(?>(?:{_QUOTED}\s{{0,99}}(?:,\s{{0,99}}|(?=\])))+)\]")
 
 _OBJECT = re.compile(r"\{[ \t]{0,20}(?:\\?[\"'}]|[\w.-]{1,60}[ \t]{0,9}[:=]|$)", re.MULTILINE)
 _VALUE_OF_OBJECT = re.compile(r"\{[ \t]{0,20}\\?[\"']?(?:value|default|plain|raw)\\?[\"']?[ \t]{0,9}[:=][ \t]{0,20}")

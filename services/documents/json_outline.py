@@ -8,7 +8,7 @@ import re
 from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
-    r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
+    r'(?P<line>\n)|(?P<string>"(?>(?:[^"\\\n]|\\.)*)")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
     r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
 )
 _LONGEST_ROW = 300
