@@ -54,6 +54,8 @@ class Mention:
     text: str
     hard: bool
     """Nothing else will do: when it is nowhere, there is no answer."""
+    path: bool = False
+    """Or the path of a key: `server.pool.size`, which stands in no configuration as it is."""
     forms: tuple[tuple[str, ...], ...] = ()
     """What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of a form."""
 
@@ -103,9 +105,9 @@ def _whole(match: re.Match[str]) -> Mention:
 
 
 def _numbered(match: re.Match[str]) -> Mention | None:
-    """As it is written, or as programs write it: `:8080`, `[4711]`, the label elsewhere in the line."""
+    """As it is written, or as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
     label, number = match[1].strip(" #=:").split()[0], match[2]
-    forms = [(f"[{number}]",), (f":{number}",), (label, number)]
+    forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
     # A long number is hardly there by chance; one that was filled up with zeros may be.
     alone = len(number) >= _LONG or (label.lower() in _COLUMN and len(number) >= _TELLING_DIGITS)
     forms += [(number,)] if alone and not number.startswith("0") else []
@@ -131,5 +133,6 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     counted = _ORDINAL_WORD.fullmatch(inner)
     if counted or not (spelt or joined or bool(_DIGIT.search(inner))):
         return None
-    named = asked_for and ("_" in inner or "." in inner or bool(_CAMEL.search(inner)))
-    return Mention(text, hard=named or _HOST.fullmatch(text) is not None)
+    if "." in inner:
+        return Mention(text, hard=asked_for or _HOST.fullmatch(text) is not None, path=True)
+    return Mention(text, hard=asked_for and ("_" in inner or bool(_CAMEL.search(inner))))

@@ -43,7 +43,8 @@ async def look_for(scope: Scope, plan: Plan, documents: Sequence[Document]) -> N
         elif mention.text in telling_names or not plan.words or chooses:
             asked.append(mention.text)
             found += form
-    lacking = tuple(mention.text for mention in missing if mention.hard or _all_that_is_asked(plan, mention, documents))
+    needed = [mention for mention in missing if mention.hard or _all_that_is_asked(plan, mention, documents)]
+    lacking = tuple([mention.text for mention in needed if not await _is_path(scope, mention, documents)])
     if lacking and not found:
         return Names(absent=lacking)
     if counted:
@@ -75,6 +76,17 @@ async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
         return ()
     absent = tuple([name.text for name in plan.mentions if await _form(scope, name, ids_of(documents)) is None])
     return (f"no entry mentions {listed(absent)}",) if absent else ()
+
+
+async def _is_path(scope: Scope, mention: Mention, documents: Sequence[Document]) -> bool:
+    """Whether a dotted name may be the path of a key: one of the files that are no logs holds all its parts."""
+    parts = mention.text.split(".") if mention.path else []
+    for doc in documents if parts else ():
+        if doc.kind not in RECORDS and all(
+            [await _form(scope, Mention(part, hard=True), (doc.doc_id,)) for part in parts]
+        ):
+            return True
+    return False
 
 
 def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Document]) -> bool:

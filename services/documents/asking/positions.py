@@ -146,6 +146,11 @@ def how_many_wanted(question: str) -> int:
     return _read(found["number"]) if found else 1
 
 
+def without_wanted(question: str) -> str:
+    """Of "the last 30 errors": "the last errors"."""
+    return _N_OF.sub(lambda found: question[found.start() : found.start("number")], question)
+
+
 def which_of_them(question: str) -> int | None:
     """Of "the second error": 2; of "the second to last error": -2."""
     found = _NTH.search(question)

@@ -42,9 +42,27 @@ _RANGE = re.compile(
 _CLOSELY = "".join(
     rf"(?<!\b{word} )" for word in ("right", "just", "immediately", "directly", "straight", "shortly", "closely")
 )
-_SIDE = re.compile(
-    rf"{_CLOSELY}\b(?P<side>after|since|before|until|till|by)\s+(?:about\s+|around\s+)?{_moment('a_')}", re.IGNORECASE
-)
+_SIDES = {
+    "no later than": "until",
+    "not later than": "until",
+    "no earlier than": "since",
+    "not earlier than": "since",
+    "up to and including": "until",
+    "up to": "until",
+    "earlier than": "before",
+    "older than": "before",
+    "prior to": "before",
+    "ahead of": "before",
+    "later than": "after",
+    "newer than": "after",
+    "more recent than": "after",
+    "past": "after",
+    "starting from": "since",
+    "starting at": "since",
+    "onwards from": "since",
+} | {word: word for word in ("after", "since", "before", "until", "till", "by")}
+"""What limits a time on one side, and the shortest word for it."""
+_SIDE = re.compile(rf"{_CLOSELY}\b(?P<side>{'|'.join(_SIDES)})\s+(?:about\s+|around\s+)?{_moment('a_')}", re.IGNORECASE)
 _SINGLE = re.compile(_moment("a_"), re.IGNORECASE)
 
 _JOINING = re.compile(r"(?:on|of|the|[\s,])*", re.IGNORECASE)
@@ -105,7 +123,7 @@ def _find(question: str) -> Period | None:
     if sided:
         moment = _read(sided, "a_")
         if moment is not None:
-            return _side(sided["side"].lower(), sided[0], moment)
+            return _side(_SIDES[sided["side"].lower()], sided[0], moment)
     for single in _SINGLE.finditer(question):
         moment = _read(single, "a_")
         if moment is not None:

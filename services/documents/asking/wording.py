@@ -25,4 +25,4 @@ def content(question: str) -> str:
     """What is left of a question when the words about files and time are taken out of it."""
     if positions.how_it_ends(question):
         return ""
-    return " ".join(_STRUCTURE.sub(" ", positions.without_beginning(question)).split())
+    return " ".join(_STRUCTURE.sub(" ", positions.without_wanted(positions.without_beginning(question))).split())

@@ -95,6 +95,8 @@ def cited(result: QAResult) -> list[tuple[str, int]]:
         ("m.csv at 11:05", "m.csv", [7]),
         ("last line of server.yaml", "server.yaml", [12]),
         ("last 2 rows of m.csv", "m.csv", [60, 61]),
+        ("first 10 lines of worker.log", "worker.log", list(range(1, 11))),
+        ("the last 15 entries of app.log", "app.log", list(range(386, 401))),
         ("which entry is the latest WARN?", "app.log", [290]),
     ],
 )
@@ -104,6 +106,27 @@ async def test_exactly_these_lines_are_cited(
     result = await ask(files, question)
     assert result.status is Status.OK
     assert cited(result) == [(source, line) for line in lines]
+
+
+@pytest.mark.parametrize("question", ["what is database.connection.pool_size?", "find prod.database.pool_size"])
+async def test_a_dotted_name_may_be_the_path_of_a_key(logs: EmbeddedStore, question: str) -> None:
+    nested = "prod:\n  database:\n    pool_size: 10\n    connection:\n      pool_size: 20\n      host: a\n"
+    await cases.post(logs, "server.yaml", nested)
+    result = await ask(logs, question)
+    assert result.status is Status.OK
+    assert cited(result)[0] == ("server.yaml", 5 if "connection" in question else 3)
+
+
+async def test_a_host_that_is_nowhere_is_not_found_where_there_are_configurations(files: EmbeddedStore) -> None:
+    result = await ask(files, "what is redis.example.org?")
+    assert (result.status, cited(result)) == (Status.NOT_FOUND, [])
+
+
+@pytest.mark.parametrize("name", ["job-4711", "job_4711", "job=4711", "job[4711]", "job 4711", "job #4711"])
+async def test_a_numbered_thing_is_found_however_it_is_joined_to_its_number(logs: EmbeddedStore, name: str) -> None:
+    await cases.post(logs, "jobs.log", f"2026-03-06 09:00:01 INFO did job-47110\n2026-03-06 09:00:02 INFO did {name}\n")
+    assert cited(await ask(logs, "what happened to job 4711?")) == [("jobs.log", 2)]
+    assert (await ask(logs, "how many entries mention job 4711?")).plan.get("identifiers") == ["job 4711"]
 
 
 async def test_a_line_asked_of_two_files_is_shown_of_both(files: EmbeddedStore) -> None:
@@ -116,6 +139,10 @@ async def test_a_line_asked_of_two_files_is_shown_of_both(files: EmbeddedStore) 
     [
         ("how many entries before 2026-03-05?", 400, "entries before 2026-03-05 in app.log, worker.log: 400"),
         ("how many entries after 2026-03-04?", 100, "worker.log: 100"),
+        ("how many entries earlier than 2026-03-05?", 400, "worker.log: 0"),
+        ("how many entries newer than 2026-03-04?", 100, "app.log: 0"),
+        ("how many entries no later than 2026-03-04?", 400, "worker.log: 0"),
+        ("how many entries prior to 10:01 in app.log?", 59, "entries prior to 10:01 in app.log: 59"),
         ("how many entries since 2026-03-04?", 500, "entries since 2026-03-04 in app.log, worker.log: 500"),
         ("how many ERROR or FATAL entries?", 4, "by severity: ERROR 3, FATAL 1"),
         ("how many ERROR and WARN entries are there?", 6, "ERROR/WARN entries in app.log, worker.log: 6"),
