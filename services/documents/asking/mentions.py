@@ -43,6 +43,19 @@ _ASKED_FOR = re.compile(
     r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
     re.IGNORECASE,
 )
+# "Was TimeoutException ever logged?"
+_ASKED_ABOUT = re.compile(
+    r"\W*(?:(?:is|was|are|were|been|ever|also|still|anywhere)\s+)*"
+    r"(?:mentioned|logged|reported|seen|raised|thrown|recorded|referenced|appear|occur|(?:show|turn)(?:s|ed)? up)",
+    re.IGNORECASE,
+)
+# "message DEADBEEF", "job j-fffff": what is called by such a name, and looks like one, is an id without digits.
+_CALLED = re.compile(
+    r"\b(?:job|message|transaction|request|session|block|task|order|ticket|container|pod|trace|span|batch|id)"
+    r"(?:\s+(?:id|no\.?|number|named|called))?\s+$",
+    re.IGNORECASE,
+)
+_ID_OF_LETTERS = re.compile(r"[A-Z]{6,}|[a-z]{1,2}-[a-f]{4,}")
 _SHORTEST = 2
 _LONG = 7
 _TELLING_DIGITS = 3
@@ -119,11 +132,13 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
     if len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
         return None
-    asked_for = bool(_ASKED_FOR.search(question[: match.start()]))
+    before = question[: match.start()]
+    asked_for = bool(_ASKED_FOR.search(before) or _ASKED_ABOUT.match(question, match.end()))
     # "When did the 502s start?"
     plural = _PLURAL.match(text)
     text = plural[0] if plural else text
-    if looks_exact(text) and (not text.isdigit() or asked_for):
+    called = _ID_OF_LETTERS.fullmatch(text) and _CALLED.search(before)
+    if called or (looks_exact(text) and (not text.isdigit() or asked_for)):
         return Mention(text, hard=True)
     if text.isdigit():
         return Mention(text, hard=False) if asked_for or len(text) >= _TELLING_DIGITS else None

@@ -112,10 +112,35 @@ def test_lines_are_counted_only_where_lines_are_asked_for(question: str, counts:
     assert planned(question).counts_lines is counts
 
 
-@pytest.mark.parametrize("question", ["Did an IndexError occur?", "is there a PoolTimeout in the log", "any DiskFull?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Did an IndexError occur?",
+        "is there a PoolTimeout in the log",
+        "any DiskFull?",
+        "Where is TimeoutException mentioned?",
+        "Was PoolTimeout ever logged?",
+        "when did DiskFull show up",
+    ],
+)
 def test_a_spelt_name_that_is_asked_after_is_meant_letter_by_letter(question: str) -> None:
     found, _ = mentions.find(question)
     assert [mention.hard for mention in found] == [True]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Was message DEADBEEF bounced?", ["DEADBEEF"]),
+        ("what about job j-fffff", ["j-fffff"]),
+        ("transaction id CAFEBABE", ["CAFEBABE"]),
+        ("the message said RUNNING", []),
+        ("why was the job re-run?", []),
+    ],
+)
+def test_what_a_thing_is_called_is_its_name_also_without_digits(question: str, names: list[str]) -> None:
+    found, _ = mentions.find(question)
+    assert [mention.text for mention in found if mention.hard] == names
 
 
 def test_the_same_name_in_passing_may_be_a_way_of_speaking() -> None:
