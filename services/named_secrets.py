@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from services.secret_labels import BREAK_CHARS, is_placeholder, labelled
-from services.secret_names import NAMES, is_secret
+from services.secret_names import NAMES, describes, is_secret, names_many, perhaps_names_secret
+from services.secret_objects import inner_values
+from services.secret_values import is_count, is_name, is_number, is_word
 
 Span = tuple[int, int]
 
@@ -32,14 +35,16 @@ _SIGN = (
 
 _GIVEN = re.compile(rf"[delnghstyDELNGHSTY4]{_SIGN}")
 """Behind the last character of a name. Signs are rarer than characters that a name could begin with."""
-_NAME = re.compile(rf"{NAMES}\Z")
+_NAME = re.compile(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
 _NAME_CHARS = 32
 """More than the longest has."""
 _NAMED = re.compile(rf"{NAMES}{_SIGN}")
 
 _BEFORE_CHARS = 40
+_SAID_CHARS = 80
 _WORDS_BEFORE = re.compile(r"(?:[A-Za-z]+ )?[\w.-]*$")
 
+_QUOTES = ('"', "'", "`")
 _QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\\?[\"'`])")
 _TRIPLE = re.compile(r"(?:[bBrRuUfF]{1,2})?(?P<quote>\"{3}|'{3})(?P<value>[\s\S]{1,20000}?)(?P=quote)")
 _ESCAPED = rf"\\[^{BREAK_CHARS}]|[^\\{BREAK_CHARS}]"
@@ -69,7 +74,38 @@ _STATUS = re.compile(
     r"|enabled|changed|rejected|accepted|mismatch|failed|please|try)(?=[\s.,;!)]|$))"
 )
 """What is said about a secret behind a colon."""
-_FEW_DIGITS = re.compile(r"[0-9]{1,4}(?![^\s,;)\]}])")
+_JUDGED = re.compile(
+    r"\b(?:wrong|invalid|incorrect|bad|expired|unexpected|access|missing|unknown|illegal|revoked|rejected|refused|denied"
+    r"|malformed|mismatched|unsupported|weak|old|stale|outdated|duplicate|empty|blocked|forgotten|failed)"
+    r"[ ](?:[a-z]{1,20}[ ])?[a-z]+(?:[ ]key)?$",
+    re.IGNORECASE,
+)
+"""What is said of a secret before its name, in a sentence."""
+
+
+class _Given(NamedTuple):
+    """A name, and how a value is given to it."""
+
+    whole: str
+    name: str
+    said: str
+    """The name with the words before it that stay."""
+    sign: str
+    closed: bool
+    """Whether the name stands in quotes."""
+    end: int
+
+    @property
+    def many(self) -> bool:
+        """Whether it is a list of secrets, or of what they are called."""
+        return self.closed and names_many(self.name)
+
+    def only_sounds_so(self, value: str) -> bool:
+        """Whether a `value` without quotes is a count or a word of a sentence."""
+        in_sentence = self.sign == ":" and not self.closed and is_word(value)
+        if not perhaps_names_secret(self.whole):
+            return in_sentence and _JUDGED.search(self.said) is not None
+        return in_sentence or is_count(value) or (self.closed and is_number(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,37 +132,60 @@ class NamedSecrets:
         return "".join([*parts, text[at:]]), len(parts) // 2
 
     def _spans(self, text: str) -> Iterator[Span]:
-        at = 0
+        at = hidden = 0
         while given := _GIVEN.search(text, at):
             behind = given.start() + 1
             name = _NAME.search(text[max(0, behind - _NAME_CHARS) : behind])
-            at = behind if name is None else given.end()
-            for start, end in () if name is None else self._values(text, name[0], given):
-                yield start, end
-                at = end
+            if name is None:
+                at = behind
+                continue
+            said = text[max(hidden, behind - _SAID_CHARS) : behind]
+            whole = _whole(text, name[0], behind)
+            named = _Given(whole, name[0], said, given["sign"], given["close"] is not None, given.end())
+            spans, at = self._values(text, named)
+            if spans:
+                hidden = spans[-1][1]
+                yield from spans
 
-    def _values(self, text: str, name: str, given: re.Match[str]) -> Iterator[Span]:
-        at = given.end()
+    def _values(self, text: str, given: _Given) -> tuple[list[Span], int]:
+        """What is secret of what is given there, and where to go on."""
+        at = given.end
+        if is_placeholder(text, at) or at >= len(text):
+            return [], at
+        if not self.code and ((given.many and text[at] == "[") or _opens(text, at)):
+            return self._inner(text, at, given)
+        if given.many:
+            return [], at
         if inner := _VALUE_OF_OBJECT.match(text, at):
             at = inner.end()
-        whole = _whole(text, name, given.start() + 1)
-        if is_placeholder(text, at) or at >= len(text):
-            return
+            if is_placeholder(text, at) or at >= len(text):
+                return [], at
+        spans = [
+            (end - len(value), end)
+            for start, end in self._candidates(text, at, given.sign)
+            if self._meant(given, value := text[start:end].lstrip(), text[start - 1])
+        ]
+        return spans, max(given.end, spans[-1][1] if spans else 0)
+
+    def _inner(self, text: str, at: int, given: _Given) -> tuple[list[Span], int]:
+        found, end = inner_values(text, at)
+        return [
+            (value.start, value.end)
+            for value in found
+            if self._meant(given, text[value.start : value.end].strip(), text[value.start - 1], value.name)
+        ], max(end, given.end)
+
+    def _candidates(self, text: str, at: int, sign: str) -> list[Span]:
         if triple := _TRIPLE.match(text, at):
-            spans = [triple.span("value")]
-        elif quote := _QUOTE.match(text, at):
+            return [triple.span("value")]
+        if quote := _QUOTE.match(text, at):
             found = _TO_QUOTE.match(text, quote.start("quote"))
-            spans = [] if found is None else [found.span("value")]
-        elif text[at] == "[":
-            spans = self._items(text, at)
-        elif _OBJECT.match(text, at) or _NAMED.match(text, at):
-            return
-        else:
-            spans = self._bare(text, at, given["sign"])
-        for start, end in spans:
-            value = text[start:end].lstrip()
-            if value and not is_placeholder(value) and self._meant(whole, name, value, given):
-                yield end - len(value), end
+            return [] if found is None else [found.span("value")]
+        if text[at] == "[":
+            return self._items(text, at)
+        if _OBJECT.match(text, at) or _NAMED.match(text, at):
+            return []
+        return self._bare(text, at, sign)
 
     def _items(self, text: str, at: int) -> list[Span]:
         row = _COLUMN.match(text, at) or _ROW.match(text, at)
@@ -151,20 +210,28 @@ class NamedSecrets:
                 found = scheme
         return [] if found is None else [found.span()]
 
-    def _meant(self, whole: str, name: str, value: str, given: re.Match[str]) -> bool:
-        if not is_secret(whole, value):
+    def _meant(self, given: _Given, value: str, before: str, inner: str = "") -> bool:
+        """`before`: the character in front of it. `inner`: the name of the value inside of what is given."""
+        if not value or is_placeholder(value) or describes(inner):
             return False
-        is_token = name.lower() == "token"
-        if given["sign"].startswith("==") and self.code and is_token:
-            return False  # a parser's
-        if whole.lower() == "pass" and not given["close"] and _counts_passes(whole, value, given["sign"]):
+        readable = any(char.isalnum() for char in value)
+        if given.many:
+            return readable and not is_name(value) and not is_number(value)
+        if not is_secret(given.whole, value) or (before not in _QUOTES and given.only_sounds_so(value)):
             return False
-        return not is_token or any(char.isalnum() for char in value)
+        of_tests = given.whole == "PASS" and given.sign == ":" and not given.closed
+        if given.name.lower() != "token":
+            return not of_tests
+        of_parser = given.sign.startswith("==") and self.code
+        return readable and not of_parser
 
 
-def _counts_passes(name: str, value: str, sign: str) -> bool:
-    """Whether it is said of tests that they passed."""
-    return _FEW_DIGITS.fullmatch(value) is not None or (name.isupper() and sign == ":")
+def _opens(text: str, at: int) -> bool:
+    """Whether an object begins there, or a list within one line that is no link."""
+    if text[at] != "[":
+        return _OBJECT.match(text, at) is not None
+    row = _ROW.match(text, at)
+    return not (row and row[0].endswith("](")) and not _COLUMN.match(text, at)
 
 
 def _whole(text: str, name: str, end: int) -> str:

@@ -29,6 +29,13 @@ _PARSED = re.compile(
     re.IGNORECASE,
 )
 _SWITCHES = frozenset({"", "true", "false", "yes", "no", "on", "off", "none", "null", "~", "include", "omit"})
+_PERHAPS_NAMES = re.compile(r"(?:^|\s)(?:pass|credentials)$", re.IGNORECASE)
+_DESCRIBES = re.compile(
+    r"(?:secret[._ -]?name|type|kind|format|title|description|enabled|required|optional"
+    r"|(?:default)?[._ -]?mode|algorithm|count"
+    r"|(?:min|max)[\w.-]*|[\w.-]*(?:length|ttl|lifetime|expir[a-z]*(?:[._ -]?(?:in|at|on))?|rotation[\w.-]*))",
+    re.IGNORECASE,
+)
 _FILE = re.compile(
     r"(?:file:|[A-Za-z]:[\\/]|~?\.{0,2}/)?(?:[\w.@-]+[\\/])*[\w@-][\w.@-]*"
     r"\.(?:pem|key|crt|cer|p12|pfx|jks|jwk|gpg|asc|pub|json|txt|ya?ml|env|conf)"
@@ -45,13 +52,26 @@ def names_secret(name: str) -> bool:
     return _SECRET.search(name) is not None and not _NO_PASS.search(name)
 
 
+def perhaps_names_secret(name: str) -> bool:
+    """Whether `name` is all of `pass` or `credentials`, or ends with that word: counts and steps are called so too."""
+    return _PERHAPS_NAMES.search(name) is not None
+
+
+def names_many(name: str) -> bool:
+    """Whether it is a list of secrets, or of what they are called."""
+    return _PERHAPS_SECRETS.search(name) is not None and not names_secret(name)
+
+
+def describes(name: str) -> bool:
+    """Whether something of this name, said of a secret, tells about it instead of giving it away."""
+    return _DESCRIBES.fullmatch(name) is not None and not names_secret(name)
+
+
 def is_secret(name: str, value: str) -> bool:
     """Whether `value` is a secret: `name` says so and it is not one of the values that such names have besides, or
     `name` leaves it open and `value` looks like one.
     """
-    if _PERHAPS_SECRETS.search(name) and not names_secret(
-        name
-    ):  # of a list of secrets or tokens, it may be their names
+    if names_many(name):  # it may be what they are called
         return looks_random(value, _RANDOM_CHARS)
     if not names_secret(name) or value.lower() in _SWITCHES or _FILE.fullmatch(value):
         return False

@@ -133,6 +133,8 @@ CODE_SHAPES: tuple[Kind, ...] = tuple(
 )
 """For programs, where `token: str` and `token = next(tokens)` are no secrets."""
 
+_NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
+"""What an element has that counts or switches something."""
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
 
 MARKUP_SHAPES: tuple[Kind, ...] = (
@@ -141,7 +143,7 @@ MARKUP_SHAPES: tuple[Kind, ...] = (
         "</",
         rf"(?P<kept><(?:[\w:.-]{{0,60}}{NAMES}{_ATTRIBUTES}"
         rf"|[\w:.-]{{1,60}}\s{_ATTRIBUTES}(?:key|name|id)=\"[\w:.-]{{0,60}}{NAMES}\"{_ATTRIBUTES})>(?:<!\[CDATA\[)?)"
-        rf"(?!\s{{0,20}}{PLACEHOLDER})[^<]*[^<\s](?=\s*</)",
+        rf"(?!\s{{0,20}}{PLACEHOLDER}|(?<=<(?i:pass)>){_NO_WORD}|(?<=<(?i:credentials)>){_NO_WORD})[^<]*[^<\s](?=\s*</)",
         hint=r"<[^<>]{0,300}(?:pass|pwd|credential|secret|token|key|string)",
     ),
     _shape(
@@ -156,7 +158,13 @@ MARKUP_SHAPES: tuple[Kind, ...] = (
 _NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
 
 _ALONE = r"(?<![\w.+/:=#-])(?<![0-9][ ,;|])"
-_NO_MORE = r"(?![\w.-]?\w)(?![ ,;|]{1,2}[0-9])"
+_UNIT = (
+    r"(?:%|(?:[num\u00b5\u03bc]?s|secs?|seconds?|[kKMGT]?i?B|bytes?|rows?"
+    r"|records?|lines?|items?|events?|requests?|ops|Hz)(?!\w))"
+)
+_NO_UNIT = rf"(?!(?:[ .-][0-9]{{1,8}}){{0,4}}[ \t]{{0,2}}{_UNIT})"
+"""What is measured or counted is no telephone."""
+_NO_MORE = rf"(?![\w.-]?\w)(?![ ,;|]{{1,2}}[0-9]){_NO_UNIT}"
 """Of numbers side by side, none is one of a telephone."""
 
 PERSONAL_SHAPES: tuple[Kind, ...] = (
@@ -174,10 +182,10 @@ PERSONAL_SHAPES: tuple[Kind, ...] = (
         # With the code of the country, in groups or in one; else as in North America. Numbers side by side are none.
         r"(?<![\w+.-])\+(?=(?:[ .()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
         r"[ .-]?(?:\([0-9]{1,4}\)[ .-]?|[0-9]{1,5}[ .-])"
-        r"[0-9]{2,8}(?:[ .-][0-9]{2,8}){0,4}(?![\w.-]?\w)",
-        r"(?<![\w+.-])\+[1-9][0-9]{9,14}(?![\w.-]?\w)",
-        r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)",
-        r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)",
+        rf"[0-9]{{2,8}}(?:[ .-][0-9]{{2,8}}){{0,4}}(?![\w.-]?\w){_NO_UNIT}",
+        rf"(?<![\w+.-])\+[1-9][0-9]{{9,14}}(?![\w.-]?\w){_NO_UNIT}",
+        r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)" + _NO_UNIT,
+        r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)" + _NO_UNIT,
         # Within a country, with a zero in front: an area code and the rest, in one or in groups. In one piece it could
         # be any id.
         rf"(?=[0(]){_ALONE}(?:0(?=(?:[ /-]?[0-9]){{8,10}}(?![ /-]?[0-9]))[1-9][0-9]{{1,4}}"

@@ -57,7 +57,7 @@ def config_chunks(lines: Sequence[str], outline: Outline, values: Values) -> Con
     chunks = [_section(index, section, lines, values.text) for index, section in enumerate(cut)]
     for count, leaf in enumerate(outline.leaves[:MOST_LEAVES]):
         shown_by = max(0, bisect_right(starts, leaf.line_start) - 1)
-        text = values.text(f"{words(leaf.path, outline.names)} = {values.shown(leaf)}".strip())
+        text = values.text(f"{words(leaf.path, values.names)} = {values.shown(leaf)}".strip())
         chunks.append(
             _leaf(len(chunks), leaf, values.text(dotted(leaf.path)), shown_by, text, embedded=count < MOST_EMBEDDED)
         )

@@ -64,6 +64,9 @@ class Values:
         self._redacted = redacted.split("\n")
         self._outline = outline
         self.text = redactor.text
+        hidden = {(leaf.path[:-1], leaf.value) for leaf in outline.leaves if _names_and_is_secret(leaf, outline)}
+        self.names = {path: name for path, name in outline.names.items() if (path, name) not in hidden}
+        """What parts of a list, or elements, may be called."""
 
     def shown(self, leaf: Leaf) -> str:
         """The value of `leaf`, or what is left of it."""
@@ -82,12 +85,16 @@ def _spans(outline: Outline) -> Iterator[tuple[int, int]]:
     return ((leaf.start, leaf.end) for leaf in outline.leaves if leaf.start < leaf.end and _is_secret(leaf, outline))
 
 
+def _names_and_is_secret(leaf: Leaf, outline: Outline) -> bool:
+    return outline.names.get(leaf.path[:-1]) == leaf.value and _is_secret(leaf, outline)
+
+
 def _is_secret(leaf: Leaf, outline: Outline) -> bool:
     if not leaf.value or is_placeholder(leaf.value):
         return False
     path = leaf.path
     if path[-1:] == ("value",) and (name := leaf.called or outline.names.get(path[:-1])):
-        path = (name,)
+        path = (*path[:-1], name)
     return names_secret(path, leaf.value) or _in_kubernetes_secret(leaf.path, outline)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from services.secret_names import is_secret
+from services import secret_names
+from services.secret_names import describes, is_secret, perhaps_names_secret
+from services.secret_values import is_number
 
 Path = tuple[str, ...]
 """`("services", "db", "ports", "[0]")`: an index in brackets is that of a list."""
@@ -15,11 +17,22 @@ _JUST_VALUES = frozenset({"value", "default", "plain", "raw"})
 
 
 def names_secret(path: Path, value: str) -> bool:
-    """Whether the names in `path` say that `value` is secret, or leave it open and it looks like one."""
-    names = [part for part in reversed(path) if not part.startswith("[")][:2]
-    if len(names) > 1 and names[0].lower() not in _JUST_VALUES:
-        names.pop()
-    return any(is_secret(form, value) for name in names for form in _forms(name))
+    """Whether the names in `path` say that `value` is secret, or leave it open and it looks like one.
+
+    Whatever stands below a name that says so is secret, but for what tells about it.
+    """
+    names = [part for part in reversed(path) if not part.startswith("[")]
+    near = 2 if names and names[0].lower() in _JUST_VALUES else 1
+    if any(_is_secret(form, value) for name in names[:near] for form in _forms(name)):
+        return True
+    above = [
+        form for name in names[near:] for form in _forms(name) if secret_names.names_secret(form) and form != value
+    ]
+    return bool(above) and not describes(names[0]) and any(_is_secret(form, value) for form in above)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return is_secret(name, value) and not (perhaps_names_secret(name) and is_number(value))
 
 
 def _forms(name: str) -> tuple[str, ...]:
