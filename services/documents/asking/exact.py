@@ -52,7 +52,7 @@ def files_of(documents: Sequence[Document]) -> tuple[str, ...]:
 async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
     """What looks like a file, and stands in the documents, is a name like any other: "line 17 in main.py"."""
     name = plan.unknown_file
-    if name is None or not await names.is_held(scope, name):
+    if name is None or not await names.is_held(scope, name, scope.documents):
         return plan
     place = () if plan.lines is None else (Mention(f"line {plan.lines[0]}", hard=False),)
     mentions = (*plan.mentions, Mention(name, hard=True), *place)

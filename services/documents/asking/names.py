@@ -80,13 +80,11 @@ async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
 
 async def _is_path(scope: Scope, mention: Mention, documents: Sequence[Document]) -> bool:
     """Whether a dotted name may be the path of a key: one of the files that are no logs holds all its parts."""
-    parts = mention.text.split(".") if mention.path else []
-    for doc in documents if parts else ():
-        if doc.kind not in RECORDS and all(
-            [await _form(scope, Mention(part, hard=True), (doc.doc_id,)) for part in parts]
-        ):
-            return True
-    return False
+    if not mention.path:
+        return False
+    parts = mention.text.split(".")
+    others = [doc for doc in documents if doc.kind not in RECORDS]
+    return any([all([await is_held(scope, part, [doc]) for part in parts]) for doc in others])
 
 
 def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Document]) -> bool:
@@ -105,11 +103,9 @@ async def telling(scope: Scope, plan: Plan) -> tuple[str, ...]:
     return tuple(name for name in plan.identifiers if name in certain or counts.get(name, 0) <= few)
 
 
-async def is_held(scope: Scope, text: str) -> bool:
-    """Whether any document holds `text` literally."""
-    return bool(
-        (await scope.store.lines(scope.name, LineWhere(ids_of(scope.documents), holding=(text,)), limit=1)).total
-    )
+async def is_held(scope: Scope, text: str, documents: Sequence[Document]) -> bool:
+    """Whether any of the documents holds `text` literally."""
+    return bool((await scope.store.lines(scope.name, LineWhere(ids_of(documents), holding=(text,)), limit=1)).total)
 
 
 async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
