@@ -21,20 +21,6 @@ class Asker(Protocol):
     """Puts one question to a model and gives back its validated answer."""
 
     async def ask(
-        self, step: str, system: str, user: str, model: type[M], usage: Usage, *, images: Sequence[Image] = ()
-    ) -> M:
-        """`step` names the call in metrics, recordings and errors; `model`'s class name is the schema's on the wire.
-
-        Raises:
-            LLMError: there is no usable answer (services.llm.errors says which kinds there are).
-        """
-        ...
-
-
-class MeasuredAsker(Asker, Protocol):
-    """Also lets the caller say how the model is to be asked."""
-
-    async def ask(
         self,
         step: str,
         system: str,
@@ -45,7 +31,12 @@ class MeasuredAsker(Asker, Protocol):
         images: Sequence[Image] = (),
         manner: Manner | None = None,
     ) -> M:
-        """`manner`: how long the reply may be, and so on; None: as the settings say. Raises as `Asker.ask`."""
+        """`step` names the call in metrics, recordings and errors; `model`'s class name is the schema's on the wire.
+        `manner`: how long the reply may be, and so on; None: as the settings say.
+
+        Raises:
+            LLMError: there is no usable answer (services.llm.errors says which kinds there are).
+        """
         ...
 
 

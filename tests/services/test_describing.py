@@ -12,6 +12,7 @@ from services import prompts
 from services.assistant import Usage
 from services.describing import MOST_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
 from services.extractive.describing import ExtractiveDescriber, describe
+from services.llm.endpoint import Manner
 from services.untrusted import parse
 from tests.services.test_model_assistant import ScriptedAsker
 
@@ -70,7 +71,14 @@ async def test_no_answer_an_empty_one_and_a_late_one_raise() -> None:
 
     class Late(ScriptedAsker):
         async def ask(
-            self, step: str, system: str, user: str, model: type[M], usage: Usage, images: Sequence[Image] = ()
+            self,
+            step: str,
+            system: str,
+            user: str,
+            model: type[M],
+            usage: Usage,
+            images: Sequence[Image] = (),
+            manner: Manner | None = None,
         ) -> M:
             await asyncio.sleep(10)
             return await super().ask(step, system, user, model, usage, images)

@@ -11,6 +11,7 @@ from services import prompts
 from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
 from services.documents.results import QAResult
 from services.library import IndexEntry, Source
+from services.llm.endpoint import Manner
 from services.model_assistant import ModelAssistant
 from services.tools import Tool, ToolLimits
 
@@ -31,7 +32,14 @@ class ScriptedAsker:
         self.offered: list[tuple[list[str], ToolLimits]] = []
 
     async def ask(
-        self, step: str, system: str, user: str, model: type[M], usage: Usage, images: Sequence[Image] = ()
+        self,
+        step: str,
+        system: str,
+        user: str,
+        model: type[M],
+        usage: Usage,
+        images: Sequence[Image] = (),
+        manner: Manner | None = None,
     ) -> M:
         self.asked.append((step, prompts.Prompt(system, user, tuple(images))))
         usage.add(step, prompt_tokens=2, completion_tokens=1)

@@ -19,7 +19,7 @@ from services.documents.results import Citation, ConversationContext
 from services.documents.store.tokens import QUERY_STOP_WORDS
 from services.llm.endpoint import Manner
 from services.llm.errors import LLMError
-from services.model_assistant import MeasuredAsker
+from services.model_assistant import Asker
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class Resolved:
 
 
 class ModelRewriter:
-    def __init__(self, asker: MeasuredAsker, usage: Usage) -> None:
+    def __init__(self, asker: Asker, usage: Usage) -> None:
         self._asker = asker
         self._usage = usage
 

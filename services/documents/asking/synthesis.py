@@ -16,7 +16,7 @@ from services.documents.asking.passages import Passage
 from services.documents.store.tokens import query_tokens, tokens
 from services.llm.endpoint import Manner
 from services.llm.errors import TimedOut, Unavailable
-from services.model_assistant import MeasuredAsker
+from services.model_assistant import Asker
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
@@ -73,7 +73,7 @@ class Synthesiser(Protocol):
 class ModelSynthesiser:
     """One call, and a second one when the endpoint was not there or too slow."""
 
-    def __init__(self, asker: MeasuredAsker, usage: Usage, model: str) -> None:
+    def __init__(self, asker: Asker, usage: Usage, model: str) -> None:
         self._asker = asker
         self._usage = usage
         self._model = model

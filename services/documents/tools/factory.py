@@ -27,7 +27,7 @@ from services.documents.tools.wrappers import (
     DocumentTool,
     Shares,
 )
-from services.model_assistant import MeasuredAsker
+from services.model_assistant import Asker
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def build(
     *,
     store: DocumentStore | None,
     embedder: Embedder | None = None,
-    asker: MeasuredAsker | None = None,
+    asker: Asker | None = None,
     model: str = "",
     usage: Usage | None = None,
     cache: AnswerCache | None = None,
