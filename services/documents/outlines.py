@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from services.documents.secret_names import Path, names_secret
+from services.documents.secret_paths import Path, leads_to_secret
 
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
@@ -53,7 +53,7 @@ class Outline:
 
     def add(self, leaf: Leaf) -> None:
         self.n_values += 1
-        if self.n_values <= MOST_KEPT or names_secret((leaf.called,) if leaf.called else leaf.path, leaf.value):
+        if self.n_values <= MOST_KEPT or leads_to_secret((leaf.called,) if leaf.called else leaf.path, leaf.value):
             self.leaves.append(leaf)
 
     @cached_property

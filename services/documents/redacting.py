@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from services.documents.outlines import Leaf, Outline
-from services.documents.secret_names import Path, names_secret
+from services.documents.secret_paths import Path, leads_to_secret
 from services.documents.units import DocumentKind
 from services.redaction import Redactor
 from services.secret_labels import is_placeholder, label
@@ -95,7 +95,7 @@ def _is_secret(leaf: Leaf, outline: Outline) -> bool:
     path = leaf.path
     if path[-1:] == ("value",) and (name := leaf.called or outline.names.get(path[:-1])):
         path = (*path[:-1], name)
-    return names_secret(path, leaf.value) or _in_kubernetes_secret(leaf.path, outline)
+    return leads_to_secret(path, leaf.value) or _in_kubernetes_secret(leaf.path, outline)
 
 
 def _in_kubernetes_secret(path: Path, outline: Outline) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services import secret_names
-from services.secret_names import describes, is_secret, perhaps_names_secret
+from services.secret_names import describes, is_secret, names_secret, perhaps_names_secret
 from services.secret_values import is_number
 
 Path = tuple[str, ...]
@@ -16,7 +15,7 @@ _JUST_VALUES = frozenset({"value", "default", "plain", "raw"})
 """Names that say nothing of what they hold: the name above them does."""
 
 
-def names_secret(path: Path, value: str) -> bool:
+def leads_to_secret(path: Path, value: str) -> bool:
     """Whether the names in `path` say that `value` is secret, or leave it open and it looks like one.
 
     Whatever stands below a name that says so is secret, but for what tells about it.
@@ -25,9 +24,7 @@ def names_secret(path: Path, value: str) -> bool:
     near = 2 if names and names[0].lower() in _JUST_VALUES else 1
     if any(_is_secret(form, value) for name in names[:near] for form in _forms(name)):
         return True
-    above = [
-        form for name in names[near:] for form in _forms(name) if secret_names.names_secret(form) and form != value
-    ]
+    above = [form for name in names[near:] for form in _forms(name) if names_secret(form) and form != value]
     return bool(above) and not describes(names[0]) and any(_is_secret(form, value) for form in above)
 
 
