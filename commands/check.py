@@ -22,7 +22,7 @@ from services.data_folder import DataFolder
 from services.documents.embedding.packaged import REMEDY, installed
 from services.documents.store.embedded import SUFFIX
 from services.documents.store.reachable import chroma_unreachable_because
-from services.files import remedy
+from services.files import why
 from services.llm.endpoint import EndpointSettings
 from services.llm.reachable import unreachable_because
 from services.plurals import number_of
@@ -149,7 +149,7 @@ def team(settings: Settings) -> Finding:
     except LibraryUnusable as error:
         return Finding(about, Verdict.MISSING, str(error))
     except OSError as error:
-        return Finding(about, Verdict.MISSING, f"{error.filename}: {error.strerror}; {remedy(error)}")
+        return Finding(about, Verdict.MISSING, why(error))
     return Finding(about, Verdict.OK, f"{places.state}" if places.state.exists() else f"{places.state} will be made")
 
 

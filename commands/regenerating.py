@@ -115,7 +115,7 @@ async def swap_in(build: Build, report: Report) -> None:
     try:
         await in_thread(adopt, build.places, build.live)
     except OSError as error:
-        report.given_up = f"{error.filename}: {error.strerror}; {files.remedy(error)}"
+        report.given_up = files.why(error)
 
 
 def planned(build: Build) -> Plan:

@@ -39,6 +39,11 @@ def remedy(error: OSError) -> str:
     return _REMEDIES.get(error.errno or 0, "look after the disk and its mount")
 
 
+def why(error: OSError) -> str:
+    """Which file failed, how, and what can be done about it."""
+    return f"{error.filename}: {error.strerror}; {remedy(error)}"
+
+
 def clear_leftovers(folder: Path) -> None:
     """Delete what crashes left of `replace` directly in `folder`. For the holder of the data folder's lock only."""
     for path in folder.glob(f"{LEFTOVER_PREFIX}*"):

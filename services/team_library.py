@@ -330,4 +330,4 @@ def _writing(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise LibraryUnwritable(f"{error.filename}: {error.strerror}; {files.remedy(error)}. {what}") from error
+        raise LibraryUnwritable(f"{files.why(error)}. {what}") from error

@@ -107,9 +107,7 @@ class RawArchive:
         try:
             return await briefly(self.write, capture, conversation_id, self.clock())
         except OSError as error:
-            raise week_files.ArchiveUnwritable(
-                f"{error.filename}: {error.strerror}; {files.remedy(error)}. A captured conversation was not stored"
-            ) from error
+            raise week_files.ArchiveUnwritable(f"{files.why(error)}. A captured conversation was not stored") from error
 
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
         """`store`, blocking, at a time in seconds since 1970. Raises OSError."""
