@@ -14,6 +14,8 @@ import pytest
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
 from model.messages import DISCORD_EPOCH_MS
+from services.archive_reader import Written
+from services.team_library import TeamLibrary
 from settings import Settings
 from tests.loopback.llm_scenes import content, status
 from tests.loopback.llm_server import LLMServer
@@ -115,6 +117,22 @@ async def test_all_that_was_captured_is_sorted_by_the_end(stage: Stage) -> None:
     assert stage.decided == ["added"] * 5
     index = (stage.data / "team-knowledge" / "index-team.txt").read_text()
     assert index == "team:what-the-team-says.txt\ntext\n"
+
+
+async def test_the_library_is_told_of_each_capture_as_it_is_stored(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    arrived = TeamLibrary.arrived
+
+    def seen(library: TeamLibrary, block: Written) -> None:
+        told.append(block.text)
+        arrived(library, block)
+
+    monkeypatch.setattr(TeamLibrary, "arrived", seen)
+    assert await stage.plays(a_day(3)) == 0
+    assert len(told) == 3
+    assert "".join(told) == stage.raw
 
 
 async def test_images_are_in_words_when_a_capture_is_stored(stage: Stage) -> None:
