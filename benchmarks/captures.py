@@ -29,17 +29,17 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Result
-from services import files
-from services.archive import Pair, Speaker, Turn
-from services.assistant import Usage
-from services.captures import Capture, Captures, Said
-from services.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.data_folder import DataFolder
-from services.decisions import By
-from services.library import IndexEntry
-from services.team_library import TeamLibrary
-from services.team_opening import open_library
-from services.team_places import TeamPlaces
+from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
+from services.assistant.protocol import Usage
+from services.knowledge.library import IndexEntry
+from services.storage import files
+from services.storage.data_folder import DataFolder
+from services.team.archive import Pair, Speaker, Turn
+from services.team.captures import Capture, Captures, Said
+from services.team.decisions import By
+from services.team.library import TeamLibrary
+from services.team.opening import open_library
+from services.team.places import TeamPlaces
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Decided, Described, Work, curation
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from clock import from_rfc3339, rfc3339
 from model.messages import DISCORD_EPOCH_MS
-from services.dispatches import Dispatch, render_line
+from services.discord.dispatches import Dispatch, render_line
 
 MESSAGES = 100_000
 CHANNELS = 300

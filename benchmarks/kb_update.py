@@ -19,14 +19,15 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from commands.running import collect_rarely, yield_often
+from assembly.running import collect_rarely, yield_often
 from operators.fetch import Rechecks
-from operators.sources import Event, How, Places, Report
-from services import files, index_file, kb_cache
-from services.ledger import Ledger
-from services.library import IndexEntry
-from services.ranking import narrowed
-from services.web import Fetched, FetchFailed
+from services.knowledge import cache, index_file
+from services.knowledge.ledger import Ledger
+from services.knowledge.library import IndexEntry
+from services.knowledge.updates import Event, How, Places, Report
+from services.knowledge.web.protocol import Fetched, FetchFailed
+from services.search.narrowing import narrowed
+from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 
@@ -79,18 +80,16 @@ async def updated(root: Path) -> Report:
 
 async def naively(root: Path) -> Report:
     """The baseline: read all, and after each summary write both files whole."""
-    records: dict[str, kb_cache.Record] = {}
+    records: dict[str, cache.Record] = {}
     describer, report = AtOnce(), Report()
     for path in sorted((root / "sources").rglob("*.md")):
         name, text, status = path.relative_to(root / "sources").as_posix(), path.read_text(), path.stat()
         summary = await describer.summarize_for_kb_index(name, text, 60)
-        file = kb_cache.FileFacts(name, status.st_size, status.st_mtime_ns)
+        file = cache.FileFacts(name, status.st_size, status.st_mtime_ns)
         at = "2026-01-01T00:00:00.000Z"
-        records[name] = kb_cache.Record(
-            "file", kb_cache.hash_text(text), summary, "k", at, summary_pending=False, file=file
-        )
+        records[name] = cache.Record("file", cache.hash_text(text), summary, "k", at, summary_pending=False, file=file)
         report.settled[How.DESCRIBED] += 1
-        rendered = kb_cache.render((kb_cache.line(record) for record in records.values()), at)
+        rendered = cache.render((cache.line(record) for record in records.values()), at)
         files.replace(root / "index-cache.json", rendered)
         entries = (IndexEntry(f"kb:{each}", record.summary_text) for each, record in records.items())
         files.replace(root / "index.txt", index_file.render(entries).encode())

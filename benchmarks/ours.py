@@ -11,21 +11,21 @@ from pathlib import Path
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from assembly.graph_parts import Parts, assemble
+from assembly.running import Running, collect_rarely
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
 from clock import VirtualLoop, now
-from commands.assembling import Parts, assemble
 from commands.replay import PATIENCE_SECONDS
-from commands.running import Running, collect_rarely
 from model.conversations import Conversation
 from model.outcomes import End, Outcome, Result
 from operators.decode import decode
-from operators.inquiry import Lesson
-from services.assistant import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
-from services.dispatches import Dispatch
-from services.library import IndexEntry, Source
-from services.rehearsal import Rehearsal
-from services.tools import Toolset
+from services.assistant.inquiry import Lesson
+from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
+from services.discord.dispatches import Dispatch
+from services.discord.rehearsal import Rehearsal
+from services.knowledge.library import IndexEntry, Source
+from services.llm.tools import Toolset
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import render
@@ -123,7 +123,7 @@ async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
     parts = assembled(configured, ended)
     source: Subject[Dispatch] = Subject()
     events = source.pipe(decode(), ops.do_action(tally.hear))
-    running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_hand)
+    running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
     async for dispatch in dispatches(path):
         source.on_next(dispatch)
     source.on_completed()

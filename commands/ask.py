@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
-from commands.assembling import answer_rules, library_of, redactor_of
-from commands.makeshift import with_an_index
-from commands.thinking import assistant_for
+from assembly.graph_parts import answer_rules, library_of, redactor_of
+from assembly.llm import assistant_for
+from assembly.temporary_index import with_an_index
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import Result
 from settings import Settings

@@ -14,21 +14,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from commands.documents import EMBEDDED
-from commands.team import team_places
-from commands.thinking import endpoint_settings
-from services import team_state
-from services.data_folder import DataFolder
-from services.documents.embedding.packaged import REMEDY, installed
+from assembly.documents import EMBEDDED
+from assembly.llm import endpoint_settings
+from assembly.team import team_places
 from services.documents.store.embedded import SUFFIX
 from services.documents.store.reachable import chroma_unreachable_because
-from services.files import why
+from services.knowledge.topic_names import belongs_to
 from services.llm.endpoint import EndpointSettings
 from services.llm.reachable import unreachable_because
-from services.plurals import number_of
-from services.team_places import LibraryUnusable
-from services.team_state import begins_after
-from services.topic_names import belongs_to
+from services.search.embedding.packaged import REMEDY, installed
+from services.storage.data_folder import DataFolder
+from services.storage.files import why
+from services.team import state
+from services.team.places import LibraryUnusable
+from services.team.state import begins_after
+from services.telemetry.plurals import number_of
 from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
@@ -145,7 +145,7 @@ def team(settings: Settings) -> Finding:
     about = "kb.team_state_path"
     places = team_places(settings)
     try:
-        begins_after(places, team_state.read(places.state), settings.kb.qa_raw_last_processed_id, time.time())
+        begins_after(places, state.read(places.state), settings.kb.qa_raw_last_processed_id, time.time())
     except LibraryUnusable as error:
         return Finding(about, Verdict.MISSING, str(error))
     except OSError as error:

@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Callable
 
+from assembly.errors import Unusable
+from assembly.graph_parts import redactor_of
+from assembly.running import terminated_as_interrupted
 from commands.ask import ask
-from commands.assembling import redactor_of
 from commands.check import check
-from commands.errors import Unusable
 from commands.forget import forget
 from commands.importing import import_files
 from commands.init_kb import init_kb
@@ -19,15 +20,14 @@ from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
-from commands.running import terminated_as_interrupted
-from services import logs
-from services.connection import GatewayRefused
-from services.data_folder import FolderBusy
-from services.files import remedy
+from services.discord.connection import GatewayRefused
+from services.discord.recordings import BadRecording
 from services.llm.exchanges import UnreadableExchanges
-from services.recordings import BadRecording
-from services.redaction import Redactor
-from services.team_places import LibraryUnusable, LibraryUnwritable
+from services.redaction.redactor import Redactor
+from services.storage.data_folder import FolderBusy
+from services.storage.files import remedy
+from services.team.places import LibraryUnusable, LibraryUnwritable
+from services.telemetry import logs
 from settings import Settings, SettingsError, load
 
 FAILED, UNUSABLE = 1, 2

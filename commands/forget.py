@@ -8,17 +8,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from commands.documents import store_of
-from commands.errors import Unusable
-from commands.team import open_team
-from services.data_folder import DataFolder, lock
-from services.documents.gone_files import GoneFiles
+from assembly.documents import store_of
+from assembly.errors import Unusable
+from assembly.team import open_team
+from services.documents.deletion import forget_evidence
 from services.documents.runbooks import Runbooks
 from services.documents.store.protocol import StoreUnavailable
-from services.documents.taking_back import forget_evidence
-from services.forgetting import Forgotten, note_documents
-from services.forgetting import forget as take_out
-from services.plurals import number_of
+from services.documents.tombstones import Tombstones
+from services.privacy.forgetting import Forgotten, note_documents
+from services.privacy.forgetting import forget as take_out
+from services.storage.data_folder import DataFolder, lock
+from services.telemetry.plurals import number_of
 from settings import Settings
 
 OUT_OF_REACH = (
@@ -62,7 +62,7 @@ async def _take_out_documents(folder: DataFolder, address: str, user_id: int) ->
     try:
         runbooks = Runbooks(store, folder.shown_runbooks)
         await runbooks.open()
-        return await forget_evidence(store, user_id, GoneFiles(folder.gone_files)), await runbooks.forget(user_id)
+        return await forget_evidence(store, user_id, Tombstones(folder.tombstones)), await runbooks.forget(user_id)
     finally:
         await store.close()
 

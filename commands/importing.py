@@ -14,21 +14,21 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from rich.console import Console
 
+from assembly.errors import Unusable
+from assembly.graph_parts import Parts, Withheld, assemble, library_of
+from assembly.llm import assistant_of
+from assembly.running import Running, collect_rarely, terminated_as_interrupted
 from clock import VirtualLoop
-from commands.assembling import Parts, Withheld, assemble, library_of
-from commands.counting import Count, counted
-from commands.errors import Unusable
+from commands.progress_counts import Count, counted
 from commands.replay import PATIENCE_SECONDS
-from commands.running import Running, collect_rarely, terminated_as_interrupted
-from commands.thinking import assistant_of
 from model.outcomes import Reason, Result
 from operators.decode import decode
-from services.captures import Captures
-from services.data_folder import lock
-from services.dispatches import Dispatch
-from services.plurals import number_of
-from services.rehearsal import Rehearsal
-from services.week_files import all_pairs
+from services.discord.dispatches import Dispatch
+from services.discord.rehearsal import Rehearsal
+from services.storage.data_folder import lock
+from services.team.captures import Captures
+from services.team.week_files import all_pairs
+from services.telemetry.plurals import number_of
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.imported import Blocks, Imported
@@ -74,7 +74,7 @@ async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imp
     services = parts.services
     source: Subject[Dispatch] = Subject()
     events = source.pipe(decode(), ops.do_action(tally.hear))
-    running = Running(learning(events, services, parts.sinks, parts.rules), services.in_hand)
+    running = Running(learning(events, services, parts.sinks, parts.rules), services.in_flight)
     with counted(Console(file=sys.stderr), lambda: progress(tally)):
         async for dispatch in dispatches(*files):
             source.on_next(dispatch)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from commands.errors import Unusable
-from commands.knowing import knowledge_parts, knowledge_rules
+from assembly.errors import Unusable
+from assembly.knowledge import knowledge_parts, knowledge_rules
+from assembly.llm import asker_for
+from assembly.running import collect_rarely, terminated_as_interrupted
 from commands.progress import Progress, shown
-from commands.running import collect_rarely, terminated_as_interrupted
-from commands.thinking import asker_for
 from operators.discover import links_of
-from operators.sources import Event, Report
-from services.assistant import Usage
-from services.data_folder import lock
-from services.ledger import Ledger
+from services.assistant.protocol import Usage
+from services.knowledge.ledger import Ledger
+from services.knowledge.updates import Event, Report
+from services.storage.data_folder import lock
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge_log import KnowledgeLog
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update

@@ -14,35 +14,35 @@ from typing import Any
 from reactivex import Observable
 from reactivex import operators as ops
 
+from assembly.autosave import saved_soon
+from assembly.documents import documents_for
+from assembly.graph_parts import Learning, assemble, library_of, save, secrets_of
+from assembly.indexing import kept_searchable
+from assembly.knowledge import kept_up_to_date
+from assembly.llm import askers_for, assistant_of, endpoint_settings, tool_limits
+from assembly.metrics import measuring
+from assembly.retention import kept_tidy
+from assembly.running import Running, collect_rarely, yield_often
+from assembly.slash import slash_commands
 from clock import now
-from commands.assembling import Learning, assemble, library_of, save, secrets_of
-from commands.documents import documents_for
-from commands.knowing import kept_up_to_date
-from commands.measuring import measuring
-from commands.running import Running, collect_rarely, yield_often
-from commands.saving import saved_soon
-from commands.searchable import kept_searchable
-from commands.slash import slash_commands
-from commands.thinking import askers_for, assistant_of, endpoint_settings, tool_limits
-from commands.tidying import kept_tidy
 from model.messages import Message
 from model.outcomes import End
 from operators.decode import decode
-from services.attachments import Attachments, CDNAttachments
-from services.connection import Health
-from services.data_folder import lock
-from services.discord import Poster
-from services.discord_client import Client
-from services.discord_fetcher import RestFetcher
-from services.discord_poster import DiscordPoster
-from services.dispatches import Dispatch
+from services.discord.attachments import Attachments, CDNAttachments
+from services.discord.connection import Health
+from services.discord.dispatches import Dispatch
+from services.discord.live.client import Client
+from services.discord.live.fetcher import RestFetcher
+from services.discord.live.poster import DiscordPoster
+from services.discord.protocols import Poster
+from services.discord.rehearsal import Rehearsal
+from services.discord.wire import Decoder
 from services.documents.redacting import document_redactors
 from services.llm.crynux import import_client
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES
 from services.llm.reachable import unreachable_because
-from services.payloads import Decoder
-from services.rehearsal import Rehearsal
+from services.storage.data_folder import lock
 from settings import Settings, usable_token
 from sinks.journal import journal
 from streams.gateway import Gateway, observable
@@ -175,7 +175,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         if options.llm_replay is None and (askers.answering or askers.knowledge):
             await stack.enter_async_context(meanwhile(asyncio.to_thread(import_client)))
         await stack.enter_async_context(meanwhile(warn_if_unreachable(settings)))
-        running = Running(graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_hand)
+        running = Running(
+            graph(dispatches.pipe(decode(decoder)), services, parts.sinks, parts.rules), services.in_flight
+        )
         async with (
             kept_up_to_date(settings, askers.knowledge, services.usage, meters=meters),
             kept_searchable(settings, documents, library, lambda: [guild.id for guild in client.guilds]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from commands.errors import Unusable
+from assembly.errors import Unusable
 from settings import Settings
 
 COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "forget", "kb")

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from operators.sources import Due, Event, LeftOut, Pending, Settled, Suspect, Trouble
-from services.plurals import number_of
+from services.knowledge.updates import Due, Event, LeftOut, Pending, Settled, Suspect, Trouble
+from services.telemetry.plurals import number_of
 
 LINE_SECONDS = 10.0
 

@@ -11,23 +11,23 @@ from pathlib import Path
 
 from rich.console import Console
 
+from assembly.errors import Unusable
+from assembly.llm import asker_for
+from assembly.running import collect_rarely, terminated_as_interrupted
+from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import now, rfc3339, utc_clock
-from commands.counting import Count, counted
-from commands.errors import Unusable
-from commands.running import collect_rarely, terminated_as_interrupted
-from commands.team import curating_key, curator_of, open_team, team_places, topic_describer_of
-from commands.thinking import asker_for
-from services import files
-from services.assistant import Usage
-from services.data_folder import DataFolder, lock
-from services.decisions import Action, Decision, DecisionLog
-from services.describing import Describer
-from services.files import in_thread
+from commands.progress_counts import Count, counted
+from services.assistant.describing import Describer
+from services.assistant.protocol import Usage
 from services.llm.structured import StructuredLLM
-from services.plurals import number_of
-from services.rebuilding import Build, Plan, plan
-from services.team_opening import adopt, open_library
-from services.week_files import all_pairs
+from services.storage import files
+from services.storage.data_folder import DataFolder, lock
+from services.storage.files import in_thread
+from services.team.decisions import Action, Decision, DecisionLog
+from services.team.opening import adopt, open_library
+from services.team.rebuilding import Build, Plan, plan
+from services.team.week_files import all_pairs
+from services.telemetry.plurals import number_of
 from settings import Settings
 from streams.curation import CurationParts, CurationRules, Described
 from streams.regeneration import GivenUp, regeneration

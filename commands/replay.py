@@ -15,22 +15,22 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from rich.console import Console
 
+from assembly.curation import Filed
+from assembly.documents import documents_for
+from assembly.graph_parts import Learning, assemble, library_of, save, secrets_of
+from assembly.indexing import SearchableWhenAsked
+from assembly.llm import askers_for, assistant_of, tool_limits
+from assembly.running import Running, collect_rarely
+from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
-from commands.assembling import Learning, assemble, library_of, save, secrets_of
-from commands.curating import Filed
-from commands.documents import documents_for
-from commands.makeshift import with_an_index
-from commands.running import Running, collect_rarely
-from commands.searchable import SearchableWhenAsked
-from commands.thinking import askers_for, assistant_of, tool_limits
 from model.outcomes import End
 from operators.decode import decode
-from services.attachments import RecordedAttachments
-from services.dispatches import Dispatch
+from services.discord.attachments import RecordedAttachments
+from services.discord.dispatches import Dispatch
+from services.discord.rehearsal import Rehearsal
 from services.documents.redacting import document_redactors
 from services.llm.image_sources import AttachedImages
-from services.plurals import number_of
-from services.rehearsal import Rehearsal
+from services.telemetry.plurals import number_of
 from settings import Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import JsonLines
@@ -93,7 +93,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         )
 
         # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
-        # (services.extractive.looking_up).
+        # (services.assistant.extractive.looking_up).
         if documents is not None and askers.answering is not None:
             documents.before_asking = SearchableWhenAsked(settings, documents, library)
 
@@ -122,7 +122,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         source: Subject[Dispatch] = Subject()
         events = source.pipe(decode(), ops.do_action(tally.hear))
         sinks = replace(parts.sinks, decided=filed.add)
-        running = Running(graph(events, parts.services, sinks, parts.rules), parts.services.in_hand)
+        running = Running(graph(events, parts.services, sinks, parts.rules), parts.services.in_flight)
         async for dispatch in dispatches(options.file):
             source.on_next(dispatch)
         source.on_completed()

@@ -51,16 +51,16 @@ def readme_with_table() -> str:
 def fetched() -> bytes:
     """What `--init-kb` would know of the pages, had it fetched them: their text, and no descriptions yet."""
     sys.path.insert(0, str(HERE.parent))
-    from services import kb_cache  # noqa: PLC0415 - found only once the path is set
-    from services.source_links import parse_links  # noqa: PLC0415 - as above
-    from services.web_cache import read_page  # noqa: PLC0415 - as above
+    from services.knowledge import cache  # noqa: PLC0415 - found only once the path is set
+    from services.knowledge.source_links import parse_links  # noqa: PLC0415 - as above
+    from services.knowledge.web_cache import read_page  # noqa: PLC0415 - as above
 
-    records: list[kb_cache.Record] = []
+    records: list[cache.Record] = []
     for url in parse_links((KNOWLEDGE / "links.txt").read_bytes()).urls:
-        facts = kb_cache.UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
-        content = kb_cache.hash_text(read_page(KNOWLEDGE / "web-cache", url))
-        records.append(kb_cache.Record("url", content, "", "", FETCHED_AT, summary_pending=True, url=facts))
-    return kb_cache.render(map(kb_cache.line, records), FETCHED_AT)
+        facts = cache.UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
+        content = cache.hash_text(read_page(KNOWLEDGE / "web-cache", url))
+        records.append(cache.Record("url", content, "", "", FETCHED_AT, summary_pending=True, url=facts))
+    return cache.render(map(cache.line, records), FETCHED_AT)
 
 
 def produce() -> dict[Path, bytes]:

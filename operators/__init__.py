@@ -3,13 +3,13 @@
 Generic ones are named here; those of the domain (route, gate, select, …) live in modules of their own.
 """
 
-from operators.bypass import bypass
-from operators.cancel_token import CancelToken
+from clock.cancel_token import CancelToken
+from operators.delay_unless_replaced import delay_unless_replaced
 from operators.fork import fork, supervised
-from operators.in_turn import in_turn
 from operators.map_async import CancelledWithin, Overflow, map_async
-from operators.postpone import postpone
+from operators.pass_through import pass_through
 from operators.quiet_window import Amend, quiet_window
+from operators.serialize_by_key import serialize_by_key
 from operators.spread import only, spread
 from operators.unfold import unfold
 
@@ -18,13 +18,13 @@ __all__ = [
     "CancelToken",
     "CancelledWithin",
     "Overflow",
-    "bypass",
+    "delay_unless_replaced",
     "fork",
-    "in_turn",
     "map_async",
     "only",
-    "postpone",
+    "pass_through",
     "quiet_window",
+    "serialize_by_key",
     "spread",
     "supervised",
     "unfold",

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from clock import rfc3339
-from operators.cases import Filing
-from services.attachments import AttachmentFailed, Attachments
+from services.discord.attachments import AttachmentFailed, Attachments
+from services.documents.candidates import Candidate
+from services.documents.cases import IngestJob
 from services.documents.limits import Limits, Refused, check_offer, shown
-from services.documents.offers import Offer
 from services.documents.preparing import prepare
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
@@ -27,7 +27,7 @@ from services.documents.store.protocol import (
     State,
     StoreUnavailable,
 )
-from services.files import in_thread
+from services.storage.files import in_thread
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 class Filed:
     """What became of a file."""
 
-    filing: Filing
+    filing: IngestJob
     document: Document | None = None
     """None: there is nothing to search: it failed, or was called off."""
     failure: str = ""
@@ -63,7 +63,7 @@ class Intake:
     redactors: DocumentRedactors = field(default_factory=document_redactors)
 
 
-def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
+def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, Filed]]:
     """Check a file, download it, take it apart and make it searchable by words.
 
     A file that cannot be taken in is kept as failed, with its reason. What a closed thread's collection has lost
@@ -71,46 +71,48 @@ def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
     """
     store = intake.store
 
-    async def filed(filing: Filing) -> Filed:
-        offer = filing.offer
+    async def filed(filing: IngestJob) -> Filed:
+        candidate = filing.candidate
         try:
-            documents = await _held(store, offer)
-            known = next((doc for doc in documents if is_of(doc, offer)), None)
+            documents = await _held(store, candidate)
+            known = next((doc for doc in documents if is_of(doc, candidate)), None)
             if known is not None and known.state is not State.PENDING:
                 return Filed(filing, known if known.state.searchable else None, known.error, is_new=False)
             others = [doc for doc in documents if doc is not known and doc.state is not State.FAILED]
             return await taken(filing, others)
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
-            return Filed(filing, failure=f"{shown(offer.filename)} {NOT_STORED}")
+            return Filed(filing, failure=f"{shown(candidate.filename)} {NOT_STORED}")
 
-    async def taken(filing: Filing, others: Sequence[Document]) -> Filed:
-        offer = filing.offer
-        collection, origin = collection_of(offer), origin_of(offer)
+    async def taken(filing: IngestJob, others: Sequence[Document]) -> Filed:
+        candidate = filing.candidate
+        collection, origin = collection_of(candidate), origin_of(candidate)
         # To its end even when it is called off: it may make the collection, and who deletes that waits for it.
         expected = await to_its_end(store.expect(collection, origin))
         try:
-            alone = partial(check_offer, offer.filename, limits=intake.limits)
+            alone = partial(check_offer, candidate.filename, limits=intake.limits)
             check = partial(alone, files=len(others), total_bytes=sum(doc.size for doc in others))
             # The same file again takes no room.
-            again = [doc for doc in others if (doc.filename, doc.size) == (offer.filename, offer.attachment.size)]
-            (alone if again else check)(offer.attachment.size)
-            data = await content(offer)
+            again = [
+                doc for doc in others if (doc.filename, doc.size) == (candidate.filename, candidate.attachment.size)
+            ]
+            (alone if again else check)(candidate.attachment.size)
+            data = await content(candidate)
             digest = hashlib.sha256(data).hexdigest()
             # It may be larger than was announced.
             (alone if any(doc.sha256 == digest for doc in again) else check)(len(data))
-            work = partial(prepare, offer.filename, data, limits=intake.limits, redactors=intake.redactors)
+            work = partial(prepare, candidate.filename, data, limits=intake.limits, redactors=intake.redactors)
             prepared = await in_thread(work)
         except Refused as refused:
             failure = str(refused)
         except AttachmentFailed as error:
             log.warning("evidence: %s", error)
-            failure = f"{shown(offer.filename)} {NOT_DOWNLOADED}"
+            failure = f"{shown(candidate.filename)} {NOT_DOWNLOADED}"
         except StoreUnavailable:
             raise
         except Exception:
-            log.exception("evidence: attachment %d cannot be read", offer.attachment.id)
-            failure = f"{shown(offer.filename)} {NOT_READ}"
+            log.exception("evidence: attachment %d cannot be read", candidate.attachment.id)
+            failure = f"{shown(candidate.filename)} {NOT_READ}"
         else:
             # As above: who deletes the file waits for what is being written of it.
             stored = await to_its_end(store.add(collection, [NewDocument(origin, prepared)], create=False))
@@ -118,32 +120,32 @@ def chunk(intake: Intake) -> Callable[[Filing], Coroutine[Any, Any, Filed]]:
         await store.fail(collection.name, expected.doc_id, failure)
         return Filed(filing, failure=failure)
 
-    async def content(offer: Offer) -> bytes:
-        if offer.text is not None:
-            return offer.text.encode()
-        return await intake.attachments.content(offer.attachment, intake.limits.max_file_bytes)
+    async def content(candidate: Candidate) -> bytes:
+        if candidate.text is not None:
+            return candidate.text.encode()
+        return await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
 
     return filed
 
 
-def collection_of(offer: Offer) -> Collection:
-    case_id = str(offer.case_id)
-    return Collection(naming.case(case_id), "case", case_id, offer.guild_id)
+def collection_of(candidate: Candidate) -> Collection:
+    case_id = str(candidate.case_id)
+    return Collection(naming.case(case_id), "case", case_id, candidate.guild_id)
 
 
-def origin_of(offer: Offer) -> Origin:
+def origin_of(candidate: Candidate) -> Origin:
     return Origin(
-        offer.filename,
-        uploader_id=offer.uploader_id,
-        message_id=offer.message_id,
-        attachment_id=offer.attachment.id,
-        uploaded_at=rfc3339(offer.at),
-        extra={PLACE_ID: str(offer.place_id)},
+        candidate.filename,
+        uploader_id=candidate.uploader_id,
+        message_id=candidate.message_id,
+        attachment_id=candidate.attachment.id,
+        uploaded_at=rfc3339(candidate.at),
+        extra={PLACE_ID: str(candidate.place_id)},
     )
 
 
-def is_of(doc: Document, offer: Offer) -> bool:
-    return doc.filename == offer.filename and doc.came_as(offer.attachment.id)
+def is_of(doc: Document, candidate: Candidate) -> bool:
+    return doc.filename == candidate.filename and doc.came_as(candidate.attachment.id)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
@@ -156,6 +158,6 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def _held(store: DocumentStore, offer: Offer) -> Sequence[Document]:
-    described = await store.describe(naming.case(str(offer.case_id)))
+async def _held(store: DocumentStore, candidate: Candidate) -> Sequence[Document]:
+    described = await store.describe(naming.case(str(candidate.case_id)))
     return () if described is None else described.documents

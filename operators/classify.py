@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from clock import now, rfc3339
-from operators.at_work import at_work
+from operators.in_flight import in_flight
 from operators.step import Gauge, ignore
-from services.archive import Pair
-from services.assistant import Usage
-from services.curator import Curator
-from services.decisions import Action, Decision
+from services.assistant.curator import Curator
+from services.assistant.protocol import Usage
+from services.knowledge.topic_names import topic_name
 from services.llm.errors import LLMError
-from services.team_library import TeamLibrary
-from services.topic_names import topic_name
+from services.team.archive import Pair
+from services.team.decisions import Action, Decision
+from services.team.library import TeamLibrary
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def classify(
     async def classified(pair: Pair) -> Classified | Decision:
         index = library.index()
         try:
-            with at_work(gauge, "classify"):
+            with in_flight(gauge, "classify"):
                 result = await curator.classify(pair, index, usage)
         except LLMError as error:
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)

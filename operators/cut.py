@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from reactivex import Observable
 
+from clock.cancel_token import CancelToken
 from model.batches import Batch, Key, Part
 from model.messages import AuthorType, Message, Reference
-from operators.cancel_token import CancelToken
-from operators.in_hand import InHand
 from operators.spread import spread
-from services.history import History
-from services.people import People
+from services.conversations.history import History
+from services.conversations.in_flight import InFlight
+from services.conversations.people import People
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ Addressee = Callable[[Reference], Hashable]
 """Tells, of a reply, whom it is to."""
 
 
-def cut(people: People, history: History, in_hand: InHand) -> Callable[[Observable[Batch]], Observable[Begun]]:
+def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Observable[Batch]], Observable[Begun]]:
     """Cut each batch where the person replied to changes, and number the parts.
 
     --[m1, m2→x, m3, m4→y]--------|
@@ -42,7 +42,7 @@ def cut(people: People, history: History, in_hand: InHand) -> Callable[[Observab
         author_type = people.type_of(batch.messages[0].author)
         place = history.place(batch.messages[0].channel_id)
         return [
-            Begun(part, in_hand.begin(part))
+            Begun(part, in_flight.begin(part))
             for piece in pieces(batch.messages, author_type, addressee_in(history))
             for part in (Part(next(numbers), piece, author_type, place, batch.closed_at),)
         ]

@@ -8,8 +8,8 @@ from reactivex import Observable
 
 from model.events import Event
 from operators.spread import spread
-from services.dispatches import Dispatch
-from services.payloads import Decoder
+from services.discord.dispatches import Dispatch
+from services.discord.wire import Decoder
 
 
 def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], Observable[Event]]:

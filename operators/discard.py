@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clock import now
-from operators.cases import Cases
-from services.documents.offers import Offer
+from services.documents.candidates import Candidate
+from services.documents.cases import Cases
 from services.documents.store import naming
 from services.documents.store.protocol import DocumentStore, Origin, StoreUnavailable
 
@@ -43,11 +43,11 @@ class Dropping:
     """Attachments of theirs that are still there."""
 
     def call_off(self, cases: Cases) -> None:
-        cases.take_back(lambda offer: offer.case_id == self.case_id and self.brought(offer))
+        cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
 
-    def brought(self, file: Origin | Offer) -> bool:
+    def brought(self, file: Origin | Candidate) -> bool:
         """Whether a file came with what is gone."""
-        attachment_id = file.attachment.id if isinstance(file, Offer) else file.attachment_id
+        attachment_id = file.attachment.id if isinstance(file, Candidate) else file.attachment_id
         return file.message_id in self.message_ids and attachment_id not in self.kept
 
 

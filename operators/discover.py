@@ -11,13 +11,25 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
-from operators.sources import Due, Event, Forgotten, Found, How, LeftOut, Pending, Places, Settled, Suspect, Trouble
-from services.files import in_thread
-from services.kb_cache import Record
-from services.ledger import Ledger, Unfit
-from services.source_files import Listing, list_files
-from services.source_links import Links, read_links
-from services.web_cache import drop_page, page_name, page_names
+from services.knowledge.cache import Record
+from services.knowledge.ledger import Ledger, Unfit
+from services.knowledge.source_files import Listing, list_files
+from services.knowledge.source_links import Links, read_links
+from services.knowledge.updates import (
+    Due,
+    Event,
+    Forgotten,
+    Found,
+    How,
+    LeftOut,
+    Pending,
+    Places,
+    Settled,
+    Suspect,
+    Trouble,
+)
+from services.knowledge.web_cache import drop_page, page_name, page_names
+from services.storage.files import in_thread
 
 KEPT_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from operators.chunk import Filed
-from services.documents.embedding.filling import fill
-from services.documents.embedding.protocol import Embedder
+from services.documents.filling import fill
 from services.documents.store import naming
 from services.documents.store.protocol import DocumentStore, StoreUnavailable
+from services.search.embedding.protocol import Embedder
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ def embed(store: DocumentStore, embedder: Embedder) -> Callable[[Filed], Corouti
 
     async def embedded(filed: Filed) -> Filed:
         if filed.document is not None:
-            name = naming.case(str(filed.filing.offer.case_id))
+            name = naming.case(str(filed.filing.candidate.case_id))
             try:
                 await fill(store, embedder, name, filed.document.doc_id)
             except StoreUnavailable as error:

@@ -8,11 +8,11 @@ from typing import Any
 
 from clock import now, rfc3339
 from operators.discover import gone
-from operators.sources import Event, How, LeftOut, Pending, Places, Settled, Suspect, Trouble
-from services.files import in_thread
-from services.kb_cache import FileFacts, Record, hash_text
-from services.ledger import Ledger, Unfit
-from services.source_files import NotText, read_text
+from services.knowledge.cache import FileFacts, Record, hash_text
+from services.knowledge.ledger import Ledger, Unfit
+from services.knowledge.source_files import NotText, read_text
+from services.knowledge.updates import Event, How, LeftOut, Pending, Places, Settled, Suspect, Trouble
+from services.storage.files import in_thread
 
 AT_ONCE = 32
 """Files that are read in one go: a thread for each would cost more than reading it."""

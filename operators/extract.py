@@ -9,10 +9,10 @@ from typing import Any
 from clock import now
 from model.messages import AuthorType, Message
 from model.outcomes import Outcome, Reason, Result
-from operators.inquiry import Lesson
-from services.archive import Speaker, Turn
-from services.captures import REPLY, Capture, Picture, Said, pictures_of
-from services.context import Context
+from services.assistant.inquiry import Lesson
+from services.conversations.context import Context
+from services.team.archive import Speaker, Turn
+from services.team.captures import REPLY, Capture, Picture, Said, pictures_of
 
 SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
 """Bots are left out."""

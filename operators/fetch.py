@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from clock import now, rfc3339
 from operators.examine import settled_or_pending
-from operators.sources import Due, Event, How, Places, Settled, Trouble
-from services.files import in_thread
-from services.kb_cache import Record, UrlFacts, hash_text
-from services.ledger import Ledger
-from services.web import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
-from services.web_cache import write_page
+from services.knowledge.cache import Record, UrlFacts, hash_text
+from services.knowledge.ledger import Ledger
+from services.knowledge.updates import Due, Event, How, Places, Settled, Trouble
+from services.knowledge.web.protocol import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
+from services.knowledge.web_cache import write_page
+from services.storage.files import in_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 from clock import now
 from model.outcomes import Outcome, Reason
-from operators.inquiry import Inquiry, skipped
 from operators.step import TookTooLong
-from services.assistant import Assistant
-from services.budget import Budget
+from services.assistant.inquiry import Inquiry, skipped
+from services.assistant.protocol import Assistant
+from services.llm.budget import Budget
 
 log = logging.getLogger(__name__)
 

@@ -8,19 +8,19 @@ from typing import Any
 from model.conversations import Image
 from model.messages import AuthorType, Message
 from model.outcomes import Outcome
-from operators.in_hand import InHand
-from operators.inquiry import Inquiry
-from services.context import Context
-from services.history import History
+from services.assistant.inquiry import Inquiry
+from services.conversations.context import Context
+from services.conversations.history import History
+from services.conversations.in_flight import InFlight
+from services.conversations.posts import Posts
 from services.llm.images import ImageSource, load_images
-from services.posts import Posts
 
 
 def gather(
     context: Context,
     history: History,
     posts: Posts,
-    in_hand: InHand,
+    in_flight: InFlight,
     images: ImageSource | None,
     thread_reuse_seconds: float,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
@@ -42,7 +42,7 @@ def gather(
         else:
             around, reply_place_id = await reusable_thread(inquiry)
             if reply_place_id is not None:
-                in_hand.reply_in(part, reply_place_id)
+                in_flight.reply_in(part, reply_place_id)
         messages = {message.id: message for message in around}
         messages |= {message.id: message for message in await context.replies(part.messages)}
         # What the person wrote after this part is the next part's affair.

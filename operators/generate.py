@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from operators.inquiry import Inquiry, skipped
-from services.assistant import AnswerResult, Assistant
-from services.citing import keep_citations, linkable_texts
-from services.links import remove_foreign_links
+from services.assistant.citing import keep_citations, linkable_texts
+from services.assistant.inquiry import Inquiry, skipped
+from services.assistant.links import remove_foreign_links
+from services.assistant.protocol import AnswerResult, Assistant
 
 log = logging.getLogger(__name__)
 

@@ -7,15 +7,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from clock import now, rfc3339
-from operators.at_work import at_work
 from operators.classify import Classified
+from operators.in_flight import in_flight
 from operators.step import Gauge, ignore
-from services.assistant import Usage
-from services.curator import Curator, IntegrationResult
-from services.decisions import Action, Decision
+from services.assistant.curator import Curator, IntegrationResult
+from services.assistant.protocol import Usage
 from services.llm.errors import LLMError
-from services.superseding import allowed_removals, replaced_by
-from services.team_library import TeamLibrary
+from services.team.decisions import Action, Decision
+from services.team.library import TeamLibrary
+from services.team.superseding import allowed_removals, replaced_by
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def integrate(
         held = library.held(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:
-            with at_work(gauge, "integrate"):
+            with in_flight(gauge, "integrate"):
                 result = await curator.integrate(pair, topic, others, usage) if others else ALONE
         except LLMError as error:
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
 
-from operators.cancel_token import CancelToken
+from clock.cancel_token import CancelToken
 
 T = TypeVar("T")
 R = TypeVar("R")

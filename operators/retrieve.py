@@ -9,21 +9,21 @@ from typing import Any
 from model.conversations import Conversation, Role
 from model.messages import AuthorType, Place
 from model.outcomes import Outcome, Reason
-from operators.cases import Cases
 from operators.chunk import is_of
-from operators.inquiry import Inquiry, skipped
+from services.assistant.inquiry import Inquiry, skipped
+from services.conversations.viewing import Viewing
 from services.documents.bound import BoundTools
+from services.documents.candidates import Candidate
+from services.documents.cases import Cases
 from services.documents.limits import amount, shown
-from services.documents.offers import Offer
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
 from services.documents.tools.factory import Toolbox
 from services.documents.unreadable import unreadable
-from services.plurals import number_of
-from services.tools import Toolset
-from services.viewing import Viewing
+from services.llm.tools import Toolset
+from services.telemetry.plurals import number_of
 
 EARLIER = 3
 """Questions and answers that a follow-up may be understood from."""
@@ -172,9 +172,9 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
     return tuple(pairs[-EARLIER:])
 
 
-def _newest(documents: Sequence[Document], under_way: Sequence[Offer]) -> list[Document]:
+def _newest(documents: Sequence[Document], under_way: Sequence[Candidate]) -> list[Document]:
     """Those that are not told of by their offers, each name once."""
-    settled = [doc for doc in documents if not any(is_of(doc, offer) for offer in under_way)]
+    settled = [doc for doc in documents if not any(is_of(doc, candidate) for candidate in under_way)]
     return [doc for doc in settled if doc.current or not doc.state.searchable]
 
 
@@ -184,5 +184,5 @@ def _known(doc: Document) -> str:
     return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')})"
 
 
-def _offered(offer: Offer) -> str:
-    return f"{shown(offer.filename)} ({amount(offer.attachment.size)}, being read)"
+def _offered(candidate: Candidate) -> str:
+    return f"{shown(candidate.filename)} ({amount(candidate.attachment.size)}, being read)"

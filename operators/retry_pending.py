@@ -7,12 +7,12 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
-from clock import briefly, now
+from clock import now, run_blocking
 from operators.step import expected
-from services.archive import Pair
-from services.captures import Capture
 from services.llm.errors import TimedOut, Unavailable
-from services.pending import PendingFolder, Waiting
+from services.team.archive import Pair
+from services.team.captures import Capture
+from services.team.pending import PendingFolder, Waiting
 
 KEPT_SECONDS = 86_400.0
 """How long a capture waits before it is given up (SPEC 6, "Image summary")."""
@@ -40,7 +40,7 @@ def retry_pending(
         async def following() -> Pair | None:
             nonlocal left
             if left is None:
-                left = await briefly(pending.all)
+                left = await run_blocking(pending.all)
             while left:
                 waiting = left.pop(0)
                 try:
@@ -68,18 +68,18 @@ def retry_pending(
                 where,
                 ids,
             )
-            await briefly(pending.drop, waiting)
+            await run_blocking(pending.drop, waiting)
             return None
         allowed = without(waiting)
         if not allowed.capture.said or (not allowed.capture.teaches and allowed.capture.continues is None):
-            await briefly(pending.drop, waiting)
+            await run_blocking(pending.drop, waiting)
             return None
         if allowed != waiting:  # what was withdrawn must not lie about until the endpoint is back
-            await briefly(pending.keep, allowed)
+            await run_blocking(pending.keep, allowed)
             if allowed.name != waiting.name:
-                await briefly(pending.drop, waiting)
+                await run_blocking(pending.drop, waiting)
         pair = await store(await summarised(allowed))
-        await briefly(pending.drop, allowed)
+        await run_blocking(pending.drop, allowed)
         return pair
 
     def without(waiting: Waiting) -> Waiting:

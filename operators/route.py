@@ -10,12 +10,12 @@ from model.batches import Key, Part
 from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import Begun
-from operators.inquiry import Inquiry, Lesson, skipped
-from services.assistant import Usage
-from services.history import History
-from services.people import People
-from services.posts import Post, Posts
-from services.team_activity import TeamActivity
+from services.assistant.inquiry import Inquiry, Lesson, skipped
+from services.assistant.protocol import Usage
+from services.conversations.history import History
+from services.conversations.people import People
+from services.conversations.posts import Post, Posts
+from services.conversations.team_activity import TeamActivity
 
 THREAD_MESSAGES = 200
 """How much of a thread is read, newest first."""

@@ -12,12 +12,12 @@ from model.batches import Key
 from model.events import Deleted, Edited, Event, Posted
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
-from operators.in_hand import InHand
 from operators.quiet_window import Amend
 from operators.spread import spread
-from services.history import History, edited
-from services.people import People
-from services.team_activity import TeamActivity
+from services.conversations.history import History, edited
+from services.conversations.in_flight import InFlight
+from services.conversations.people import People
+from services.conversations.team_activity import TeamActivity
 
 DEDUPLICATED = 50_000
 """Message ids kept against a second delivery."""
@@ -47,7 +47,7 @@ class ScreenRules:
 
 
 def screen(
-    people: People, history: History, team: TeamActivity, in_hand: InHand, rules: ScreenRules
+    people: People, history: History, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
 ) -> Callable[[Observable[Event]], Observable[Screened]]:
     """Let people's messages through, each once; tell why of the others.
 
@@ -85,10 +85,10 @@ def screen(
         if unwanted in {None, Reason.OPTED_OUT}:  # whoever wants no bot to read along has spoken all the same
             team.observe(message)
             if author_type is AuthorType.TEAM_MEMBER:
-                in_hand.team_posted(message)
+                in_flight.team_posted(message)
         if unwanted is not None:
             return ignored(message, unwanted)
-        in_hand.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
+        in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
         return Spoken(at, message)
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
@@ -110,7 +110,7 @@ def screen(
         return marked or rules.opted_out(message.author.id)
 
     def change(edit: Edited) -> Iterable[Screened]:
-        key = in_hand.waiting_key(edit.message_id)
+        key = in_flight.waiting_key(edit.message_id)
         if key is None:
             return ()
         message = history.known(edit.channel_id, edit.message_id)
@@ -122,10 +122,10 @@ def screen(
     def delete(event: Deleted) -> Iterable[Screened]:
         gone: list[Screened] = []
         for message_id in event.message_ids:
-            key = in_hand.waiting_key(message_id)
+            key = in_flight.waiting_key(message_id)
             if key is not None:
                 gone += amend(key, message_id, None), Removed(event.channel_id, message_id)
-        in_hand.deleted(event)
+        in_flight.deleted(event)
         return gone
 
     return spread(on_event)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from operators.inquiry import Inquiry, skipped
-from services.assistant import Assistant
-from services.library import Library
-from services.plurals import number_of
-from services.ranking import narrowed
+from services.assistant.inquiry import Inquiry, skipped
+from services.assistant.protocol import Assistant
+from services.knowledge.library import Library
+from services.search.narrowing import narrowed
+from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ from typing import Any
 from reactivex import Observable
 
 from clock import now
+from clock.cancel_token import CancelToken
 from model.batches import Part
 from model.outcomes import Outcome, Result
-from operators.bypass import bypass
-from operators.cancel_token import CancelToken
-from operators.in_hand import CalledOff
-from operators.inquiry import Inquiry, end
 from operators.map_async import map_async
-from services.logs import about
+from operators.pass_through import pass_through
+from services.assistant.inquiry import Inquiry, end
+from services.conversations.in_flight import CalledOff
+from services.telemetry.logs import about
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def step(
     def failed(inquiry: Inquiry, error: Exception) -> Inquiry | Outcome:
         return failure(inquiry, name, error)
 
-    return bypass(
+    return pass_through(
         Outcome,
         map_async(
             begun,

@@ -11,13 +11,13 @@ from clock import now, rfc3339
 from operators.classify import Classified, classify
 from operators.integrate import integrate
 from operators.step import Gauge, expected, ignore
-from services.archive import Pair
-from services.assistant import Usage
-from services.curator import Curator
-from services.decisions import Action, Decision
+from services.assistant.curator import Curator
+from services.assistant.protocol import Usage
 from services.llm.errors import LLMError, TimedOut, Unavailable, UnknownRequest
-from services.team_library import TeamLibrary
-from services.team_places import LibraryUnwritable
+from services.team.archive import Pair
+from services.team.decisions import Action, Decision
+from services.team.library import TeamLibrary
+from services.team.places import LibraryUnwritable
 
 TRIES = 3
 """Of one pair (SPEC 6)."""

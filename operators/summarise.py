@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from clock import now, rfc3339
-from operators.sources import How, Pending, Places, Settled
-from services import index_file
-from services.describing import Describer, NotDescribed
-from services.files import in_thread
-from services.kb_cache import FileFacts, Record, hash_text
-from services.ledger import Ledger
-from services.shared_calls import SharedCalls
-from services.source_files import NotText, read_text
-from services.web_cache import read_page
+from clock.shared_calls import SharedCalls
+from services.assistant.describing import Describer, NotDescribed
+from services.knowledge import index_file
+from services.knowledge.cache import FileFacts, Record, hash_text
+from services.knowledge.ledger import Ledger
+from services.knowledge.source_files import NotText, read_text
+from services.knowledge.updates import How, Pending, Places, Settled
+from services.knowledge.web_cache import read_page
+from services.storage.files import in_thread
 
 
 def summarise(

@@ -7,14 +7,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
-from clock import briefly
+from clock import run_blocking
 from model.conversations import Image
-from services.assistant import Usage
-from services.captures import Capture, Picture
-from services.curator import Curator
+from services.assistant.curator import Curator
+from services.assistant.picturing import conversation_with, in_words, summaries_in
+from services.assistant.protocol import Usage
 from services.llm.images import ImageFailed, ImageSource
-from services.pending import PendingFolder, Waiting
-from services.picturing import conversation_with, in_words, summaries_in
+from services.team.captures import Capture, Picture
+from services.team.pending import PendingFolder, Waiting
 
 KEPT = 1_000
 """Summaries that are remembered: a conversation that grows is captured again and again, with the same images."""
@@ -46,7 +46,7 @@ def summarise_images(
         try:
             return await attempt(waiting, had)
         except Exception:
-            await briefly(pending.keep, replace(waiting, images=had))
+            await run_blocking(pending.keep, replace(waiting, images=had))
             raise
 
     async def attempt(waiting: Waiting, had: dict[Picture, Image]) -> Capture:

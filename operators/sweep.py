@@ -9,11 +9,11 @@ from typing import Any
 
 from clock import now
 from model.messages import Place
-from services.discord import LookupFailed
-from services.documents.offers import is_closed
+from services.discord.protocols import LookupFailed
+from services.documents.candidates import is_closed
 from services.documents.store import naming
 from services.documents.store.protocol import Described, DocumentStore, StoreUnavailable
-from services.plurals import number_of
+from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)
 

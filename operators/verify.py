@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from operators.inquiry import Inquiry, skipped
-from services.assistant import Assistant
+from services.assistant.inquiry import Inquiry, skipped
+from services.assistant.protocol import Assistant
 
 log = logging.getLogger(__name__)
 

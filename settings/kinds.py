@@ -102,7 +102,7 @@ def _no_bytes(given: Any) -> Any:
 
 
 def _topic(given: Any) -> str:
-    """As `services.topic_names` makes them: whatever else is given would never be the name of one."""
+    """As `services.knowledge.topic_names` makes them: whatever else is given would never be the name of one."""
     if not isinstance(given, str):
         raise ValueError("not text")  # noqa: TRY004 (as above)
     name = unicodedata.normalize("NFKC", given.strip().lower()).removeprefix("team:").removesuffix(".txt")

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from clock import briefly, now, rfc3339
+from clock import now, rfc3339, run_blocking
 from model.outcomes import Outcome, Reason, Result
-from services import files, qa_ids, week_files
-from services.archive import Pair, render
-from services.archive_reader import Written
-from services.captures import REPLY, Capture, Captures, said_in
-from services.plurals import number_of
+from services.storage import files
+from services.team import qa_ids, week_files
+from services.team.archive import Pair, render
+from services.team.archive_reader import Written
+from services.team.captures import REPLY, Capture, Captures, said_in
+from services.telemetry.plurals import number_of
 
 LATE_WEEKS = 2
 """Files of the archive in which what was captured within a day is found."""
@@ -81,7 +82,7 @@ class RawArchive:
         """
         async with self._turn:
             joined = self.captures.join(capture)
-            latest = await briefly(self._latest, joined.conversation_id)
+            latest = await run_blocking(self._latest, joined.conversation_id)
             added = joined if latest is None else beside(latest, joined)
             return None if added is None else await self._add(added)
 
@@ -105,7 +106,7 @@ class RawArchive:
             ArchiveUnwritable: it could not be written; the archive is as it was.
         """
         try:
-            return await briefly(self.write, capture, conversation_id, self.clock())
+            return await run_blocking(self.write, capture, conversation_id, self.clock())
         except OSError as error:
             raise week_files.ArchiveUnwritable(f"{files.why(error)}. A captured conversation was not stored") from error
 

@@ -6,13 +6,13 @@ import logging
 from dataclasses import dataclass
 
 from model.messages import Author, Message, snowflake_time
-from operators.cases import Filing
 from operators.chunk import Filed
-from services.discord import Poster, PostFailed
-from services.discord_text import inert, split
-from services.documents.gone_files import GoneFiles
-from services.history import History
-from services.people import People
+from services.conversations.history import History
+from services.conversations.people import People
+from services.discord.protocols import Poster, PostFailed
+from services.discord.text import inert, split
+from services.documents.cases import IngestJob
+from services.documents.tombstones import Tombstones
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
 POST_AGAIN = "The files of this thread were deleted when it was closed. Post them again if they are still needed."
@@ -29,24 +29,24 @@ class FileNotes:
     poster: Poster
     history: History
     people: People
-    gone: GoneFiles
+    gone: Tombstones
 
-    async def begun(self, filing: Filing) -> None:
+    async def begun(self, filing: IngestJob) -> None:
         """A file is being read; those that take a moment only go without a word."""
-        offer = filing.offer
-        if offer.attachment.size >= LARGE_BYTES:
-            await self._react(offer.place_id, offer.message_id, WORKING)
+        candidate = filing.candidate
+        if candidate.attachment.size >= LARGE_BYTES:
+            await self._react(candidate.place_id, candidate.message_id, WORKING)
 
     async def ended(self, filed: Filed) -> None:
         """A file can be searched, or cannot be read."""
-        offer = filed.filing.offer
+        candidate = filed.filing.candidate
         if not filed.is_new:
             return
-        if offer.attachment.size >= LARGE_BYTES:
-            await self._unreact(offer.place_id, offer.message_id, WORKING)
-        await self._react(offer.place_id, offer.message_id, FAILED if filed.failure else DONE)
+        if candidate.attachment.size >= LARGE_BYTES:
+            await self._unreact(candidate.place_id, candidate.message_id, WORKING)
+        await self._react(candidate.place_id, candidate.message_id, FAILED if filed.failure else DONE)
         # In a channel, the answer itself tells: there is no thread to write to yet.
-        if filed.failure and offer.place_id == offer.case_id:
+        if filed.failure and candidate.place_id == candidate.case_id:
             await self._say(filed)
 
     async def reopened(self, case_id: int) -> None:
@@ -60,9 +60,9 @@ class FileNotes:
         await self._send(case_id, POST_AGAIN, f"{case_id:x}-r")
 
     async def _say(self, filed: Filed) -> None:
-        offer = filed.filing.offer
+        candidate = filed.filing.candidate
         (text, *_) = split(f"{FAILED} {inert(filed.failure)}")
-        await self._send(offer.place_id, text, f"{offer.attachment.id:x}-f")
+        await self._send(candidate.place_id, text, f"{candidate.attachment.id:x}-f")
 
     async def _send(self, place_id: int, text: str, nonce: str) -> None:
         # No reply: after a crash, a reply to the message would be taken for its answer.

@@ -6,15 +6,15 @@ import json
 import logging
 import secrets
 
-from clock import briefly, rfc3339
+from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
-from services import files
-from services.data_folder import DataFolder
-from services.discord import Poster, PostFailed
-from services.people import People
-from services.posts import Post, Posts
-from services.pseudonyms import pseudonym
+from services.conversations.people import People
+from services.conversations.posts import Post, Posts
+from services.discord.protocols import Poster, PostFailed
+from services.privacy.pseudonyms import pseudonym
+from services.storage import files
+from services.storage.data_folder import DataFolder
 
 UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
@@ -84,7 +84,7 @@ class Feedback:
             "vote": vote,
         }
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        await briefly(files.append, self._folder.feedback, data)
+        await run_blocking(files.append, self._folder.feedback, data)
 
     async def _escalate(self, post: Post) -> None:
         log.warning("a user asks for a person in thread %d", post.place_id)
@@ -99,7 +99,7 @@ class Feedback:
     async def _pseudonym(self, user_id: int) -> str:
         """The same for one voter on one installation, and telling nothing to others."""
         if self._key is None:
-            self._key = await briefly(self._read_key)
+            self._key = await run_blocking(self._read_key)
         return pseudonym(self._key, user_id)
 
     def _read_key(self) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from model.outcomes import End, Ignored, Outcome
-from services.logs import about
-from services.plurals import number_of
+from services.telemetry.logs import about
+from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clock import now, rfc3339
-from operators.sources import Trouble
-from services import confined, files, index_file, kb_cache
-from services.files import in_thread
-from services.kb_cache import Record
-from services.ledger import Ledger
-from services.library import IndexEntry
+from services.knowledge import cache, index_file
+from services.knowledge.cache import Record
+from services.knowledge.ledger import Ledger
+from services.knowledge.library import IndexEntry
+from services.knowledge.updates import Trouble
+from services.storage import confined, files
+from services.storage.files import in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class CacheAndIndex:
 
     def _write_cache(self, records: list[Record], version: int, at: str) -> None:
         rendered = {record.source_id: self._render(record) for record in records}
-        files.replace(self._ledger.path, kb_cache.render((each.line for each in rendered.values()), at))
+        files.replace(self._ledger.path, cache.render((each.line for each in rendered.values()), at))
         self._rendered = rendered
         self._version = version
 
@@ -105,7 +106,7 @@ class CacheAndIndex:
     def _render(self, record: Record) -> _Rendered:
         kept = self._rendered.get(record.source_id)
         if kept is None or kept.record is not record:
-            kept = _Rendered(record, kb_cache.line(record), _entry(self._namespace, record))
+            kept = _Rendered(record, cache.line(record), _entry(self._namespace, record))
             self._rendered[record.source_id] = kept
         return kept
 
@@ -137,7 +138,7 @@ def _ids_in(index: bytes, namespace: str) -> int:
 
 def _signature(path: Path) -> confined.Signature | None:
     try:
-        return confined.signature(os.stat(path))  # noqa: PTH116 (as services.confined has it)
+        return confined.signature(os.stat(path))  # noqa: PTH116 (as services.storage.confined has it)
     except OSError:
         return None
 

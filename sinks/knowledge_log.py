@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from operators.sources import Event, How, LeftOut, Report, Trouble
-from services.source_files import HIDDEN
+from services.knowledge.source_files import HIDDEN
+from services.knowledge.updates import Event, How, LeftOut, Report, Trouble
 
 NAMED = 5
 """Troubles of one phase that are named, unless somebody wants to see more of them; of the rest only the number is told,

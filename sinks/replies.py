@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from clock import now
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome
-from operators.inquiry import Inquiry, replied
-from services.budget import Budget
-from services.citing import links_block
-from services.discord import Poster, PostFailed
-from services.discord_text import split, thread_name
-from services.history import History
-from services.people import People
-from services.posts import Post, Posts
+from services.assistant.citing import links_block
+from services.assistant.inquiry import Inquiry, replied
+from services.conversations.history import History
+from services.conversations.people import People
+from services.conversations.posts import Post, Posts
+from services.discord.protocols import Poster, PostFailed
+from services.discord.text import split, thread_name
+from services.llm.budget import Budget
 
 VOTES = ("👍", "👎")
 

@@ -11,8 +11,8 @@ from rich.text import Text
 from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, Reason, Result
-from services.extractive import asking_sentences, first_quote
-from services.plurals import number_of
+from services.assistant.extractive import asking_sentences, first_quote
+from services.telemetry.plurals import number_of
 from sinks.plain import in_cells, one_line
 from sinks.tally import Tally
 

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clock import briefly
-from services.archive import Pair
-from services.decisions import Decision
-from services.team_library import TeamLibrary
-from services.topics import Topic
+from clock import run_blocking
+from services.team.archive import Pair
+from services.team.decisions import Decision
+from services.team.library import TeamLibrary
+from services.team.topics import Topic
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Topics:
             then()
             return changed
 
-        for topic in sorted(await briefly(decided)):
+        for topic in sorted(await run_blocking(decided)):
             log.info("topic_file_updated %s by %s", topic, decision.qa_id)
 
     async def describe(self, topic: Topic, summary: str, key: str, then: Callable[[], None] = nothing) -> None:
@@ -53,4 +53,4 @@ class Topics:
             self.library.describe(topic, summary, key)
             then()
 
-        await briefly(described)
+        await run_blocking(described)

@@ -10,19 +10,19 @@ from reactivex import operators as ops
 from reactivex.abc import ObserverBase
 
 from model.outcomes import Outcome, Reason
-from operators import in_turn, only
+from operators import only, serialize_by_key
 from operators.gate import gate
 from operators.gather import gather
 from operators.generate import generate
-from operators.inquiry import Inquiry, skipped
 from operators.load import load
 from operators.retrieve import Lookup, announce, retrieve
 from operators.select import select
 from operators.step import Gauge, Step, ignore, step
 from operators.verify import verify
-from services.assistant import Assistant
-from services.budget import Budget
-from services.library import Library
+from services.assistant.inquiry import Inquiry, skipped
+from services.assistant.protocol import Assistant
+from services.knowledge.library import Library
+from services.llm.budget import Budget
 from streams.wiring import AnswerRules, Services
 
 
@@ -43,7 +43,7 @@ def answers(
     s, at_once = services, rules.max_concurrent
     gathering = step(
         "gather",
-        gather(s.context, s.history, s.posts, s.in_hand, s.images, rules.thread_reuse_seconds),
+        gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds),
         at_once,
         s.gauge,
     )
@@ -55,7 +55,7 @@ def answers(
             gathered.on_next(item)
 
     return inquiries.pipe(
-        in_turn(
+        serialize_by_key(
             lambda inquiry: inquiry.part.key,
             lambda taken: taken.pipe(gathering, ops.do_action(tell), thinking, replying, only(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,

@@ -10,11 +10,11 @@ from reactivex import operators as ops
 
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen
 from model.outcomes import Outcome, Result
-from operators import only, postpone, spread
-from operators.cases import Cases
+from operators import delay_unless_replaced, only, spread
 from operators.discard import Closing, Discarding, Dropping
-from services.documents.offers import is_closed
-from services.history import History
+from services.conversations.history import History
+from services.documents.candidates import is_closed
+from services.documents.cases import Cases
 from streams.wiring import EvidenceParts, EvidenceRules
 
 
@@ -32,7 +32,7 @@ def discardings(
     ended = events.pipe(
         only(PlaceSeen, PlaceGone, GuildGone),
         spread(closings(cases, history, rules)),
-        postpone(lambda closing: closing.case_id, lambda closing: closing.in_seconds),
+        delay_unless_replaced(lambda closing: closing.case_id, lambda closing: closing.in_seconds),
     )
     gone: Observable[Discarding] = rx.merge(
         ended,

@@ -12,18 +12,18 @@ from clock import now, utc_clock
 from model.batches import Batch, Key
 from model.events import Event, Posted, Ready
 from model.outcomes import End, Ignored, Outcome, Reason
-from operators import Amend, in_turn, map_async, quiet_window, spread
+from operators import Amend, map_async, quiet_window, serialize_by_key, spread
 from operators.cut import Begun
-from operators.in_hand import InHand
-from operators.inquiry import Inquiry, Lesson
 from operators.route import Routed, Router
 from operators.screen import Screened, Spoken
 from operators.step import Gauge, failure_of, named
-from services.history import History
-from services.logs import about, about_message
-from services.people import People
-from services.plurals import number_of
-from services.seen import Seen
+from services.assistant.inquiry import Inquiry, Lesson
+from services.conversations.history import History
+from services.conversations.in_flight import InFlight
+from services.conversations.people import People
+from services.conversations.seen import Seen
+from services.telemetry.logs import about, about_message
+from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)
 
@@ -46,13 +46,13 @@ def remembered(events: Observable[Event], history: History, people: People, seen
     return events.pipe(ops.do_action(hear))
 
 
-def settled(ends: Observable[End], in_hand: InHand, seen: Seen, tell: Callable[[End], None]) -> Observable[End]:
+def settled(ends: Observable[End], in_flight: InFlight, seen: Seen, tell: Callable[[End], None]) -> Observable[End]:
     """The same ends, once nothing holds their messages any more and `tell` has heard of them."""
 
     def settle(end: End) -> None:
         # Of a duplicate, the message itself may still be in hand; as a part, catch-up has brought it in vain.
         if not (isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None):
-            in_hand.settle(end)
+            in_flight.settle(end)
             seen.settled(end)
         tell(end)
 
@@ -117,7 +117,7 @@ def routed(parts: Observable[Begun], router: Router, gauge: Gauge) -> Observable
         return Routed(begun.part.key, failure_of(begun.part, "route", error))
 
     return parts.pipe(
-        in_turn(
+        serialize_by_key(
             lambda begun: begun.part.key,
             map_async(
                 route,

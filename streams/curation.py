@@ -21,24 +21,24 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from clock import briefly
+from clock import run_blocking
+from clock.backoff import Backoff
 from model.outcomes import Outcome, Result
 from operators import unfold
-from operators.at_work import at_work
-from operators.backoff import Backoff
 from operators.coalesce import coalesce
+from operators.in_flight import in_flight
 from operators.step import Gauge, expected, ignore
 from operators.study import NOT_NOW, TRIES, study
-from services.archive import Pair
-from services.assistant import Usage
-from services.curator import Curator
-from services.decisions import Action, Decision
-from services.describing import Describer, NotDescribed
-from services.index_file import harmless
-from services.logs import about
-from services.team_library import TeamLibrary
-from services.team_places import LibraryUnwritable
-from services.topics import Topic
+from services.assistant.curator import Curator
+from services.assistant.describing import Describer, NotDescribed
+from services.assistant.protocol import Usage
+from services.knowledge.index_file import harmless
+from services.team.archive import Pair
+from services.team.decisions import Action, Decision
+from services.team.library import TeamLibrary
+from services.team.places import LibraryUnwritable
+from services.team.topics import Topic
+from services.telemetry.logs import about
 from sinks.topics import Topics
 from streams.ticks import Tick, ticks
 
@@ -179,7 +179,7 @@ class Work:
     async def _describe(self) -> Described | None:
         parts = self._parts
         if not self._looked or self._pair is not None:
-            self._left = list(await briefly(parts.library.undescribed))
+            self._left = list(await run_blocking(parts.library.undescribed))
         while self._left:
             topic = self._left.pop(0)
             known = topic.name, hash(topic.text)
@@ -204,7 +204,7 @@ class Work:
     async def _find_work(self) -> None:
         self._pair = self._parts.library.at_hand()
         if self._pair is None:
-            await briefly(self._look)
+            await run_blocking(self._look)
 
     def _look(self) -> None:
         """See what there is to do. Blocking."""
@@ -220,7 +220,7 @@ class Work:
 
     async def _summary(self, topic: Topic) -> str:
         parts = self._parts
-        with at_work(parts.gauge, "describe"):
+        with in_flight(parts.gauge, "describe"):
             written = await parts.describer.summarize_for_kb_index(
                 f"team:{topic.file}", topic.text, self._describe_seconds
             )

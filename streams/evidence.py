@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import reactivex as rx
 from reactivex import Observable
 
+from clock.cancel_token import CancelToken
 from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import Outcome
-from operators import fork, in_turn, map_async, only, spread
-from operators.cancel_token import CancelToken
-from operators.cases import Cases, Filing
+from operators import fork, map_async, only, serialize_by_key, spread
 from operators.chunk import Filed, chunk
 from operators.discard import Discarding, discard
 from operators.embed import embed
-from operators.inquiry import Inquiry
 from operators.step import named
-from services.documents.offers import Offer, is_closed, offers_of
+from services.assistant.inquiry import Inquiry
+from services.documents.candidates import Candidate, is_closed, offers_of
+from services.documents.cases import Cases, IngestJob
 from streams.closings import discardings, reopenings
 from streams.wiring import EvidenceParts, EvidenceRules
 
@@ -32,7 +32,7 @@ NOTES_AT_ONCE = 4
 ALL = 1 << 62
 """However many wait: files are few, and none is dropped."""
 
-Work = Filing | Discarding
+Work = IngestJob | Discarding
 
 
 class Done(NamedTuple):
@@ -57,7 +57,9 @@ def evidence(
     if parts is None:
         return rx.empty()
     p = parts
-    filings = offers(events, gathered, parts, rules).pipe(spread(lambda offer: begun(p.cases, offer)), fork("files"))
+    filings = candidates(events, gathered, parts, rules).pipe(
+        spread(lambda candidate: begun(p.cases, candidate)), fork("files")
+    )
     work: Observable[Work] = rx.merge(filings, discardings(events, outcomes, parts, rules))
     read = work.pipe(in_their_order(parts), fork("read files"))
     return rx.merge(
@@ -68,9 +70,9 @@ def evidence(
     )
 
 
-def offers(
+def candidates(
     events: Observable[Event], gathered: Observable[Inquiry], parts: EvidenceParts, rules: EvidenceRules
-) -> Observable[Offer]:
+) -> Observable[Candidate]:
     """What is posted in threads that the bot serves, and what belongs to a question that it is about to answer.
 
     posted    --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
@@ -78,7 +80,7 @@ def offers(
     offers    --f1------f2---------|
     """
 
-    def posted(event: Posted) -> Iterator[Offer]:
+    def posted(event: Posted) -> Iterator[Candidate]:
         message = event.message
         place = parts.history.place(message.channel_id)
         ours = (
@@ -87,7 +89,7 @@ def offers(
         if place.is_thread and ours:
             yield from of(message, place.id)
 
-    def asked(inquiry: Inquiry) -> Iterator[Offer]:
+    def asked(inquiry: Inquiry) -> Iterator[Candidate]:
         case_id = inquiry.case_id
         for message in inquiry.messages:
             in_part = message.id in inquiry.part.message_ids
@@ -95,7 +97,7 @@ def offers(
             if in_part or case_id in {message.channel_id, message.id}:
                 yield from of(message, case_id)
 
-    def of(message: Message, case_id: int) -> Iterator[Offer]:
+    def of(message: Message, case_id: int) -> Iterator[Candidate]:
         closed = parts.history.knows(case_id) and is_closed(parts.history.place(case_id), rules.solved_tags)
         if not closed and not parts.withheld(message):
             yield from offers_of(message, case_id, block_lines=rules.block_lines)
@@ -103,8 +105,8 @@ def offers(
     return rx.merge(events.pipe(only(Posted), spread(posted)), gathered.pipe(spread(asked)))
 
 
-def begun(cases: Cases, offer: Offer) -> tuple[Filing, ...]:
-    filing = cases.begin(offer)
+def begun(cases: Cases, candidate: Candidate) -> tuple[IngestJob, ...]:
+    filing = cases.begin(candidate)
     return () if filing is None else (filing,)
 
 
@@ -114,21 +116,21 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
     discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
 
     async def handle(work: Work) -> Done:
-        if not isinstance(work, Filing):
+        if not isinstance(work, IngestJob):
             await discarding(work)
             return Done(work.case_id)
         filed = await filing(work)
         parts.cases.settle(work)
-        return Done(work.offer.case_id, filed)
+        return Done(work.candidate.case_id, filed)
 
     def given_up(work: Work, error: Exception) -> Done:
-        if not isinstance(work, Filing):
+        if not isinstance(work, IngestJob):
             log.error("evidence: thread %d: not deleted", work.case_id, exc_info=error)
             return Done(work.case_id)
         if work.token.error is None:
-            log.error("evidence: attachment %d is left out", work.offer.attachment.id, exc_info=error)
+            log.error("evidence: attachment %d is left out", work.candidate.attachment.id, exc_info=error)
         parts.cases.settle(work)
-        return Done(work.offer.case_id)
+        return Done(work.candidate.case_id)
 
     def pipeline(taken: Observable[Work]) -> Observable[Done]:
         return taken.pipe(
@@ -143,7 +145,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
 
     def operator(source: Observable[Work]) -> Observable[Filed]:
         return source.pipe(
-            in_turn(
+            serialize_by_key(
                 case_of,
                 pipeline,
                 key_of_result=lambda done: done.case_id,
@@ -158,11 +160,11 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
 
 
 def case_of(work: Work) -> int:
-    return work.offer.case_id if isinstance(work, Filing) else work.case_id
+    return work.candidate.case_id if isinstance(work, IngestJob) else work.case_id
 
 
 def token_of(work: Work) -> CancelToken | None:
-    return work.token if isinstance(work, Filing) else None
+    return work.token if isinstance(work, IngestJob) else None
 
 
 def embedding(parts: EvidenceParts, rules: EvidenceRules) -> Callable[[Observable[Filed]], Observable[Filed]]:
@@ -180,7 +182,7 @@ def embedding(parts: EvidenceParts, rules: EvidenceRules) -> Callable[[Observabl
 
 def as_it_is(filed: Filed, error: Exception) -> Filed:
     if filed.filing.token.error is None:
-        log.error("evidence: attachment %d: by words only", filed.filing.offer.attachment.id, exc_info=error)
+        log.error("evidence: attachment %d: by words only", filed.filing.candidate.attachment.id, exc_info=error)
     return filed
 
 

@@ -30,8 +30,8 @@ from model.events import Event
 from model.outcomes import End, Ignored, Outcome, Removed
 from operators import fork, only, supervised
 from operators.cut import cut
-from operators.inquiry import Inquiry, Lesson
 from operators.screen import screen
+from services.assistant.inquiry import Inquiry, Lesson
 from streams.answers import answers
 from streams.conversations import batches, remembered, routed, settled
 from streams.curation import curation, stored
@@ -48,9 +48,9 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     """
     s = services
     heard = remembered(events, s.history, s.people, s.seen).pipe(fork("events"))
-    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_hand, rules.screen), fork("screen"))
+    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    parts = routed(spoken.pipe(cut(s.people, s.history, s.in_hand)), s.router, s.gauge).pipe(fork("parts"))
+    parts = routed(spoken.pipe(cut(s.people, s.history, s.in_flight)), s.router, s.gauge).pipe(fork("parts"))
 
     gathered: Subject[Inquiry] = Subject()  # completes with the answers
     answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
@@ -67,4 +67,4 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
         parts.pipe(only(Ignored, Outcome)),
         votes(heard, sinks.feedback).pipe(supervised("votes")),
     )
-    return settled(ends, s.in_hand, s.seen, sinks.ends)
+    return settled(ends, s.in_flight, s.seen, sinks.ends)

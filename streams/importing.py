@@ -24,9 +24,9 @@ from model.messages import AuthorType
 from model.outcomes import End, Ignored, Outcome, Removed
 from operators import fork, only, supervised
 from operators.cut import Begun, cut
-from operators.inquiry import Lesson
 from operators.route import not_addressed
 from operators.screen import screen
+from services.assistant.inquiry import Lesson
 from streams.conversations import batches, remembered, routed, settled
 from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
@@ -36,9 +36,9 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     """Completes when `events` has and all is stored; every message comes out in one `End`."""
     s = services
     heard = remembered(events, s.history, s.people, s.seen)
-    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_hand, rules.screen), fork("screen"))
+    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    begun = spoken.pipe(cut(s.people, s.history, s.in_hand), fork("begun"))
+    begun = spoken.pipe(cut(s.people, s.history, s.in_flight), fork("begun"))
     parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
 
     ends = rx.merge(
@@ -47,7 +47,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
         parts.pipe(only(Ignored, Outcome)),
         begun.pipe(ops.filter(lambda each: not is_of_the_team(each)), ops.map(lambda each: not_addressed(each.part))),
     )
-    return settled(ends, s.in_hand, s.seen, sinks.ends)
+    return settled(ends, s.in_flight, s.seen, sinks.ends)
 
 
 def is_of_the_team(begun: Begun) -> bool:

@@ -24,28 +24,17 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from operators import map_async, only, spread
+from operators.checkpoint import checkpoint
 from operators.coalesce import coalesce
 from operators.discover import Few, discover, few_at_once
 from operators.examine import examine
 from operators.fetch import Rechecks, Result, fetch
-from operators.rarely import rarely
-from operators.sources import (
-    Due,
-    Event,
-    Forgotten,
-    How,
-    Pending,
-    Places,
-    Report,
-    Settled,
-    Suspect,
-    Trouble,
-)
 from operators.step import Gauge, expected, ignore
 from operators.summarise import summarise
-from services.describing import Describer
-from services.ledger import Ledger
-from services.web import Web
+from services.assistant.describing import Describer
+from services.knowledge.ledger import Ledger
+from services.knowledge.updates import Due, Event, Forgotten, How, Pending, Places, Report, Settled, Suspect, Trouble
+from services.knowledge.web.protocol import Web
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -152,7 +141,7 @@ def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[Event | R
     )
     events = rx.merge(found, examined, fetched, summarised).pipe(ops.do_action(keep_in(ledger)), ops.share())
     troubles = events.pipe(
-        rarely(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
+        checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
         step("write", parts.files.save, fails_whole, 1, parts.gauge),
         spread(members),
     )

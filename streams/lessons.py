@@ -12,17 +12,17 @@ from reactivex import operators as ops
 
 from clock import now
 from model.outcomes import Outcome
-from operators import bypass, map_async, unfold
+from operators import map_async, pass_through, unfold
 from operators.coalesce import coalesce
 from operators.extract import Extracted, extract
-from operators.inquiry import Lesson
 from operators.retry_pending import retry_pending
 from operators.step import Gauge, failure_of, ignore
-from services.archive import Pair
-from services.captures import Capture
-from services.context import Context
-from services.logs import about
-from services.pending import PendingFolder, Waiting
+from services.assistant.inquiry import Lesson
+from services.conversations.context import Context
+from services.team.archive import Pair
+from services.team.captures import Capture
+from services.team.pending import PendingFolder, Waiting
+from services.telemetry.logs import about
 from streams.ticks import ticks
 
 EXTRACTED_AT_ONCE = 16
@@ -103,7 +103,7 @@ def fresh(
             token=lambda lesson: lesson.token,
             gauge=lambda count: gauge("extract", count),
         ),
-        bypass(
+        pass_through(
             Outcome,
             map_async(
                 worded,
@@ -114,7 +114,7 @@ def fresh(
                 gauge=lambda count: gauge("summarise_images", count),
             ),
         ),
-        bypass(
+        pass_through(
             Outcome,
             map_async(
                 kept,

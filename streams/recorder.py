@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from model.messages import Attachment, Message
-from services.clearing import Clearing
-from services.dispatches import Dispatch, render_line
-from services.payloads import message
-from services.recordings import BadRecording
+from services.discord.clearing import Clearing
+from services.discord.dispatches import Dispatch, render_line
+from services.discord.recordings import BadRecording
+from services.discord.wire import message
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def attachments_folder(recording: Path) -> Path:
 
 
 class Recorder:
-    """Appends dispatches to a recording, without what must not be kept (see `services.clearing`).
+    """Appends dispatches to a recording, without what must not be kept (see `services.discord.clearing`).
 
     `opted_out` judges each message. `download` fetches an attachment, within limits of its own; without it, none
     are saved.
@@ -51,14 +51,14 @@ class Recorder:
         self._slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         self._failing = False
         try:
-            torn = path.exists() and path.stat().st_size > 0 and _last_byte(path) != b"\n"
+            truncated = path.exists() and path.stat().st_size > 0 and _last_byte(path) != b"\n"
             # Unbuffered: a line is in the file once it is written. What people wrote is for the owner's eyes.
             self._file = os.fdopen(os.open(path, APPEND, mode=0o600), "ab", buffering=0)
         except OSError as error:
             raise BadRecording(
                 f"{path}: cannot be written ({error.strerror}); name another file to record to"
             ) from None
-        self._torn = torn
+        self._torn = truncated
 
     def write(self, dispatch: Dispatch) -> None:
         """Append one dispatch, in the order of the calls. Attachments follow by themselves, on the running loop."""

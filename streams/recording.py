@@ -12,12 +12,12 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import clock
-from services.dispatches import Dispatch
-from services.recordings import read
+from services.discord.dispatches import Dispatch
+from services.discord.recordings import read
 
 
 async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
-    """Play files (see `services.recordings.read`) on the running loop's clock.
+    """Play files (see `services.discord.recordings.read`) on the running loop's clock.
 
     The first dispatch comes as soon as it is asked for. On a `VirtualLoop` that starts at `first_time`, each comes
     exactly at its `at`. On a loop that is elsewhere in time, start `delay` seconds from the recording's clock

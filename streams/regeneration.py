@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator
 import reactivex as rx
 from reactivex import Observable
 
+from clock.backoff import Backoff
 from operators import unfold
-from operators.backoff import Backoff
 from operators.study import NOT_NOW, study
-from services.archive import Pair
-from services.decisions import Action, Decision
 from services.llm.errors import Rejected, UnknownRequest
-from services.rebuilding import Task, keeping
-from services.team_places import LibraryUnwritable
+from services.team.archive import Pair
+from services.team.decisions import Action, Decision
+from services.team.places import LibraryUnwritable
+from services.team.rebuilding import Task, keeping
 from sinks.topics import Topics
 from streams.curation import CurationParts, CurationRules, Described, Work
 

@@ -14,13 +14,13 @@ from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Result
 from operators import CancelToken
-from operators.inquiry import Inquiry
 from operators.retrieve import Lookup
-from services.assistant import Assistant, Usage
-from services.budget import Budget, Limits
-from services.citing import links_block
-from services.library import Library
-from services.spending import Spending
+from services.assistant.citing import links_block
+from services.assistant.inquiry import Inquiry
+from services.assistant.protocol import Assistant, Usage
+from services.knowledge.library import Library
+from services.llm.budget import Budget, Limits
+from services.llm.spending import Spending
 from streams.answers import chain
 from streams.wiring import AnswerRules
 

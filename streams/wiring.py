@@ -9,27 +9,27 @@ from typing import Any
 from model.events import Reaction
 from model.messages import Message
 from model.outcomes import End, Outcome
-from operators.cases import Cases, Filing
 from operators.chunk import Filed, Intake
-from operators.in_hand import InHand
-from operators.inquiry import Inquiry
 from operators.retrieve import Lookup
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services.assistant import Assistant, Usage
-from services.budget import Budget
-from services.captures import Capture
-from services.context import Context
-from services.documents.embedding.protocol import Embedder
-from services.history import History
-from services.library import Library
+from services.assistant.inquiry import Inquiry
+from services.assistant.protocol import Assistant, Usage
+from services.conversations.context import Context
+from services.conversations.history import History
+from services.conversations.in_flight import InFlight
+from services.conversations.people import People
+from services.conversations.posts import Posts
+from services.conversations.seen import Seen
+from services.conversations.team_activity import TeamActivity
+from services.conversations.viewing import Viewing
+from services.documents.cases import Cases, IngestJob
+from services.knowledge.library import Library
+from services.llm.budget import Budget
 from services.llm.images import ImageSource
-from services.people import People
-from services.posts import Posts
-from services.seen import Seen
-from services.team_activity import TeamActivity
-from services.viewing import Viewing
+from services.search.embedding.protocol import Embedder
+from services.team.captures import Capture
 from streams.curation import CurationParts, CurationRules, Decided, untold
 from streams.lessons import Images
 
@@ -56,7 +56,7 @@ class EvidenceParts:
     intake: Intake
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
-    begun: Callable[[Filing], Coroutine[Any, Any, None]]
+    begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
     """Told of each file when it is begun, and …"""
     ended: Callable[[Filed], Coroutine[Any, Any, None]]
     reopened: Callable[[int], Coroutine[Any, Any, None]]
@@ -79,7 +79,7 @@ class Services:
     context: Context
     posts: Posts
     budget: Budget
-    in_hand: InHand
+    in_flight: InFlight
     seen: Seen
     viewing: Viewing
     images: ImageSource | None = None

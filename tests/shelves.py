@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from operators.fetch import Rechecks
-from operators.sources import Event, Places, Report
-from services.kb_cache import Record, parse
-from services.ledger import Ledger
-from services.web import Fetched, FetchFailed, Page
+from services.knowledge.cache import Record, parse
+from services.knowledge.ledger import Ledger
+from services.knowledge.updates import Event, Places, Report
+from services.knowledge.web.protocol import Fetched, FetchFailed, Page
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 
@@ -26,12 +26,12 @@ class FakeDescriber:
         self.seconds = 0.0
         self.failing: dict[str, Exception] = {}
         self.says: Callable[[str], str] = lambda text: f"About {text.splitlines()[0]}"
-        self.at_work = self.most_at_work = 0
+        self.in_flight = self.most_at_work = 0
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
         self.asked.append(source_id)
-        self.at_work += 1
-        self.most_at_work = max(self.most_at_work, self.at_work)
+        self.in_flight += 1
+        self.most_at_work = max(self.most_at_work, self.in_flight)
         try:
             async with asyncio.timeout(timeout_seconds):
                 await asyncio.sleep(self.seconds)
@@ -39,7 +39,7 @@ class FakeDescriber:
                 raise self.failing[source_id]
             return self.says(text)
         finally:
-            self.at_work -= 1
+            self.in_flight -= 1
 
 
 class FakeWeb:
@@ -49,17 +49,17 @@ class FakeWeb:
         self.answers: dict[str, Fetched | Exception] = {}
         self.seconds: dict[str, float] = {}
         self.asked: list[tuple[float, str, str | None]] = []
-        self.at_work = self.most_at_work = 0
+        self.in_flight = self.most_at_work = 0
 
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
         self.asked.append((asyncio.get_running_loop().time(), url, etag or last_modified))
-        self.at_work += 1
-        self.most_at_work = max(self.most_at_work, self.at_work)
+        self.in_flight += 1
+        self.most_at_work = max(self.most_at_work, self.in_flight)
         try:
             await asyncio.sleep(self.seconds.get(url, 0))
             answer = self.answers.get(url, FetchFailed("404"))
         finally:
-            self.at_work -= 1
+            self.in_flight -= 1
         if isinstance(answer, Exception):
             raise answer
         return answer

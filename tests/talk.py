@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clock.cancel_token import CancelToken
 from model.batches import Part
 from model.events import Deleted, Edited, PlaceSeen, Posted, Ready
 from model.messages import (
@@ -19,12 +20,11 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
-from operators.cancel_token import CancelToken
 from operators.cut import Begun
-from services.discord import Fetcher
-from services.history import History
-from services.people import People
-from services.team_activity import TeamActivity
+from services.conversations.history import History
+from services.conversations.people import People
+from services.conversations.team_activity import TeamActivity
+from services.discord.protocols import Fetcher
 
 START = 1_767_225_600.0
 """2026-01-01, seconds since 1970: when the talk begins."""

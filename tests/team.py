@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from clock import now, rfc3339
 from model.conversations import Conversation
-from services import qa_ids
-from services.archive import Pair, Speaker, Turn
-from services.assistant import Usage
-from services.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.decisions import By
-from services.library import IndexEntry
+from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
+from services.assistant.protocol import Usage
+from services.knowledge.library import IndexEntry
+from services.team import qa_ids
+from services.team.archive import Pair, Speaker, Turn
+from services.team.decisions import By
 
 R = TypeVar("R")
 
@@ -50,7 +50,7 @@ SKIP = ClassificationResult(skip=True, topic_name="")
 
 @dataclass
 class ScriptedCurator:
-    """Implements `services.curator.Curator`; an exception instead of a result is raised."""
+    """Implements `services.assistant.curator.Curator`; an exception instead of a result is raised."""
 
     topic_for: Callable[[Pair], ClassificationResult | Exception] = lambda _pair: named("things")
     integrated: Callable[[Pair, Sequence[Pair]], IntegrationResult | Exception] = lambda _pair, _held: kept()

@@ -22,23 +22,30 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel
 from reactivex.subject import Subject
 
+from assembly.documents import Documents, documents_for
+from assembly.graph_parts import Parts, assemble
+from assembly.running import Running
 from clock import VirtualLoop, now
-from commands.assembling import Parts, assemble
-from commands.documents import Documents, documents_for
-from commands.running import Running
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import End, Ignored, Outcome, Removed, Result
-from services.assistant import AnswerResult, Assistant, GatingResult, SelectionResult, Usage, VerificationResult
-from services.attachments import AttachmentFailed, Attachments
-from services.captures import Capture
-from services.discord import Fetcher, PostFailed
-from services.library import IndexEntry, Library, Source, SourceUnavailable
+from services.assistant.protocol import (
+    AnswerResult,
+    Assistant,
+    GatingResult,
+    SelectionResult,
+    Usage,
+    VerificationResult,
+)
+from services.discord.attachments import AttachmentFailed, Attachments
+from services.discord.protocols import Fetcher, PostFailed
+from services.discord.rehearsal import Rehearsal
+from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable
 from services.llm.images import ImageSource
-from services.rehearsal import Rehearsal
-from services.tools import Toolset
+from services.llm.tools import Toolset
+from services.team.captures import Capture
 from settings import Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import render
@@ -296,7 +303,7 @@ class World:
         self._events: Subject[Event] = Subject()
         self._said = 0
         sinks = replace(parts.sinks, archive=self._archive, ends=self._end)
-        self.running = Running(graph(self._events, parts.services, sinks, parts.rules), parts.services.in_hand)
+        self.running = Running(graph(self._events, parts.services, sinks, parts.rules), parts.services.in_flight)
 
     @classmethod
     async def begin(

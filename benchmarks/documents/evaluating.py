@@ -15,7 +15,7 @@ from services.documents.preparing import prepare
 from services.documents.results import ConversationContext
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
-from services.files import in_thread
+from services.storage.files import in_thread
 
 Tools = Mapping[str, DocumentQATool]
 

@@ -11,10 +11,7 @@ from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
 from services.documents.asking.passages import Passage
 from services.documents.asking.rewriting import Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
-from services.documents.embedding.filling import fill
-from services.documents.embedding.hashing import HashingEmbedder
-from services.documents.embedding.packaged import PackagedEmbedder, installed
-from services.documents.embedding.protocol import Embedder
+from services.documents.filling import fill
 from services.documents.limits import Limits
 from services.documents.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
@@ -25,6 +22,9 @@ from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.configs import CaseEvidence, GlobalKB
 from services.documents.tools.core import DocumentQATool, Shared
+from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.packaged import PackagedEmbedder, installed
+from services.search.embedding.protocol import Embedder
 
 MIB = 1024 * 1024
 DOCS_K = 10

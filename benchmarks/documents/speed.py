@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.documents.figures import quantile
-from services.documents.embedding.hashing import HashingEmbedder
-from services.documents.embedding.packaged import PackagedEmbedder, installed
-from services.documents.embedding.protocol import Embedder
 from services.documents.limits import Limits
 from services.documents.preparing import prepare
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, NewDocument, Origin, Search
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
+from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.packaged import PackagedEmbedder, installed
+from services.search.embedding.protocol import Embedder
 
 PASSAGES = 20_000
 WORDS = 60

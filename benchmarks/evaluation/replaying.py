@@ -16,10 +16,10 @@ from benchmarks.evaluation.conversations import Figures, Written, figures
 from benchmarks.evaluation.data import gold_of
 from commands.replay import ReplayOptions, replay
 from model.events import Posted
-from services.archive import Pair
-from services.payloads import Decoder
-from services.recordings import read
-from services.week_files import all_pairs
+from services.discord.recordings import read
+from services.discord.wire import Decoder
+from services.team.archive import Pair
+from services.team.week_files import all_pairs
 from settings import load
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ from services.documents.results import Citation, ConversationContext, QAResult, 
 from services.documents.tools.core import DEFAULT_K
 from services.documents.tools.factory import Toolbox
 from services.documents.tools.wrappers import DocumentTool
-from services.library import Source
-from services.tools import Tool
+from services.knowledge.library import Source
+from services.llm.tools import Tool
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ async def _at_once() -> None:
 
 
 class BoundTools:
-    """Implements `services.tools.Toolset`. Whoever calls a tool is told text; what was found stays here."""
+    """Implements `services.llm.tools.Toolset`. Whoever calls a tool is told text; what was found stays here."""
 
     def __init__(
         self,

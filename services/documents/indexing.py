@@ -14,9 +14,8 @@ from collections.abc import Collection as AnyOf
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from services.documents.embedding.filling import fill
-from services.documents.embedding.protocol import Embedder, EmbeddingFailed
 from services.documents.extensions import accepted
+from services.documents.filling import fill
 from services.documents.limits import Limits, Refused
 from services.documents.preparing import prepare
 from services.documents.store import naming
@@ -24,9 +23,10 @@ from services.documents.store.protocol import Collection, Document, DocumentStor
 from services.documents.store.schema import embedded_text, to_embed
 from services.documents.team_topics import topic_chunks
 from services.documents.units import DocumentKind, Prepared
-from services.files import in_thread
-from services.library import Library, SourceUnavailable
-from services.topic_names import belongs_to
+from services.knowledge.library import Library, SourceUnavailable
+from services.knowledge.topic_names import belongs_to
+from services.search.embedding.protocol import Embedder, EmbeddingFailed
+from services.storage.files import in_thread
 
 log = logging.getLogger(__name__)
 

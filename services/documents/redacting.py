@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from services.documents.outlines import Leaf, Outline
-from services.documents.secret_paths import Path, leads_to_secret
 from services.documents.units import DocumentKind
-from services.redaction import Redactor
-from services.secret_labels import is_placeholder, label
-from services.secret_shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES
+from services.redaction.key_paths import Path, leads_to_secret
+from services.redaction.labels import is_placeholder, label
+from services.redaction.redactor import Redactor
+from services.redaction.shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES
 
 SECRET = label("secret")
 

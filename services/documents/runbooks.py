@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from clock import now, rfc3339
-from services import files, state
+from services.conversations import state
 from services.documents.limits import Limits
 from services.documents.preparing import prepare
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
-from services.files import in_thread
-from services.plurals import number_of
+from services.storage import files
+from services.storage.files import in_thread
+from services.telemetry.plurals import number_of
 
 USER_PREFIX = "user_"
 _MIB = 1024 * 1024

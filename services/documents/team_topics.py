@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from services.archive import MARKER
 from services.documents.units import Chunk, ChunkType
+from services.team.archive import MARKER
 
 _FIELDS = ("id", "timestamp", "said_at", "conversation_id")
 

@@ -22,7 +22,7 @@ PAUSE_SECONDS = 30.0
 
 
 class BreakingEndpoint:
-    """A circuit breaker, in real seconds (`now`), and so inside of `clock.outside`.
+    """A circuit breaker, in real seconds (`now`), and so inside of `clock.real_time`.
 
     After `FAILURES` calls in a row that ended `Unavailable` or `TimedOut`, calls fail at once for `PAUSE_SECONDS`.
     Then one is let through as a probe, to `once` instead of to `patient` (the same endpoint with retries): an

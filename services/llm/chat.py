@@ -30,7 +30,7 @@ from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableTy
 from pydantic import SecretStr
 
 import clock
-from services.llm.endpoint import Call, EndpointSettings, Function, Manner, Part, Reply, Request, Round
+from services.llm.endpoint import Call, CallOptions, EndpointSettings, Function, Part, Reply, Request, Round
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class Chat:
             # Variables of LangSmith in the environment would send prompts to a third party.
             with tracing_context(enabled=False):
                 message = await self._model.ainvoke(
-                    messages, extra_body=self._extra_body(request), **_differing(request.manner)
+                    messages, extra_body=self._extra_body(request), **_differing(request.options)
                 )
             return _reply(message, with_calls=bool(request.tools))
         except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -98,7 +98,7 @@ class Chat:
     def _extra_body(self, request: Request) -> dict[str, object]:
         # In here and not as arguments of their own: there the SDK would parse the reply itself, and a bad one is lost.
         # It replaces the model's own extra_body, so the VRAM limit comes along.
-        most = self._settings.max_tokens if request.manner is None else request.manner.max_tokens
+        most = self._settings.max_tokens if request.options is None else request.options.max_tokens
         limits: dict[str, object] = {"vram_limit": self._settings.vram_limit, "max_tokens": most}
         if request.method == "json_schema" and not request.tools:
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
@@ -125,8 +125,8 @@ class Chat:
         return BadOutput(f"{who} answered with something that is no chat completion; check base_url")
 
 
-def _differing(manner: Manner | None) -> dict[str, Any]:
-    return {} if manner is None else {"temperature": manner.temperature, "max_completion_tokens": manner.max_tokens}
+def _differing(options: CallOptions | None) -> dict[str, Any]:
+    return {} if options is None else {"temperature": options.temperature, "max_completion_tokens": options.max_tokens}
 
 
 def _of_status(error: openai.APIStatusError, who: str) -> LLMError:

@@ -67,7 +67,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class CallOptions:
     """How one call differs from what the endpoint's settings say."""
 
     temperature: float
@@ -91,7 +91,7 @@ class Request:
     """Offered beside the wanted shape, which then is one more tool; the model chooses. Empty: the shape is required."""
     rounds: tuple[Round, ...] = ()
     """What has been called so far, after the user's message."""
-    manner: Manner | None = None
+    options: CallOptions | None = None
     """None: as the settings say."""
 
 

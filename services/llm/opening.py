@@ -16,11 +16,11 @@ class OutsideEndpoint:
         self._inner = inner
 
     async def complete(self, request: Request) -> Reply:
-        return await clock.outside(lambda: self._inner.complete(request))
+        return await clock.real_time(lambda: self._inner.complete(request))
 
     async def aclose(self) -> None:
         # There as well: the client belongs to the loop that made its calls.
-        await clock.outside(self._inner.aclose)
+        await clock.real_time(self._inner.aclose)
 
 
 def open_endpoint(settings: EndpointSettings) -> Endpoint:

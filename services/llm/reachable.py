@@ -16,7 +16,7 @@ PROBE_SECONDS = 5.0
 async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
     """Asks for the list of models, which costs nothing. None: it is there; else one sentence saying what is wrong."""
     try:
-        trouble = await clock.outside(lambda: _trouble(settings, timeout_seconds))
+        trouble = await clock.real_time(lambda: _trouble(settings, timeout_seconds))
     except TimeoutError:
         trouble = f"did not answer within {timeout_seconds:g} s"
     except (aiohttp.ClientError, ValueError):

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 import clock
-from services import files
 from services.llm.endpoint import Endpoint, Reply, Request
 from services.llm.errors import LLMError
 from services.llm.exchanges import render
+from services.storage import files
 
 
 class RecordingEndpoint:
@@ -52,7 +52,7 @@ class RecordingEndpoint:
             self._write(line)
             return
         async with self._turn:
-            await clock.briefly(self._write, line)
+            await clock.run_blocking(self._write, line)
 
     def _write(self, line: str) -> None:
         # Opened each time: somebody's exchanges may have been taken out of it meanwhile, in a new file.

@@ -49,7 +49,7 @@ class ReplayEndpoint:
         async def answer() -> Reply:
             return exchange.outcome()
 
-        return await clock.outside(answer)
+        return await clock.real_time(answer)
 
     async def aclose(self) -> None:
         """There is nothing to let go of."""

@@ -45,7 +45,7 @@ class RetryingEndpoint:
     async def complete(self, request: Request) -> Reply:
         retrying = AsyncRetrying(
             retry=retry_if_exception(lambda error: isinstance(error, self._worthwhile)),
-            stop=stop_after_attempt(self._attempts if request.manner is None else 1 + request.manner.retries),
+            stop=stop_after_attempt(self._attempts if request.options is None else 1 + request.options.retries),
             wait=self._pause,
             sleep=self._sleep,
             before_sleep=_say,

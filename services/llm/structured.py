@@ -11,14 +11,14 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.assistant import Usage
-from services.llm.endpoint import Endpoint, Function, Manner, Method, Part, Reply, Request, Round
+from services.assistant.protocol import Usage
+from services.llm.endpoint import CallOptions, Endpoint, Function, Method, Part, Reply, Request, Round
 from services.llm.errors import BadOutput
 from services.llm.finding import NotFound, first_that_fits
 from services.llm.images import ImageAdapter, OpenAIImageAdapter
 from services.llm.schemas import wire_schema
 from services.llm.tool_calls import ToolCalls
-from services.tools import Tool, ToolLimits
+from services.llm.tools import Tool, ToolLimits
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -53,7 +53,7 @@ class StructuredLLM:
         model: type[M],
         usage: Usage,
         images: Sequence[Image] = (),
-        manner: Manner | None = None,
+        options: CallOptions | None = None,
     ) -> M:
         """One call; and a second, with a changed prompt, when the reply to the first is not usable.
 
@@ -63,7 +63,7 @@ class StructuredLLM:
         Raises:
             LLMError: no call got through; `BadOutput` when the second reply is not usable either.
         """
-        request = replace(self._request(step, system, user, model, images), manner=manner)
+        request = replace(self._request(step, system, user, model, images), options=options)
         return await self._settle(request, model, usage)
 
     async def _settle(self, request: Request, model: type[M], usage: Usage) -> M:
@@ -72,8 +72,8 @@ class StructuredLLM:
         except NotFound as wrong:
             log.info("LLM, step %s: the reply is not usable: %s; asked again", request.step, wrong)
             # Whatever may still be retried was for the call, not for each of its two requests.
-            manner = None if request.manner is None else replace(request.manner, retries=0)
-            request = replace(request, user=(*request.user, _repair(wrong, model)), manner=manner)
+            options = None if request.options is None else replace(request.options, retries=0)
+            request = replace(request, user=(*request.user, _repair(wrong, model)), options=options)
         try:
             return _read(await self._call(request, usage), model)
         except NotFound as wrong:

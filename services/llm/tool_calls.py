@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from clock import now
-from services import prompts
+from services.assistant import prompts
 from services.llm.endpoint import Call, Round
-from services.tools import Tool, ToolLimits
+from services.llm.tools import Tool, ToolLimits
 
 log = logging.getLogger(__name__)
 

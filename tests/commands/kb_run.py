@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-import commands.knowing
+import assembly.knowledge
 import streams.knowledge
 from app import main as run
 
@@ -44,7 +44,7 @@ def main(config: str, seconds: str, log: str, quick: str = "1_000_000") -> int:
 
     # As from a terminal: what a shell puts into the background, with all that it starts, does not hear of Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    commands.knowing.describer_of = describer_of
+    assembly.knowledge.describer_of = describer_of
     # Writes without a pause, so that there are more moments between two of them to be killed in.
     streams.knowledge.PAUSE_SECONDS = 0.01
     return run(["--config", config, "--init-kb"])

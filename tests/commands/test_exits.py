@@ -16,7 +16,7 @@ import pytest
 
 import app
 from commands import dispatch
-from services.data_folder import lock
+from services.storage.data_folder import lock
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 
 REPOSITORY = Path(__file__).parents[2]

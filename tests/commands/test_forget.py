@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 import app
-from services import archive, files
-from tests.services.test_archive import a_pair
+from services.storage import files
+from services.team import archive
+from tests.services.team.test_archive import a_pair
 
 
 def test_the_operator_reads_what_was_touched_and_what_is_out_of_reach(

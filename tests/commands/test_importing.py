@@ -13,12 +13,13 @@ import pytest
 
 import app
 from clock import rfc3339
-from services import files, state
-from services.archive import Pair
-from services.data_folder import DataFolder, lock
-from services.week_files import all_pairs, week_files
+from services.conversations import state
+from services.storage import files
+from services.storage.data_folder import DataFolder, lock
+from services.team.archive import Pair
+from services.team.week_files import all_pairs, week_files
 from tests.evaluation.chat import id_of, write_chat
-from tests.services.test_exports import export, said
+from tests.services.discord.test_exports import export, said
 from tests.talk import ANN, STAFF, START, snowflake
 
 FORUM_POST: dict[str, object] = {
@@ -175,9 +176,9 @@ def test_messages_with_the_marker_are_left_out(config: Path) -> None:
     assert id_of(2) not in {i for pair in learned(config) for i in pair.message_ids}
 
 
-@pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.parametrize("truncated", [False, True])
 def test_a_run_that_is_killed_at_any_block_and_run_again_leaves_what_one_run_would(
-    config: Path, tmp_path: Path, *, torn: bool
+    config: Path, tmp_path: Path, *, truncated: bool
 ) -> None:
     """Pitfall 48."""
     recording = tmp_path / "long.json"
@@ -191,7 +192,7 @@ def test_a_run_that_is_killed_at_any_block_and_run_again_leaves_what_one_run_wou
         other.write_text(config.read_text())
         child = os.fork()
         if not child:
-            die_in(other, recording, survives, torn=torn)
+            die_in(other, recording, survives, truncated=truncated)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == DIED
         assert len(learned(other)) == survives
         assert run(other, recording) == 0
@@ -201,14 +202,14 @@ def test_a_run_that_is_killed_at_any_block_and_run_again_leaves_what_one_run_wou
 DIED = 77
 
 
-def die_in(config: Path, recording: Path, survives: int, *, torn: bool) -> None:
+def die_in(config: Path, recording: Path, survives: int, *, truncated: bool) -> None:
     """Import, and end this process at a write, or in the middle of it."""
     append, count = files.append, 0
 
     def dying(path: Path, data: bytes) -> None:
         nonlocal count
         if count == survives:
-            if torn:
+            if truncated:
                 append(path, data[: len(data) // 2])
             os._exit(DIED)
         count += 1

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-import commands.knowing
+import assembly.knowledge
 from app import main
 from commands.progress import Progress, lines, shown
-from operators.sources import Due, Forgotten, Found, How, LeftOut, Pending, Settled, Suspect, Trouble
-from services.data_folder import lock
-from services.kb_cache import FileFacts, Record
+from services.knowledge.cache import FileFacts, Record
+from services.knowledge.updates import Due, Forgotten, Found, How, LeftOut, Pending, Settled, Suspect, Trouble
+from services.storage.data_folder import lock
 from tests.shelves import FakeDescriber
 
 
@@ -56,7 +56,7 @@ def describer(monkeypatch: pytest.MonkeyPatch) -> FakeDescriber:
     def describer_of(*_: object) -> FakeDescriber:
         return made
 
-    monkeypatch.setattr(commands.knowing, "describer_of", describer_of)
+    monkeypatch.setattr(assembly.knowledge, "describer_of", describer_of)
     return made
 
 
@@ -118,7 +118,7 @@ def test_a_bug_in_the_update_is_no_endless_wait(
         raise KeyError("oops")
 
     _ = describer
-    monkeypatch.setattr("services.ledger.Ledger.put", broken)
+    monkeypatch.setattr("services.knowledge.ledger.Ledger.put", broken)
     assert run(root) == 1
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from app import main
-from services import kb_cache
-from services.kb_cache import Record
+from services.knowledge import cache
+from services.knowledge.cache import Record
 
 FILES, DONE = 40, 25
 
@@ -63,7 +63,7 @@ def described(root: Path) -> list[str]:
 
 
 def records(root: Path) -> dict[str, Record]:
-    return kb_cache.parse((base(root) / "index-cache.json").read_bytes())
+    return cache.parse((base(root) / "index-cache.json").read_bytes())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -16,14 +16,14 @@ from aiohttp import web
 
 import streams.knowledge
 from app import main
-from services import kb_cache
-from services.kb_cache import Record
-from services.web_cache import page_name
-from services.web_fetcher import dialling, opening
-from services.web_fetcher.client import CheckedClient
+from services.knowledge import cache
+from services.knowledge.cache import Record
+from services.knowledge.web import dialling, opening
+from services.knowledge.web.client import CheckedClient
+from services.knowledge.web_cache import page_name
 from tests.loopback.served import serving
 from tests.loopback.web_server import Play, WebServer, hang, kept, page, redirect, status, stream
-from tests.services.web_fetcher.fetching import Names
+from tests.services.knowledge.web.fetching import Names
 
 SOON_HOURS = 1e-6
 """A page counts as fresh for less than a run takes, so that the next one asks again."""
@@ -81,7 +81,7 @@ class Base:
         return code
 
     def record(self, url: str) -> Record:
-        return kb_cache.parse((self.folder / "index-cache.json").read_bytes())[url]
+        return cache.parse((self.folder / "index-cache.json").read_bytes())[url]
 
     def status(self, url: str) -> str:
         facts = self.record(url).url

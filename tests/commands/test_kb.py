@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import app
-from services.data_folder import DataFolder, lock
-from services.decisions import Action, By
-from tests.services.team import added, captured, decided, everything, noted, opened, places_in, store, topic_files
+from services.storage.data_folder import DataFolder, lock
+from services.team.decisions import Action, By
+from tests.services.team.pairs import added, captured, decided, everything, noted, opened, places_in, store, topic_files
 
 
 @pytest.fixture

@@ -13,16 +13,17 @@ import pytest
 
 import app
 from commands import regenerating
-from services import archive, files
-from services.archive import Pair
-from services.curator import ClassificationResult
-from services.data_folder import DataFolder, lock
-from services.decisions import Action, By, Decision
+from services.assistant.curator import ClassificationResult
 from services.llm.errors import BadOutput, Rejected, Unavailable
-from services.rebuilding import Build
-from services.team_opening import adopt
-from tests.services.team import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
-from tests.services.test_files import PowerCut, cut_at
+from services.storage import files
+from services.storage.data_folder import DataFolder, lock
+from services.team import archive
+from services.team.archive import Pair
+from services.team.decisions import Action, By, Decision
+from services.team.opening import adopt
+from services.team.rebuilding import Build
+from tests.services.storage.test_files import PowerCut, cut_at
+from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
 PAIRS = [pair(number, f"question {number}?", f"answer {number}.") for number in range(1, 7)]

@@ -14,8 +14,8 @@ import pytest
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
 from model.messages import DISCORD_EPOCH_MS
-from services.archive_reader import Written
-from services.team_library import TeamLibrary
+from services.team.archive_reader import Written
+from services.team.library import TeamLibrary
 from settings import Settings
 from tests.loopback.llm_scenes import content, status
 from tests.loopback.llm_server import LLMServer

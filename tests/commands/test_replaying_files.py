@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from assembly import documents as documents_module
 from clock import rfc3339
-from commands import documents as documents_module
 from commands.replay import ReplayOptions, replay
 from services.documents.extensions import KINDS
 from services.documents.units import DocumentKind

@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from commands import documents as documents_module
-from commands import searchable
+from assembly import documents as documents_module
+from assembly import indexing
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
-from services.decisions import DecisionLog
-from services.documents.embedding.hashing import HashingEmbedder
-from services.documents.embedding.protocol import Embedder
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import State, Vectors
-from services.index_file import render
-from services.library import IndexEntry
+from services.knowledge.index_file import render
+from services.knowledge.library import IndexEntry
+from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.protocol import Embedder
+from services.team.decisions import DecisionLog
 from settings import DocumentSettings, Settings
 from tests.commands.test_replay_learning import GUILD, KIM, recorded, said
 from tests.loopback.llm_answers import offered, prompt
 from tests.loopback.llm_server import LLMServer
-from tests.services.team import added, captured, opened, places_in, store
+from tests.services.team.pairs import added, captured, opened, places_in, store
 
 pytestmark = pytest.mark.real_time
 
@@ -163,7 +163,7 @@ async def test_a_replay_without_files_makes_nothing_searchable(
     async def never(*_: object) -> None:
         raise AssertionError("nobody looks anything up")
 
-    monkeypatch.setattr(searchable, "index_shared", never)
+    monkeypatch.setattr(indexing, "index_shared", never)
     async with LLMServer() as server:
         await played(tmp_path / "day", server, capsys, files=False)
         assert not tools_of(server)

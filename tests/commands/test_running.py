@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import app
-from commands.running import terminated_as_interrupted
+from assembly.running import terminated_as_interrupted
 
 
 @pytest.fixture

@@ -135,8 +135,8 @@ def test_every_message_ends_exactly_once_and_the_sums_hold(lines: list[Line]) ->
     assert world.tally.adds_up
     assert world.tally.messages == world.delivered.total()
     assert len(world.lines) == len(world.outcomes) == world.tally.parts.total()
-    in_hand = world.parts.services.in_hand
-    assert (len(in_hand), in_hand._tokens, in_hand._in_threads) == (0, {}, {})
+    in_flight = world.parts.services.in_flight
+    assert (len(in_flight), in_flight._tokens, in_flight._in_threads) == (0, {}, {})
     assert all(not mark.open for mark in world.parts.services.seen.marks().values())
 
 

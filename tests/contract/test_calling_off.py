@@ -23,7 +23,7 @@ async def test_a_message_deleted_while_it_waits_is_removed(tmp_path: Path) -> No
     world.deletes(world.says(ANNA, "How?"))
     await world.wait(61)
     assert world.story == ["removed"]
-    assert len(world.parts.services.in_hand) == 0
+    assert len(world.parts.services.in_flight) == 0
 
 
 async def test_the_rest_of_a_batch_goes_on_without_a_deleted_message(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from commands import documents as documents_module
-from commands.file_commands import EvidenceCommands
-from commands.privacy import Privacy
+from assembly import documents as documents_module
+from assembly.file_commands import EvidenceCommands
+from assembly.privacy import Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
-from services.discord_commands.calls import Call, CommandRefused
+from services.discord.slash.calls import Call, CommandRefused
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State
 from sinks.evidence import POST_AGAIN

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from commands.assembling import library_of
-from commands.thinking import tasks_of
+from assembly.graph_parts import library_of
+from assembly.llm import tasks_of
+from services.assistant.model_assistant import ModelAssistant
 from services.llm.endpoint import Reply, Request
 from services.llm.structured import StructuredLLM
-from services.model_assistant import ModelAssistant
-from services.untrusted import parse
+from services.llm.untrusted import parse
 from settings import Settings
 from tests.world import ANNA, BEN, Noticeboard, World, thread
 

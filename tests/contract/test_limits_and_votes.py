@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.attachments import RecordedAttachments
+from services.conversations.state import read_spent
+from services.discord.attachments import RecordedAttachments
 from services.llm.image_sources import AttachedImages
-from services.state import read_spent
 from tests.world import ANNA, BEN, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

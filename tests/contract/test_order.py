@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.messages import Author
-from services.discord import PostFailed
+from services.discord.protocols import PostFailed
 from tests.world import ANNA, BEN, HELP, TESS, Noticeboard, Script, World, answer, thread
 
 

@@ -201,8 +201,8 @@ async def test_memory_is_free_of_what_has_its_end(tmp_path: Path) -> None:
     world.says(TESS, "So.", to=world.says(BEN, "Why?", where=OTHER))
     world.says(BEN, "There?", where=THREAD)
     await world.wait(300)
-    in_hand = world.parts.services.in_hand
-    assert len(in_hand) == 0
-    assert not in_hand._tokens
-    assert not in_hand._in_threads
+    in_flight = world.parts.services.in_flight
+    assert len(in_flight) == 0
+    assert not in_flight._tokens
+    assert not in_flight._in_threads
     assert all(not mark.open and not mark.done for mark in world.parts.services.seen.marks().values())

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import commands.live
-from commands.assembling import Parts, assemble
+from assembly.graph_parts import Parts, assemble
 from commands.live import LiveOptions, run_bot
 from model.outcomes import End, Ignored, Outcome, Reason, Result
-from services.attachments import CDNAttachments
+from services.discord.attachments import CDNAttachments
 from settings import Settings
 from streams.gateway import Gateway
 from tests.loopback.discord_server import DiscordServer
@@ -136,7 +136,7 @@ class RunningBot:
 
     async def until_idle(self, within: float = 8.0) -> None:
         """Wait until all that has been heard has its end."""
-        await self.server.until(lambda: self.over or not (self.parts and len(self.parts.services.in_hand)), within)
+        await self.server.until(lambda: self.over or not (self.parts and len(self.parts.services.in_flight)), within)
 
 
 def posts_in(server: DiscordServer, place: Place | int) -> list[Post]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from services.index_file import render
-from services.library import IndexEntry, Source
-from tests.services.extractive.lanternfish import INDEX, SOURCES
+from services.knowledge.index_file import render
+from services.knowledge.library import IndexEntry, Source
+from tests.services.assistant.extractive.lanternfish import INDEX, SOURCES
 
 
 def write_knowledge(data: Path, sources: Iterable[Source] = SOURCES, index: Iterable[IndexEntry] = INDEX) -> None:

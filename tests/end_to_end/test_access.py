@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from commands import documents as documents_module
+from assembly import documents as documents_module
 from model.outcomes import Result
-from services.decisions import DecisionLog
 from services.documents.indexing import index_team
+from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import PLAIN, Start, llm
 from tests.loopback import llm_scenes as scenes
@@ -24,7 +24,7 @@ from tests.loopback.llm_answers import prompt, wanted
 from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Place, User
 from tests.loopback.permissions import Permission
-from tests.services.team import added, captured, places_in, store
+from tests.services.team.pairs import added, captured, places_in, store
 
 pytestmark = pytest.mark.real_time
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.data_folder import DataFolder
+from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import Launch
 from tests.end_to_end.processes import STARTING, Process, write_config

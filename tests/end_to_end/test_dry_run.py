@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from commands import documents as documents_module
+from assembly import documents as documents_module
 from commands.live import LiveOptions
 from model.outcomes import Result
 from tests.end_to_end.bots import RunningBot

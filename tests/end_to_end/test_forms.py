@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from model.messages import Attachment
-from services.discord_commands.calls import Call, Callbacks, CommandRefused
-from services.discord_commands.tree import Commands
+from services.discord.slash.calls import Call, Callbacks, CommandRefused
+from services.discord.slash.tree import Commands
 from tests.loopback.clients import logged_in
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission

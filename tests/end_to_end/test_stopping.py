@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from model.outcomes import Reason, Result
-from services.data_folder import DataFolder
+from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import PLAIN, Start, llm
 from tests.end_to_end.scenes import echoing
@@ -36,7 +36,7 @@ async def test_a_stop_lets_what_waits_and_what_is_thought_about_be_answered(
     before = asyncio.all_tasks()
     bot = await start(ai_response={"llm": llm(llm_server)}, discord={"message_batch_wait_seconds": 30})
     questions = [await ask(discord_server, help_, n) for n in range(3)]
-    await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_hand) == 3)
+    await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_flight) == 3)
     assert await bot.stop() == 0
     assert [len(answers_to(discord_server, question)) for question in questions] == [1, 1, 1]
     # Nothing is left running, on either side.
@@ -56,7 +56,7 @@ async def test_what_a_stop_cuts_off_is_answered_by_the_next_life_and_nothing_twi
     await bot.until_posts(2)
     llm_server.otherwise = slow(math.inf)
     cut_off = [await ask(discord_server, help_, n) for n in range(2, 5)]
-    await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_hand) == 3)
+    await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_flight) == 3)
     assert await bot.stop() == 1
     assert bot.results[2:] == [(Result.CANCELLED, Reason.SHUTDOWN)] * 3
     await discord_server.until(lambda: not asyncio.all_tasks() - before)

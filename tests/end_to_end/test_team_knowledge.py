@@ -16,7 +16,7 @@ from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_answers import wanted
 from tests.loopback.llm_scenes import content, good, status
 from tests.loopback.llm_server import LLMServer
-from tests.services.team import store, topic_files
+from tests.services.team.pairs import store, topic_files
 from tests.team import pair
 
 pytestmark = pytest.mark.real_time

@@ -10,7 +10,7 @@ from reactivex.subject import Subject
 from model.batches import Batch
 from model.messages import AuthorType, Message, Reference
 from operators.cut import Begun, cut, pieces
-from operators.in_hand import InHand
+from services.conversations.in_flight import InFlight
 from tests.talk import ANN, BOT, CHANNEL, PRIVATE, STAFF, THREAD, Talk
 
 USER, TEAM = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER
@@ -104,7 +104,7 @@ def test_parts_are_numbered_in_order_and_know_their_author_and_place() -> None:
     talk = Talk()
     batches: Subject[Batch] = Subject()
     parts: list[Begun] = []
-    batches.pipe(cut(talk.people, talk.history, InHand())).subscribe(parts.append)
+    batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     asked = talk.says(ANN, "where is it?")
     other = talk.says(ANN, "you are welcome", to=talk.says(BOT))
     answered = talk.says(STAFF, "there", place=THREAD)
@@ -122,7 +122,7 @@ def test_replies_to_several_messages_of_one_person_are_one_part_as_far_as_the_me
     talk = Talk()
     batches: Subject[Batch] = Subject()
     parts: list[Begun] = []
-    batches.pipe(cut(talk.people, talk.history, InHand())).subscribe(parts.append)
+    batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     asked, more, lost = talk.says(ANN), talk.says(ANN), talk.says(ANN, unheard=True)
     answers = tuple(talk.says(STAFF, to=to) for to in (asked, more, lost, lost))
     batches.on_next(Batch(answers, 5.0))
@@ -134,7 +134,7 @@ def test_what_one_person_said_in_private_is_not_answered_in_one_part_with_what_t
     talk = Talk()
     batches: Subject[Batch] = Subject()
     parts: list[Begun] = []
-    batches.pipe(cut(talk.people, talk.history, InHand())).subscribe(parts.append)
+    batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     answers = tuple(talk.says(STAFF, to=talk.says(ANN, place=place)) for place in (CHANNEL, PRIVATE))
     batches.on_next(Batch(answers, 5.0))
     assert [begun.part.messages for begun in parts] == [answers[:1], answers[1:]]

@@ -10,9 +10,9 @@ from clock import rfc3339
 from operators import examine as module
 from operators.discover import gone
 from operators.examine import examine
-from operators.sources import LeftOut, Places, Settled, Suspect, Trouble
-from services.kb_cache import FileFacts, Record
-from services.ledger import Ledger
+from services.knowledge.cache import FileFacts, Record
+from services.knowledge.ledger import Ledger
+from services.knowledge.updates import LeftOut, Places, Settled, Suspect, Trouble
 
 SUSPECT = Suspect("guide.md", 5, 1)
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from clock.cancel_token import CancelToken
 from model.messages import Attachment, Author, Message
 from model.outcomes import Outcome, Reason, Result
-from operators.cancel_token import CancelToken
 from operators.extract import Extracted, extract
-from operators.inquiry import Lesson
-from services.captures import Capture
-from services.context import Context, ContextRules
-from services.discord import LookupFailed
-from services.redaction import Redactor
+from services.assistant.inquiry import Lesson
+from services.conversations.context import Context, ContextRules
+from services.discord.protocols import LookupFailed
+from services.redaction.redactor import Redactor
+from services.team.captures import Capture
 from tests.talk import (
     ANN,
     BEN,

@@ -14,15 +14,16 @@ from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import Place, PlaceKind
 from operators import chunk as chunk_module
-from operators.cases import Cases, Filing
 from operators.chunk import Filed, Intake, chunk, collection_of, to_its_end
 from operators.discard import Closing, Dropping, discard
 from operators.embed import embed
 from operators.retrieve import Lookup, earlier_in
 from operators.sweep import Threads, sweep
-from services.discord import LookupFailed
-from services.documents.embedding.hashing import HashingEmbedder
-from services.documents.offers import Offer
+from services.conversations.history import History
+from services.conversations.viewing import Viewing
+from services.discord.protocols import LookupFailed
+from services.documents.candidates import Candidate
+from services.documents.cases import Cases, IngestJob
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
@@ -30,8 +31,7 @@ from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.tools.factory import build
-from services.history import History
-from services.viewing import Viewing
+from services.search.embedding.hashing import HashingEmbedder
 from tests.world import Uploads
 
 CASE, GUILD = 7, 9
@@ -58,9 +58,9 @@ async def store(tmp_path: Path) -> AsyncIterator[BrokenStore]:
     await store.close()
 
 
-def filing_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> Filing:
+def filing_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> IngestJob:
     file = uploads.file(name, content)
-    filing = Cases().begin(Offer(CASE, GUILD, CASE, 70, 101, file, now()))
+    filing = Cases().begin(Candidate(CASE, GUILD, CASE, 70, 101, file, now()))
     assert filing is not None
     return filing
 
@@ -123,7 +123,7 @@ async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
 async def test_what_a_crash_has_left_pending_is_read(store: BrokenStore) -> None:
     uploads = Uploads()
     filing = filing_of(uploads)
-    await store.expect(collection_of(filing.offer), chunk_module.origin_of(filing.offer))
+    await store.expect(collection_of(filing.candidate), chunk_module.origin_of(filing.candidate))
     assert (await chunk(Intake(store, uploads))(filing)).document is not None
 
 
@@ -362,7 +362,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n2026-02-16T00:00:01 INFO web: down\n")
     await taken(store, uploads, "a.exe", "MZ")
     cases = Cases([CASE])
-    cases.begin(Offer(CASE, GUILD, CASE, 71, 101, uploads.file("next.log", "x"), now()))
+    cases.begin(Candidate(CASE, GUILD, CASE, 71, 101, uploads.file("next.log", "x"), now()))
     lookup = await lookup_of(store, tmp_path, cases)
     toolset = await lookup.toolset(101, POST, CASE, public=True)
     assert toolset is not None

@@ -441,5 +441,5 @@ def test_each_item_gives_exactly_one_result_and_no_bound_is_exceeded(
     assert failed.keys() == overflowed | {n for n, (_, _, fails) in enumerate(arrivals) if fails and n in failed}
     assert not (may_wait is None and overflowed)
     if ordered:
-        in_turn = [number for number in got if number not in overflowed]
-        assert in_turn == sorted(in_turn)
+        serialize_by_key = [number for number in got if number not in overflowed]
+        assert serialize_by_key == sorted(serialize_by_key)

@@ -9,10 +9,10 @@ import pytest
 
 from clock import now
 from operators.retry_pending import retry_pending
-from services.archive import Pair, Speaker, Turn
-from services.captures import Capture, Said
 from services.llm.errors import BadOutput, Unavailable
-from services.pending import PendingFolder, Waiting
+from services.team.archive import Pair, Speaker, Turn
+from services.team.captures import Capture, Said
+from services.team.pending import PendingFolder, Waiting
 from tests.team import pair
 
 DAY = 86_400.0

@@ -10,11 +10,11 @@ from reactivex.subject import Subject
 from model.messages import Author, Message, Place, Reference
 from model.outcomes import Ignored, Outcome, Reason, Result
 from operators.cut import Begun
-from operators.inquiry import Inquiry, Lesson
 from operators.route import Router, RouteRules
 from operators.step import ignore
-from services.discord import LookupFailed
-from services.posts import Post, Posts
+from services.assistant.inquiry import Inquiry, Lesson
+from services.conversations.posts import Post, Posts
+from services.discord.protocols import LookupFailed
 from streams.conversations import routed
 from tests.talk import (
     ANN,

@@ -8,8 +8,8 @@ from reactivex.subject import Subject
 from model.events import Event, Posted
 from model.outcomes import Ignored, Reason
 from operators import screen as module
-from operators.in_hand import InHand
 from operators.screen import Screened, ScreenRules, Spoken, screen
+from services.conversations.in_flight import InFlight
 from tests.talk import ANN, Talk
 
 RULES = ScreenRules(opt_out_marker="!nobot", opted_out=set[int]().__contains__, allowed=frozenset(), denied=frozenset())
@@ -21,7 +21,7 @@ def test_duplicates_are_told_among_the_newest_messages_only(monkeypatch: pytest.
     talk = Talk()
     seen: list[Screened] = []
     events: Subject[Event] = Subject()
-    events.pipe(screen(talk.people, talk.history, talk.team, InHand(), RULES)).subscribe(seen.append)
+    events.pipe(screen(talk.people, talk.history, talk.team, InFlight(), RULES)).subscribe(seen.append)
     first, second = talk.says(ANN), talk.says(ANN)
     for message in (first, second, second, first):
         events.on_next(Posted(message.at, message))

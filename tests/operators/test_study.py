@@ -10,11 +10,11 @@ import pytest
 from operators.classify import Classified, classify
 from operators.integrate import integrate
 from operators.study import study
-from services.archive import Pair
-from services.assistant import Usage
-from services.decisions import Action, By, Decision
+from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
-from tests.services.team import added, opened, store
+from services.team.archive import Pair
+from services.team.decisions import Action, By, Decision
+from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
 

@@ -8,12 +8,12 @@ from model.conversations import Image
 from model.messages import Attachment
 from operators import summarise_images as module
 from operators.summarise_images import summarise_images
-from services.archive import Speaker, Turn
-from services.assistant import Usage
-from services.captures import Capture, Picture, Said
+from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.images import ImageFailed
-from services.pending import PendingFolder, Waiting
+from services.team.archive import Speaker, Turn
+from services.team.captures import Capture, Picture, Said
+from services.team.pending import PendingFolder, Waiting
 from tests.team import ScriptedCurator
 
 

@@ -13,10 +13,11 @@ import pytest
 
 from clock import VirtualLoop, now, rfc3339
 from model.outcomes import Outcome, Reason, Result
-from services import archive, files
-from services.archive import Pair, Speaker, Turn
-from services.captures import Capture, Captures, Said
-from services.week_files import ArchiveUnwritable, recent_pairs, week_files
+from services.storage import files
+from services.team import archive
+from services.team.archive import Pair, Speaker, Turn
+from services.team.captures import Capture, Captures, Said
+from services.team.week_files import ArchiveUnwritable, recent_pairs, week_files
 from sinks.archive import RawArchive
 from tests.talk import ANN, STAFF, START, Talk, snowflake
 
@@ -254,9 +255,9 @@ def test_a_crash_at_any_byte_of_a_write_is_healed_by_the_next(tmp_path: Path, ca
     sound = content(folder)
     at(START + 2, capture(2), folder=folder)
     block = content(folder)[len(sound) :]
-    torn = folder / "2026-W01.txt.torn"
+    truncated = folder / "2026-W01.txt.torn"
     for written in range(len(block)):
-        torn.unlink(missing_ok=True)
+        truncated.unlink(missing_ok=True)
         (folder / "2026-W01.txt").write_bytes(sound)
         died, outcome = crash(folder, 2, 1, partial=written)
         assert died
@@ -266,7 +267,7 @@ def test_a_crash_at_any_byte_of_a_write_is_healed_by_the_next(tmp_path: Path, ca
         again = archive_in(folder).write(capture(3), "reply_3", START + 3)
         assert again.id == "qa_20260101_000003.000000"
         assert texts(folder) == ["Question 1?", "Question 3?"]
-        assert (torn.read_bytes() if torn.exists() else b"") == (block[:written] + b"\n" if written else b"")
+        assert (truncated.read_bytes() if truncated.exists() else b"") == (block[:written] + b"\n" if written else b"")
         assert any("torn last block" in message for message in caplog.messages) == bool(written)
 
 
@@ -275,14 +276,14 @@ def test_a_crash_while_healing_is_healed_as_well(tmp_path: Path) -> None:
     died, last = True, 0
     while died:
         folder = fresh(tmp_path, f"healing {last}")
-        torn = archive.render(recent_pairs(folder, 1)[0]).encode()[:50]
+        truncated = archive.render(recent_pairs(folder, 1)[0]).encode()[:50]
         with (folder / "2026-W01.txt").open("ab") as file:
-            file.write(torn)
+            file.write(truncated)
         died, _ = crash(folder, 2, last)
         before = texts(folder)
         at(START + 3, capture(3), folder=folder)
         assert texts(folder) == [*before, "Question 3?"]
-        assert torn in (folder / "2026-W01.txt.torn").read_bytes()
+        assert truncated in (folder / "2026-W01.txt.torn").read_bytes()
         last += 1
     assert last > 2 * len(("open", "write", "fsync", "close"))
 

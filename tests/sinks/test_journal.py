@@ -5,9 +5,9 @@ import logging
 import pytest
 
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
-from services.logs import about
+from services.telemetry.logs import about
 from sinks.journal import journal
-from tests.services.test_metrics import part
+from tests.services.telemetry.test_metrics import part
 
 
 def test_each_part_ends_in_one_line_with_its_time_and_cost(caplog: pytest.LogCaptureFixture) -> None:

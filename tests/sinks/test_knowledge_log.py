@@ -2,8 +2,8 @@ import logging
 
 import pytest
 
-from operators.sources import Found, How, LeftOut, Report, Trouble
-from services.source_files import HIDDEN
+from services.knowledge.source_files import HIDDEN
+from services.knowledge.updates import Found, How, LeftOut, Report, Trouble
 from sinks.knowledge_log import KnowledgeLog
 
 

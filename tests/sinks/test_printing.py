@@ -14,7 +14,7 @@ from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from sinks.in_order import InOrder
 from sinks.json_lines import JsonLines
 from sinks.tally import Tally
-from tests.services.places import EPOCH, message
+from tests.services.conversations.places import EPOCH, message
 from tests.services.quickly import QUICKLY
 
 CHANNEL = Place(1, PlaceKind.CHANNEL, "help", guild_id=5)

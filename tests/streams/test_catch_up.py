@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from model.messages import DISCORD_EPOCH_MS, Author
-from services.discord import LookupFailed
+from services.discord.protocols import LookupFailed
 from streams.catch_up import PAGE, Spot, catch_up, starts
 
 HOUR = 3600.0

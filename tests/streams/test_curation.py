@@ -12,16 +12,16 @@ import pytest
 from reactivex.subject import Subject
 
 from clock import now
-from services.archive import Pair, Speaker, Turn
-from services.assistant import Usage
-from services.captures import Capture, Captures, Said
-from services.decisions import Action, Decision
-from services.extractive.describing import ExtractiveTopicDescriber
+from services.assistant.extractive.describing import ExtractiveTopicDescriber
+from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, Rejected, TimedOut, Unavailable
-from services.team_library import TeamLibrary
+from services.team.archive import Pair, Speaker, Turn
+from services.team.captures import Capture, Captures, Said
+from services.team.decisions import Action, Decision
+from services.team.library import TeamLibrary
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Described, curation
-from tests.services.team import everything, is_whole, noted, opened, places_in, store, topic_files
+from tests.services.team.pairs import everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import ScriptedCurator, kept, named, pair
 
 TICK = 300.0
@@ -29,7 +29,7 @@ TICK = 300.0
 
 @dataclass
 class Describing:
-    """Implements `services.describing.Describer`; an exception instead of a text is raised."""
+    """Implements `services.assistant.describing.Describer`; an exception instead of a text is raised."""
 
     says: Callable[[str], str | Exception] = lambda text: f"{text.count('--- QA ---')} conversations."
     key: str = "key"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from operators.sources import How
-from services.describing import NotDescribed
+from services.assistant.describing import NotDescribed
+from services.knowledge.updates import How
 from tests.shelves import Shelf
 
 
@@ -172,7 +172,7 @@ async def test_a_folder_that_cannot_be_read_keeps_what_was_known_below_it(
             raise PermissionError(13, "Permission denied", path)
         return scandir(path)
 
-    monkeypatch.setattr("services.source_files.os.scandir", refusing)
+    monkeypatch.setattr("services.knowledge.source_files.os.scandir", refusing)
     (shelf.sources / "b.md").unlink()
     report = await shelf.update()
     assert shelf.ids == ["guides/a.md"]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from operators.sources import Event, Report
-from services.extractive.describing import ExtractiveDescriber
-from services.web import NotModified
+from services.assistant.extractive.describing import ExtractiveDescriber
+from services.knowledge.updates import Event, Report
+from services.knowledge.web.protocol import NotModified
 from streams.knowledge import KnowledgeParts, update
 from tests.shelves import Shelf
 
@@ -95,7 +95,7 @@ async def test_descriptions_without_a_model_are_made_off_the_event_loop(monkeypa
         threads.append(threading.get_ident())
         return "About it."
 
-    monkeypatch.setattr("services.extractive.describing.describe", seen)
+    monkeypatch.setattr("services.assistant.extractive.describing.describe", seen)
     assert await ExtractiveDescriber().summarize_for_kb_index("a.md", "text", 60) == "About it."
     assert threads
     assert threading.get_ident() not in threads

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from operators.sources import How
-from services.describing import NotDescribed
-from services.web import FetchFailed, FetchTimedOut, NotModified, Page
-from services.web_cache import page_name
+from services.assistant.describing import NotDescribed
+from services.knowledge.updates import How
+from services.knowledge.web.protocol import FetchFailed, FetchTimedOut, NotModified, Page
+from services.knowledge.web_cache import page_name
 from tests.shelves import Shelf
 
 ONE, TWO = "https://one.example/a", "https://two.example/b"

@@ -10,8 +10,8 @@ import pytest
 import reactivex as rx
 from reactivex.subject import Subject
 
-from operators.sources import Event, Report
-from services import files
+from services.knowledge.updates import Event, Report
+from services.storage import files
 from streams.knowledge import knowledge
 from tests.shelves import Shelf
 
@@ -33,7 +33,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(path.name)
         replace(path, data)
 
-    monkeypatch.setattr("services.files.replace", counting)
+    monkeypatch.setattr("services.storage.files.replace", counting)
     return names
 
 
@@ -92,7 +92,7 @@ async def test_a_crash_between_cache_and_index_is_mended_by_the_next_update(
     await shelf.update()
     shelf.write("07.md", "Changed\n")
     with monkeypatch.context() as patch:
-        patch.setattr("services.files.replace", crashing)
+        patch.setattr("services.storage.files.replace", crashing)
         await shelf.update()
         assert "About Changed" not in shelf.entries
     await shelf.update()

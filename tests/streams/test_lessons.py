@@ -11,28 +11,28 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from assembly.graph_parts import Learning, Parts, assemble
 from benchmarks.evaluation import data
 from clock import VirtualLoop
-from commands.assembling import Learning, Parts, assemble
+from clock.cancel_token import CancelToken
 from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import End, Outcome, Reason, Result
 from operators import only
-from operators.cancel_token import CancelToken
 from operators.decode import decode
-from operators.in_hand import CalledOff
-from operators.inquiry import Lesson
 from operators.route import Router, RouteRules
-from services.archive import Pair
-from services.assistant import Assistant
-from services.captures import Captures
-from services.context import Context, ContextRules
-from services.discord import LookupFailed
-from services.dispatches import Dispatch
-from services.library import Library
-from services.posts import Posts
-from services.rehearsal import Rehearsal
-from services.week_files import recent_pairs, week_files
+from services.assistant.inquiry import Lesson
+from services.assistant.protocol import Assistant
+from services.conversations.context import Context, ContextRules
+from services.conversations.in_flight import CalledOff
+from services.conversations.posts import Posts
+from services.discord.dispatches import Dispatch
+from services.discord.protocols import LookupFailed
+from services.discord.rehearsal import Rehearsal
+from services.knowledge.library import Library
+from services.team.archive import Pair
+from services.team.captures import Captures
+from services.team.week_files import recent_pairs, week_files
 from settings import Settings, load
 from sinks.archive import RawArchive
 from streams.graph import graph

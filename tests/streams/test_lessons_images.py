@@ -10,21 +10,21 @@ from pathlib import Path
 from reactivex.subject import Subject
 
 from clock import now
+from clock.cancel_token import CancelToken
 from model.conversations import Image
 from model.messages import Attachment, Message
 from model.outcomes import Outcome, Reason, Result
-from operators.cancel_token import CancelToken
-from operators.in_hand import CalledOff
-from operators.inquiry import Lesson
 from operators.summarise_images import summarise_images
-from services.archive import Pair
-from services.assistant import Usage
-from services.captures import Captures
-from services.context import Context, ContextRules
+from services.assistant.inquiry import Lesson
+from services.assistant.protocol import Usage
+from services.conversations.context import Context, ContextRules
+from services.conversations.in_flight import CalledOff
 from services.llm.errors import Unavailable
 from services.llm.images import ImageFailed
-from services.pending import PendingFolder
-from services.week_files import recent_pairs
+from services.team.archive import Pair
+from services.team.captures import Captures
+from services.team.pending import PendingFolder
+from services.team.week_files import recent_pairs
 from sinks.archive import RawArchive
 from streams.lessons import Images, lessons
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from model.messages import Attachment, Message
-from services.dispatches import Dispatch, render_line
-from services.recordings import BadRecording, read
+from services.discord.dispatches import Dispatch, render_line
+from services.discord.recordings import BadRecording, read
 from streams import recorder as module
 from streams.recorder import Recorder, attachments_folder
 

@@ -12,8 +12,8 @@ import pytest
 
 import clock
 from clock import VirtualLoop
-from services.dispatches import Dispatch, render_line
-from services.recordings import BadRecording
+from services.discord.dispatches import Dispatch, render_line
+from services.discord.recordings import BadRecording
 from streams.recording import dispatches, first_time
 
 T = TypeVar("T")

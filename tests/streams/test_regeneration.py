@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from services.archive import Pair
-from services.curator import ClassificationResult
-from services.decisions import Action, By, Decision
-from services.describing import NotDescribed
+from services.assistant.curator import ClassificationResult
+from services.assistant.describing import NotDescribed
 from services.llm.errors import Rejected, TimedOut, Unavailable, UnknownRequest
-from services.rebuilding import Task
-from services.team_library import TeamLibrary
+from services.team.archive import Pair
+from services.team.decisions import Action, By, Decision
+from services.team.library import TeamLibrary
+from services.team.rebuilding import Task
 from streams.curation import CurationParts, CurationRules, Described
 from streams.regeneration import GivenUp, regeneration
-from tests.services.team import is_whole, noted, opened, store
+from tests.services.team.pairs import is_whole, noted, opened, store
 from tests.team import SKIP, ScriptedCurator, named, pair
 
 PAIRS = [pair(number, f"question {number}?", f"answer {number}.") for number in range(1, 7)]
@@ -131,7 +131,7 @@ async def test_a_disk_that_is_full_ends_the_work(tmp_path: Path, monkeypatch: py
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "decisions.jsonl")
 
-    monkeypatch.setattr("services.files.append", full)
+    monkeypatch.setattr("services.storage.files.append", full)
     with pytest.raises(GivenUp, match="No space left on device"):
         await rebuilt(library, ScriptedCurator(), [Task(PAIRS[0])])
 

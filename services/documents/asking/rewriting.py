@@ -11,15 +11,15 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from services import prompts
-from services.assistant import Usage
+from services.assistant import prompts
+from services.assistant.model_assistant import Asker
+from services.assistant.protocol import Usage
 from services.documents.asking import aggregates, files_named, levels, line_spans, mentions, positions, times, wording
 from services.documents.asking.positions import Position
 from services.documents.results import Citation, ConversationContext
-from services.documents.store.tokens import QUERY_STOP_WORDS
-from services.llm.endpoint import Manner
+from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError
-from services.model_assistant import Asker
+from services.search.tokens import QUERY_STOP_WORDS
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ KEPT_TURNS = 3
 TURN_CHARS = 200
 MAX_CHARS = 300
 SECONDS = 3.0
-MANNER = Manner(temperature=0.0, max_tokens=150, retries=1)
+MANNER = CallOptions(temperature=0.0, max_tokens=150, retries=1)
 _FEW_WORDS = 4
 
 _POINTS_BACK = re.compile(
@@ -90,7 +90,7 @@ class ModelRewriter:
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
         prompt = prompts.rewrite_question(question, turns, MAX_CHARS)
         result = await self._asker.ask(
-            "rewrite", prompt.system, prompt.user, RewrittenQuestion, self._usage, manner=MANNER
+            "rewrite", prompt.system, prompt.user, RewrittenQuestion, self._usage, options=MANNER
         )
         return result.question
 

@@ -10,13 +10,13 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from services import prompts
-from services.assistant import Usage
+from services.assistant import prompts
+from services.assistant.model_assistant import Asker
+from services.assistant.protocol import Usage
 from services.documents.asking.passages import Passage
-from services.documents.store.tokens import query_tokens, tokens
-from services.llm.endpoint import Manner
+from services.llm.endpoint import CallOptions
 from services.llm.errors import TimedOut, Unavailable
-from services.model_assistant import Asker
+from services.search.tokens import query_tokens, tokens
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
@@ -94,19 +94,19 @@ class ModelSynthesiser:
             max_chars=material.max_tokens * ANSWER_CHARS_PER_TOKEN,
         )
         # Asked again here alone: a client that did so as well would multiply that.
-        manner = Manner(TEMPERATURE, material.max_tokens, retries=0)
+        options = CallOptions(TEMPERATURE, material.max_tokens, retries=0)
         try:
-            return await self._ask(prompt, manner)
+            return await self._ask(prompt, options)
         except (Unavailable, TimedOut) as error:
             asked = getattr(error, "retry_after", None) or PAUSE_SECONDS
             await asyncio.sleep(min(asked, LONGEST_PAUSE_SECONDS))
-            return await self._ask(prompt, manner)
+            return await self._ask(prompt, options)
 
-    async def _ask(self, prompt: prompts.Prompt, manner: Manner) -> str:
+    async def _ask(self, prompt: prompts.Prompt, options: CallOptions) -> str:
         try:
             async with asyncio.timeout(SECONDS):
                 result = await self._asker.ask(
-                    "condense", prompt.system, prompt.user, CondensedAnswer, self._usage, manner=manner
+                    "condense", prompt.system, prompt.user, CondensedAnswer, self._usage, options=options
                 )
         except TimeoutError:
             raise TimedOut(f"LLM, step condense: no answer within {SECONDS:g} s") from None

@@ -32,7 +32,7 @@ from services.documents.store.protocol import (
     Unembedded,
     Vectors,
 )
-from services.files import in_thread
+from services.storage.files import in_thread
 
 T = TypeVar("T")
 

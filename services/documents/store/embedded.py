@@ -30,7 +30,7 @@ from services.documents.store.protocol import (
     Unembedded,
     Vectors,
 )
-from services.files import in_thread
+from services.storage.files import in_thread
 
 P = ParamSpec("P")
 T = TypeVar("T")

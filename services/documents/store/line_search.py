@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import cast
 
-from services.documents.store import schema, tokens
+from services.documents.store import schema
 from services.documents.store.protocol import Lines, LineWhere
 from services.documents.store.searching import literally, match_of
+from services.search import tokens
 
 _COLUMNS = {
     "severity": "l.severity",

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from services.documents.store import tokens
-from services.documents.store.phrasing import spoken
+from services.documents.store.normalised import spoken
 from services.documents.store.protocol import Document, Origin, State, StoredChunk, StoredLine
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
+from services.search import tokens
 
 FORMAT = 1
 

@@ -9,10 +9,11 @@ from typing import cast
 
 import numpy as np
 
-from services.documents.store import schema, tokens
+from services.documents.store import schema
 from services.documents.store.frames import KINDS, Frame
 from services.documents.store.fusing import Floats, Mask, Places, best, bm25, fuse, weights_of
 from services.documents.store.protocol import Hit, Search, SearchMode, Where
+from services.search import tokens
 
 VERBATIM_KEPT = 200
 """How many chunks that hold an identifier are looked at, the first ones."""

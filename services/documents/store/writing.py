@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 import clock
-from services.documents.store import schema, tokens
+from services.documents.store import schema
 from services.documents.store.protocol import (
     Collection,
     Described,
@@ -22,6 +22,7 @@ from services.documents.store.protocol import (
     Vectors,
 )
 from services.documents.units import DocumentKind
+from services.search import tokens
 
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from clock.shared_calls import SharedCalls
 from services.documents.asking import rewriting, surroundings
 from services.documents.asking.cited import with_citations
 from services.documents.asking.passages import Found
@@ -22,7 +23,6 @@ from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
 from services.documents.asking.scope import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
-from services.documents.embedding.protocol import Embedder
 from services.documents.results import ConversationContext, QAResult, Status
 from services.documents.store.protocol import (
     Described,
@@ -38,8 +38,8 @@ from services.documents.tools.config import KBConfig
 from services.documents.tools.question_vector import QuestionVector
 from services.documents.tools.refusals import Refusals
 from services.documents.unreadable import unreadable
-from services.plurals import number_of
-from services.shared_calls import SharedCalls
+from services.search.embedding.protocol import Embedder
+from services.telemetry.plurals import number_of
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from services.assistant import Usage
+from services.assistant.model_assistant import Asker
+from services.assistant.protocol import Usage
 from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
-from services.documents.embedding.protocol import Embedder
 from services.documents.results import ToolContext
 from services.documents.store.protocol import DocumentStore, Weights
 from services.documents.tools import schemas
@@ -27,7 +27,7 @@ from services.documents.tools.wrappers import (
     DocumentTool,
     Shares,
 )
-from services.model_assistant import Asker
+from services.search.embedding.protocol import Embedder
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from services.documents.embedding.protocol import Embedder, EmbeddingFailed
 from services.documents.store.protocol import Vectors
+from services.search.embedding.protocol import Embedder, EmbeddingFailed
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import pytest
 from tenacity import wait_none
 
-from services.discord_client import Client
-from services.discord_fetcher import RestFetcher
-from services.discord_poster import DiscordPoster
-from services.dispatches import Dispatch
+from services.discord.dispatches import Dispatch
+from services.discord.live.client import Client
+from services.discord.live.fetcher import RestFetcher
+from services.discord.live.poster import DiscordPoster
 from streams.gateway import Gateway, observable
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord

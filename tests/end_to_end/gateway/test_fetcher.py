@@ -5,11 +5,11 @@ import pytest
 from tenacity import wait_none
 
 from model.messages import PlaceKind
-from services import discord_calls
-from services.discord import LookupFailed
-from services.discord_client import Client
-from services.discord_fetcher import RestFetcher
-from services.payloads import Decoder
+from services.discord.live import calls
+from services.discord.live.client import Client
+from services.discord.live.fetcher import RestFetcher
+from services.discord.protocols import LookupFailed
+from services.discord.wire import Decoder
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.permissions import Permission
 
@@ -123,8 +123,8 @@ async def test_a_channel_that_is_forbidden_is_not_asked_again_for_a_while(
     assert await fetcher.messages(open_.id) == []
     # Ten minutes later:
     discord_server.allow(hidden, discord_server.bot, Permission.VIEW_CHANNEL | Permission.READ_MESSAGE_HISTORY)
-    later = discord_calls.now() + 601
-    monkeypatch.setattr(discord_calls, "now", lambda: later)
+    later = calls.now() + 601
+    monkeypatch.setattr(calls, "now", lambda: later)
     assert await fetcher.messages(hidden.id) == []
 
 
@@ -174,7 +174,7 @@ async def test_a_closed_client_is_a_failed_lookup(
 async def test_a_server_that_never_answers_is_given_up(
     discord_server: DiscordServer, fetcher: RestFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.discord_calls.CALL_SECONDS", 0.02)
+    monkeypatch.setattr("services.discord.live.calls.CALL_SECONDS", 0.02)
     channel = discord_server.add_channel("help")
     discord_server.fail_next("GET", "/messages", delay=1.0, times=3)
     with pytest.raises(LookupFailed, match="in time"):

@@ -1,8 +1,8 @@
 import pytest
 
-from services.discord import PostFailed
-from services.discord_client import Client
-from services.discord_poster import DiscordPoster
+from services.discord.live.client import Client
+from services.discord.live.poster import DiscordPoster
+from services.discord.protocols import PostFailed
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.model import Message, Thread
 from tests.loopback.permissions import Permission

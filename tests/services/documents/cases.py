@@ -9,12 +9,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.assistant import Usage
+from services.assistant.protocol import Usage
 from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
-from services.documents.embedding.filling import fill
-from services.documents.embedding.hashing import HashingEmbedder
-from services.documents.embedding.protocol import Embedder
+from services.documents.filling import fill
 from services.documents.limits import Limits
 from services.documents.preparing import prepare
 from services.documents.results import ToolContext
@@ -22,8 +20,10 @@ from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.documents.tools.factory import Toolbox, build
-from services.llm.endpoint import Manner
+from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError
+from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.protocol import Embedder
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -140,7 +140,7 @@ class ScriptedAsker:
         usage: Usage,
         *,
         images: Sequence[Image] = (),
-        manner: Manner | None = None,
+        options: CallOptions | None = None,
     ) -> M:
         self.asked.append((step, system, user))
         script = self._rewrites if step == "rewrite" else self._answers

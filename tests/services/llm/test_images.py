@@ -11,7 +11,7 @@ from aiohttp import web
 
 import clock
 from model.messages import Attachment
-from services.attachments import AttachmentFailed, CDNAttachments, RecordedAttachments
+from services.discord.attachments import AttachmentFailed, CDNAttachments, RecordedAttachments
 from services.llm.image_sources import AttachedImages
 from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, image_adapter, load_images, sniff
 
@@ -85,10 +85,10 @@ class CDN:
 @pytest.fixture
 async def cdn() -> AsyncIterator[CDN]:
     cdn = CDN()
-    await clock.outside(cdn.start)
+    await clock.real_time(cdn.start)
     assert cdn.runner is not None
     yield cdn
-    await clock.outside(cdn.runner.cleanup)
+    await clock.real_time(cdn.runner.cleanup)
 
 
 def status(code: int, **headers: str) -> Play:

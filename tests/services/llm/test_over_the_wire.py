@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant import GatingResult, SelectionResult, Usage
+from services.assistant.protocol import GatingResult, SelectionResult, Usage
 from services.llm.crynux import CrynuxEndpoint
-from services.llm.endpoint import Manner, Method
+from services.llm.endpoint import CallOptions, Method
 from services.llm.errors import BadOutput
 from services.llm.structured import StructuredLLM
 from tests.loopback import llm_scenes as scenes
@@ -79,7 +79,7 @@ async def test_one_call_may_be_asked_in_a_manner_of_its_own(
 ) -> None:
     server.then(scenes.saying(GOOD), scenes.saying(GOOD))
     llm = StructuredLLM(endpoint, method)
-    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage(), manner=Manner(0.3, 500, 0))
+    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage(), options=CallOptions(0.3, 500, 0))
     measured = server.seen[-1].body
     assert (measured["temperature"], measured["max_tokens"]) == (0.3, 500)
     assert measured.get("max_completion_tokens", 500) == 500

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import schemas
+from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time

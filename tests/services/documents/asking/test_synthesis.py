@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant import Usage
+from services.assistant.protocol import Usage
 from services.documents.asking.passages import Passage
 from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import Material, ModelSynthesiser
-from services.llm.endpoint import Manner
+from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError, TimedOut, Unavailable
 from services.llm.retrying import RetryingEndpoint
 from services.llm.structured import StructuredLLM
@@ -29,7 +29,7 @@ async def test_condensing_is_short_and_sober(max_tokens: int) -> None:
     endpoint = ScriptedEndpoint()
     endpoint.then(reply_of('{"answer": "So."}'))
     assert await ModelSynthesiser(asker(endpoint), Usage(), "m").answer(material(max_tokens)) == "So."
-    assert [request.manner for request in endpoint.asked] == [Manner(0.3, max_tokens, 0)]
+    assert [request.options for request in endpoint.asked] == [CallOptions(0.3, max_tokens, 0)]
 
 
 @pytest.mark.parametrize("error", [Unavailable("503"), Unavailable("429", retry_after=600.0), TimedOut("504")])
@@ -49,7 +49,7 @@ async def test_rewriting_is_shorter_still_and_asked_once_more_as_well() -> None:
     endpoint.then(*[Unavailable("503")] * 9)
     with pytest.raises(Unavailable):
         await ModelRewriter(asker(endpoint), Usage()).rewrite("and it?", (("what failed?", "The pump."),))
-    assert [request.manner for request in endpoint.asked] == [Manner(0.0, 150, 1)] * 2
+    assert [request.options for request in endpoint.asked] == [CallOptions(0.0, 150, 1)] * 2
 
 
 async def test_a_reply_that_cannot_be_used_is_asked_for_again_without_further_retries() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.embedding.filling import fill
-from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.filling import fill
 from services.documents.store.protocol import (
     Collection,
     DocumentStore,
@@ -22,6 +21,7 @@ from services.documents.store.protocol import (
     Where,
 )
 from services.documents.store.schema import embedded_text, to_embed
+from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 from tests.services.documents.store import chroma_server, imitated_chroma
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import schemas
 from services.documents.tools.factory import build
+from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 QUESTIONS = (

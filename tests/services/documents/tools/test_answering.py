@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.embedding.hashing import HashingEmbedder
 from services.documents.results import Citation, ConversationContext, QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import schemas
 from services.llm.errors import BadOutput, Unavailable
+from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 from tests.services.documents.cases import ScriptedAsker
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.embedding.hashing import HashingEmbedder
-from services.documents.embedding.protocol import EmbeddingFailed
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Described, Origin, StoreUnavailable, Vectors
@@ -17,6 +15,8 @@ from services.documents.tools import schemas
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.configs import CaseEvidence
 from services.documents.tools.factory import Toolbox, build
+from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.protocol import EmbeddingFailed
 from tests.services.documents import cases
 
 SECRET = "disk sda1 is on fire"

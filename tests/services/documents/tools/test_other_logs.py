@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.embedding.filling import fill
-from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.filling import fill
 from services.documents.results import QAResult, Status
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import schemas
+from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time

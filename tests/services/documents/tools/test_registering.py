@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.documents.bound import BoundTools
-from services.documents.embedding.filling import fill
-from services.documents.embedding.hashing import HashingEmbedder
+from services.documents.filling import fill
 from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, SearchMode, Vectors, Weights
@@ -21,6 +20,7 @@ from services.documents.tools.core import DocumentQATool
 from services.documents.tools.factory import build
 from services.documents.tools.schemas import PARAMETERS, SCHEMAS, ToolSchema
 from services.documents.tools.wrappers import DocumentTool
+from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 

@@ -1,0 +1,184 @@
+"""`/kb` and `/evidence`: what they do, and say."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+from assembly.documents import Documents
+from model.messages import Attachment
+from operators.chunk import is_of
+from services.conversations.history import History
+from services.conversations.viewing import Viewing
+from services.discord.attachments import AttachmentFailed, Attachments
+from services.discord.slash.calls import Call, CommandRefused
+from services.discord.text import inert
+from services.documents.deletion import remove_file
+from services.documents.limits import Refused, amount, check_offer, shown
+from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
+from services.documents.store import naming
+from services.documents.store.protocol import Document, State, StoreUnavailable
+from services.documents.unreadable import unreadable
+from services.telemetry.plurals import number_of
+
+UNAVAILABLE = "Files cannot be looked at just now. Please try again in a few minutes."
+NOT_DOWNLOADED = "The file could not be downloaded from Discord. Please send it again."
+NO_RUNBOOKS = "You have no runbooks. `/kb add` keeps one."
+NO_SUCH_RUNBOOK = "You have no runbook of that title. `/kb list` shows those you have."
+NO_FILES = "There are no files of this thread that I can search."
+NOT_A_THREAD = "Files belong to threads: call this in the thread that they were posted in."
+NO_SUCH_FILE = "There is no such file here. `/evidence list` shows those there are."
+NOT_YOURS = "Only whoever posted a file, and moderators, can have it forgotten."
+SHOWN = "From now on I also answer you from your runbooks in threads, where others read along."
+HIDDEN = "Your runbooks are private: I answer you from them in `/ask` only."
+
+_UNSAFE = re.compile(r"[^\w-]+")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookCommands:
+    runbooks: Runbooks
+    attachments: Attachments
+
+    async def add(self, call: Call, document: Attachment | str, title: str | None) -> str:
+        try:
+            if isinstance(document, str):
+                name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", document.encode()
+            else:
+                name = document.filename
+                check_offer(name, document.size, self.runbooks.limits)
+                data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
+            kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+        except (Refused, TooManyRunbooks) as refused:
+            raise CommandRefused(inert(str(refused))) from refused
+        except AttachmentFailed as error:
+            log.warning("/kb add: %s", error)
+            raise CommandRefused(NOT_DOWNLOADED) from error
+        except StoreUnavailable as error:
+            raise _unavailable(error) from error
+        hidden = sum(kept.redactions.values())
+        secrets = f" Passwords, keys or personal details made unreadable in it: {hidden}." if hidden else ""
+        where = "" if self.runbooks.shown_in_threads(call.user_id) else f" {HIDDEN} `/kb visibility` changes that."
+        return f"Kept: {told(kept)}.{secrets}{where}"
+
+    async def list(self, call: Call) -> str:
+        try:
+            known = await self.runbooks.documents(call.user_id)
+        except StoreUnavailable as error:
+            raise _unavailable(error) from error
+        if not known:
+            return NO_RUNBOOKS
+        where = SHOWN if self.runbooks.shown_in_threads(call.user_id) else HIDDEN
+        return "\n".join(["Your runbooks:", *(f"- {told(doc)}" for doc in known), "", where])
+
+    async def remove(self, call: Call, title: str) -> str:
+        try:
+            await self.runbooks.remove(call.user_id, title)
+        except NoSuchRunbook as error:
+            raise CommandRefused(NO_SUCH_RUNBOOK) from error
+        except StoreUnavailable as error:
+            raise _unavailable(error) from error
+        return f"Removed: {inert(title)}."
+
+    async def forget(self, call: Call) -> str:
+        try:
+            count = await self.runbooks.forget(call.user_id)
+        except (StoreUnavailable, OSError) as error:
+            raise _unavailable(error) from error
+        return f"Removed: {number_of(count, 'runbook')}." if count else NO_RUNBOOKS
+
+    async def show_in_threads(self, call: Call, *, shown: bool) -> str:
+        try:
+            await self.runbooks.show_in_threads(call.user_id, shown=shown)
+        except OSError as error:
+            raise _unavailable(error) from error
+        return SHOWN if shown else HIDDEN
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceCommands:
+    documents: Documents
+    history: History
+    viewing: Viewing
+
+    async def list(self, call: Call) -> str:
+        documents = await self._documents(call)
+        if not documents:
+            return NO_FILES
+        return "\n".join(["Files of this thread:", *(f"- {told_file(doc)}" for doc in documents)])
+
+    async def delete(self, call: Call, filename: str) -> str:
+        wanted, name = filename.strip().casefold(), naming.case(str(call.place_id))
+        called = [
+            doc
+            for doc in await self._documents(call)
+            if wanted in {doc.filename.casefold(), shown(doc.filename).casefold()}
+        ]
+        if not called:
+            raise CommandRefused(NO_SUCH_FILE)
+        # Another's file of the same name keeps nobody from having their own forgotten.
+        meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
+        if not meant:
+            raise CommandRefused(NOT_YOURS)
+        try:
+            await self.documents.call_off(
+                lambda candidate: candidate.case_id == call.place_id and any(is_of(doc, candidate) for doc in meant)
+            )
+            for doc in meant:
+                await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
+            self.documents.forget_answers(name)
+        except (StoreUnavailable, OSError) as error:
+            raise _unavailable(error) from error
+        log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
+        return f"Forgotten: {inert(filename.strip())}."
+
+    async def _documents(self, call: Call) -> tuple[Document, ...]:
+        """Those of the thread, but for what was removed."""
+        if self.history.knows(call.place_id) and not self.history.place(call.place_id).is_thread:
+            raise CommandRefused(NOT_A_THREAD)
+        if not await self._can_view(call):
+            log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
+            return ()
+        try:
+            described = await self.documents.store.describe(naming.case(str(call.place_id)))
+        except StoreUnavailable as error:
+            raise _unavailable(error) from error
+        known = () if described is None else described.documents
+        return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
+
+    async def _can_view(self, call: Call) -> bool:
+        """Whoever may manage a private thread sees it without being its member, and files are theirs to delete."""
+        seen_in = call.place_id if call.can_view else None
+        return (call.can_view and call.is_moderator) or await self.viewing.can_view(
+            call.user_id, call.place_id, seen_in=seen_in
+        )
+
+
+def is_poster(doc: Document, user_id: int) -> bool:
+    return any(origin.uploader_id == user_id for origin in doc.origins)
+
+
+def told(doc: Document) -> str:
+    """A runbook, in a few words."""
+    return f"{inert(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
+
+
+def told_file(doc: Document) -> str:
+    """A file of a thread, in a few words."""
+    name = inert(shown(doc.filename))
+    match doc.state:
+        case State.FAILED:
+            return inert(unreadable(doc))
+        case State.PENDING:
+            return f"{name}: being read"
+        case _:
+            newer = "" if doc.current else ", replaced by a newer one of its name"
+            return f"{name} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')}{newer})"
+
+
+def _unavailable(error: Exception) -> CommandRefused:
+    log.error("documents: %s", error)
+    return CommandRefused(UNAVAILABLE)

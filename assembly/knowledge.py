@@ -1,0 +1,112 @@
+"""The knowledge base beside the bot: what its graph is wired to, and its life while the bot runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import reactivex as rx
+
+from assembly.browsing import web_for
+from assembly.graph_parts import redactor_of
+from assembly.metrics import Meters
+from operators import supervised
+from operators.fetch import Rechecks
+from services.assistant.describing import Describer, ModelDescriber
+from services.assistant.extractive.describing import ExtractiveDescriber
+from services.assistant.protocol import Usage
+from services.knowledge.ledger import Ledger
+from services.knowledge.updates import Places
+from services.llm.structured import StructuredLLM
+from settings import Settings
+from sinks.knowledge import CacheAndIndex
+from sinks.knowledge_log import KnowledgeLog
+from streams.knowledge import KnowledgeParts, KnowledgeRules, knowledge
+from streams.ticks import file_changes, ticks
+
+log = logging.getLogger(__name__)
+
+
+NO_METERS = Meters()
+
+
+@asynccontextmanager
+async def knowledge_parts(
+    settings: Settings,
+    asker: StructuredLLM | None,
+    usage: Usage,
+    *,
+    meters: Meters = NO_METERS,
+) -> AsyncGenerator[KnowledgeParts]:
+    """Whom an update talks to, closed at the end of the block; `asker` for knowledge work is not."""
+    kb = settings.kb
+    async with web_for(kb) as web:
+        ledger = Ledger(kb.index_cache_path)
+        yield KnowledgeParts(
+            ledger,
+            describer_of(settings, asker, usage),
+            web,
+            CacheAndIndex(ledger, kb.index_path),
+            meters.fetched,
+            meters.gauge,
+        )
+
+
+def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> Describer:
+    """The model's, or the extractive one where there is no model."""
+    if asker is None:
+        return ExtractiveDescriber()
+    llm = settings.kb.llm or settings.ai_response.llm
+    return ModelDescriber(
+        asker,
+        model="" if llm is None else llm.model,
+        task=settings.kb.summarization_prompt,
+        project_introduction=settings.ai_response.project_introduction,
+        redact=redactor_of(settings).text,
+        usage=usage,
+    )
+
+
+def knowledge_rules(settings: Settings) -> KnowledgeRules:
+    kb = settings.kb
+    return KnowledgeRules(
+        places=Places(kb.sources_dir, kb.links_file_path, kb.web_fetch_cache_dir, kb.max_source_bytes),
+        rechecks=Rechecks(kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds),
+        downloads_at_once=kb.url_download_concurrency,
+        descriptions_at_once=kb.summarization_concurrency,
+        # A call with its retries, as an answer has them.
+        describe_seconds=settings.ai_response.graph_timeout_seconds,
+    )
+
+
+@asynccontextmanager
+async def kept_up_to_date(
+    settings: Settings,
+    asker: StructuredLLM | None,
+    usage: Usage,
+    *,
+    meters: Meters = NO_METERS,
+) -> AsyncGenerator[None]:
+    """Keep the knowledge base up to date for as long as the block runs. Holds nobody up: it begins by itself.
+
+    At the end, work under way is cut off, and what has been done so far is written.
+    """
+    kb = settings.kb
+    async with knowledge_parts(settings, asker, usage, meters=meters) as parts:
+        triggers = rx.merge(
+            ticks(kb.runtime_refresh_tick_seconds),
+            file_changes(kb.sources_dir, kb.links_file_path, kb.file_watch_debounce_seconds),
+        )
+        told = KnowledgeLog()
+        subscription = (
+            knowledge(triggers, parts, knowledge_rules(settings))
+            .pipe(supervised("knowledge"))
+            .subscribe(told.tell, lambda error: log.critical("knowledge is kept up to date no more", exc_info=error))
+        )
+        try:
+            yield
+        finally:
+            subscription.dispose()
+            for trouble in await parts.files.save():
+                told.tell(trouble)

@@ -1,0 +1,40 @@
+"""Calls that leave the process (an LLM endpoint), made so that a virtual clock stands still meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from clock.virtual_loop import VirtualLoop
+
+T = TypeVar("T")
+
+
+async def real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Await `call()` where time is real.
+
+    On an ordinary loop it is awaited on the spot. On a `VirtualLoop` it runs on an ordinary loop in a thread of
+    its own, so that its time-outs and pauses are real ones; the virtual clock stands still until it ends, and
+    calls outstanding at one instant resume in the order they were made.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        return await call()
+    work = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call(), _real_loop()), loop=loop)
+    return await loop.hold(work)
+
+
+_lock = threading.Lock()
+_started: list[asyncio.AbstractEventLoop] = []
+
+
+def _real_loop() -> asyncio.AbstractEventLoop:
+    """The ordinary loop, in a daemon thread, started at the first call."""
+    with _lock:
+        if not _started:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="outside", daemon=True).start()
+            _started.append(loop)
+        return _started[0]

@@ -1,0 +1,70 @@
+"""Items that take effect later, unless something happens before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+def delay_unless_replaced(
+    key: Callable[[T], K], seconds: Callable[[T], float | None]
+) -> Callable[[Observable[T]], Observable[T]]:
+    """Emit each item after its seconds, or not at all when another item of its key comes first.
+
+        --a3--b3-----b-----|         `b` is an item whose seconds are None
+        [ postpone(letter, …) ]
+        -----a-------------|         the first `b` was called off
+
+    An item of no seconds leaves at once, and calls off as well what waits for its key. Completion and dispose drop
+    what waits.
+    """
+
+    def operator(source: Observable[T]) -> Observable[T]:
+        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+            loop = asyncio.get_running_loop()
+            waiting: dict[K, asyncio.TimerHandle] = {}
+
+            def on_next(item: T) -> None:
+                try:
+                    name, delay = key(item), seconds(item)
+                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                    observer.on_error(error)
+                    return
+                earlier = waiting.pop(name, None)
+                if earlier is not None:
+                    earlier.cancel()
+                if delay is None:
+                    return
+                if delay <= 0:
+                    observer.on_next(item)
+                else:
+                    waiting[name] = loop.call_later(delay, due, name, item)
+
+            def due(name: K, item: T) -> None:
+                del waiting[name]
+                observer.on_next(item)
+
+            def on_completed() -> None:
+                drop_all()
+                observer.on_completed()
+
+            def drop_all() -> None:
+                for timer in waiting.values():
+                    timer.cancel()
+                waiting.clear()
+
+            return CompositeDisposable(
+                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
+                Disposable(drop_all),
+            )
+
+        return Observable(subscribe)
+
+    return operator

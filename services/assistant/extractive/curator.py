@@ -1,0 +1,116 @@
+"""The curator that needs no model: topics by likeness of words, duplicates by overlap."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from model.conversations import Conversation
+from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
+from services.assistant.extractive.subjects import Landscape, Subject, share, subject_of
+from services.assistant.protocol import Usage
+from services.knowledge.library import IndexEntry
+from services.search.questions import is_question
+from services.storage.files import in_thread
+from services.team.archive import Pair, Speaker
+from services.team.decisions import By
+
+ALIKE = 0.07
+"""The likeness from which a conversation belongs to a topic. Seen on two days of real support chat, with 88 and 13
+conversations worth keeping: 0.04 makes 12 and 5 topics of them, this value 22 and 8, and 0.1 a third more.
+"""
+_FEWEST_ANSWERED = 4
+"""Telling words without which an answer says nothing to anybody else."""
+_FEWEST_ASKED = 2
+_SAME_ANSWER = 0.8
+_SAME_MATTER = 0.6
+_SAME_QUESTION = 0.8
+_SENTENCES = re.compile(r"[^.!?\n]+[.!?\n]*")
+_LINK = re.compile(r"https?://\S+")
+
+
+class ExtractiveCurator:
+    """Implements `services.assistant.curator.Curator`. Calls no model, so that it counts nothing in `Usage`."""
+
+    by = By.EXTRACTIVE
+
+    def __init__(self, topics: Callable[[], Mapping[str, Sequence[Pair]]]) -> None:
+        """`topics`: what each of them holds now; blocking, called off the event loop."""
+        self._topics = topics
+
+    async def summarise_images(
+        self,
+        conversation: Conversation,
+        message_ids: Sequence[int],
+        usage: Usage,  # noqa: ARG002 - the Protocol's
+    ) -> ImageSummaryResult:
+        """Their names, as nobody looks at them here."""
+        named = [
+            ImageSummary(message_id=str(message_id), image_index=index, summary=image.name)
+            for turn, message_id in zip(conversation.turns, message_ids, strict=True)
+            for index, image in enumerate(turn.images)
+        ]
+        return ImageSummaryResult(summaries=named)
+
+    async def classify(
+        self,
+        pair: Pair,
+        index: Sequence[IndexEntry],  # noqa: ARG002 - what topics hold tells more
+        usage: Usage,  # noqa: ARG002 - the Protocol's
+    ) -> ClassificationResult:
+        topic = await in_thread(self._topic_for, pair)
+        return ClassificationResult(skip=not topic, topic_name=topic)
+
+    async def integrate(
+        self,
+        pair: Pair,
+        topic: str,  # noqa: ARG002 - the Protocol's
+        held: Sequence[Pair],
+        usage: Usage,  # noqa: ARG002 - the Protocol's
+    ) -> IntegrationResult:
+        new, olds = subject_of(pair), [(each.id, subject_of(each)) for each in held]
+        if any(_says_all_of(old, new) for _, old in olds):
+            return IntegrationResult(skip=True, remove_ids=[])
+        return IntegrationResult(
+            skip=False,
+            remove_ids=[old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)],
+        )
+
+    def _topic_for(self, pair: Pair) -> str:
+        subject = subject_of(pair)
+        if not teaches(pair, subject):
+            return ""
+        topics = self._topics()
+        for name, held in topics.items():
+            if any(each.conversation_id == pair.conversation_id for each in held):
+                return name  # a conversation that goes on stays where it is
+        landscape = Landscape(topics)
+        nearest, likeness = landscape.nearest(subject)
+        return nearest if likeness >= ALIKE else landscape.name(subject)
+
+
+def teaches(pair: Pair, subject: Subject) -> bool:
+    """Whether it could help somebody else: a question that says what it is about, and an answer that is more than
+    another question.
+    """
+    asked, answered = ("\n".join(turn.text for turn in pair.turns if turn.speaker is speaker) for speaker in Speaker)
+    if len(subject.asked) < _FEWEST_ASKED or not is_question(asked):
+        return False
+    if _LINK.search(answered):
+        return True
+    answers = any(not sentence.rstrip().endswith("?") for sentence in _SENTENCES.findall(answered))
+    return answers and len(subject.answered) >= _FEWEST_ANSWERED
+
+
+def _says_all_of(one: Subject, other: Subject) -> bool:
+    return (
+        share(other.answered, one.answered) >= _SAME_ANSWER
+        and share(other.asked, one.asked | one.answered) >= _SAME_MATTER
+    )
+
+
+def _asks_the_same(new: Subject, old: Subject) -> bool:
+    """So that the newer answer holds."""
+    return len(new.asked) >= _FEWEST_ANSWERED and (
+        share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
+    )

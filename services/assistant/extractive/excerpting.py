@@ -1,0 +1,36 @@
+"""Sources in pieces, with their words; kept, so that the next question about them costs nothing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from services.assistant.extractive.recent import Recent
+from services.assistant.extractive.team_answers import team_answers
+from services.search.passages import Passage, passages
+from services.search.ranking import Corpus
+from services.search.words import terms
+
+_KEPT_CHARS = 10_000_000
+
+Content = tuple[str, bool]
+"""A text, and whether it is team knowledge."""
+
+
+class Cut(NamedTuple):
+    passages: list[Passage]
+    corpus: Corpus
+
+
+def cut(content: Content) -> Cut:
+    """Takes about a second for a megabyte."""
+    text, by_team = content
+    found = team_answers(text) if by_team else passages(text)
+    return Cut(found, Corpus(_words(passage) for passage in found))
+
+
+def _words(passage: Passage) -> list[str]:
+    # What a passage is headed by says more of it than any sentence in it.
+    return terms(passage.heading) * 2 + terms(passage.text)
+
+
+kept_cuts: Recent[Content, Cut] = Recent(lambda content: len(content[0]), _KEPT_CHARS)

@@ -1,0 +1,107 @@
+"""A part on its way through a branch: what the steps have found out so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from clock import now
+from clock.cancel_token import CancelToken
+from model.batches import Part
+from model.conversations import Conversation
+from model.messages import Message
+from model.outcomes import Outcome, Reason, Result
+from services.assistant.protocol import Usage
+from services.knowledge.library import Source
+from services.llm.tools import Toolset
+
+EMPTY = Conversation(())
+
+
+class Inquiry(NamedTuple):
+    """A part that is being answered. Each step gives a copy that knows more (`_replace`), or an `Outcome`."""
+
+    part: Part
+    token: CancelToken
+    addressed: bool
+    """It mentions the bot, or replies to it."""
+    usage: Usage
+    decisions: dict[str, Any]
+    """The path so far, for logs and `--ask`. Only its own steps write to it, one after another."""
+    conversation: Conversation = EMPTY
+    messages: tuple[Message, ...] = ()
+    """What the conversation was made of."""
+    reply_place_id: int | None = None
+    """The thread to reply in; None: a new one."""
+    asked_in_view: bool = True
+    """Whoever asks could view the place they did it in: whoever writes in one can."""
+    toolset: Toolset | None = None
+    """What can be looked up in files and runbooks; None: there are none that concern this inquiry."""
+    query: str = ""
+    selected: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    draft: str = ""
+    citations: tuple[str, ...] = ()
+
+    @property
+    def case_id(self) -> int:
+        """The thread that its files belong to: the one replied in, or the one that the answer opens, which has the id
+        of the message it is opened on (API reference, "Start Thread from Message").
+        """
+        return self.part.last.id if self.reply_place_id is None else self.reply_place_id
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return () if self.toolset is None else self.toolset.files
+
+    @property
+    def read_sources(self) -> tuple[Source, ...]:
+        """Loaded, or looked up in files and runbooks."""
+        return self.sources if self.toolset is None else (*self.sources, *self.toolset.found())
+
+    @property
+    def shown_sources(self) -> tuple[str, ...]:
+        """Cited, else selected."""
+        return self.citations or self.selected
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A team member's part that is being captured."""
+
+    part: Part
+    target: Message | None
+    """The message that the part replies to."""
+    token: CancelToken
+    continues: int | None = None
+    """The message of an earlier part that was captured, where this one has no reply but goes on with it."""
+
+
+def end(
+    inquiry: Inquiry,
+    result: Result,
+    reason: str | None = None,
+    *,
+    reply_place_id: int | None = None,
+    reply_text: str | None = None,
+) -> Outcome:
+    """The outcome of an inquiry, now, with what was found out on the way."""
+    return Outcome(
+        part=inquiry.part,
+        at=now(),
+        result=result,
+        reason=reason,
+        reply_text=reply_text,
+        sources=inquiry.shown_sources,
+        reply_place_id=reply_place_id,
+        llm_calls=inquiry.usage.calls.total(),
+        decisions=inquiry.decisions,
+    )
+
+
+def skipped(inquiry: Inquiry, reason: Reason) -> Outcome:
+    return end(inquiry, Result.SKIPPED, reason)
+
+
+def replied(inquiry: Inquiry, place_id: int, text: str) -> Outcome:
+    return end(inquiry, Result.REPLIED, reply_place_id=place_id, reply_text=text)

@@ -1,0 +1,99 @@
+"""Which messages belong to a conversation, and how they read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from model.conversations import Conversation, Image, Role, Turn
+from model.messages import AuthorType, Message, Place, Reference
+from services.conversations.history import History
+from services.conversations.people import People
+from services.discord.text import render
+
+THREAD_MESSAGES = 200
+"""How much of a thread is read, newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRules:
+    reply_chain_max_depth: int = 20
+    grouping_seconds: float = 300.0
+    withheld: Callable[[Message], bool] = lambda _: False
+    """Messages of people who opted out: no LLM sees them."""
+    redact: Callable[[str], str] = str
+    """Takes secrets out of what people wrote."""
+
+
+class Context:
+    """Gathers conversations. Every look-up may raise `LookupFailed`."""
+
+    def __init__(self, history: History, people: People, rules: ContextRules) -> None:
+        self._history = history
+        self._people = people
+        self._rules = rules
+
+    async def thread(self, place: Place) -> Sequence[Message]:
+        """A thread's newest messages, its starter, and what they reply to elsewhere; in order of id."""
+        messages = list(await self._history.newest(place.id, THREAD_MESSAGES))
+        starter = await self._history.starter(place)
+        if starter is not None:
+            messages.append(starter)
+        found = {message.id: message for message in messages}
+        await self._walk([m.reply_to for m in messages if m.reply_to and m.reply_to.channel_id != place.id], found)
+        return self._in_order(found)
+
+    async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
+        """The chain of messages that these reply to, widened, and these themselves; in order of id."""
+        found = {message.id: message for message in messages}
+        await self._walk([message.reply_to for message in found.values() if message.reply_to], found)
+        return self._in_order(found)
+
+    async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
+        """Follow replies into `found`: each message once, and with it its author's adjacent ones."""
+        ahead = deque((reference, 1) for reference in references)
+        while ahead:
+            reference, depth = ahead.popleft()
+            if reference.gone or depth > self._rules.reply_chain_max_depth or reference.message_id in found:
+                continue
+            message = await self._history.message(reference.channel_id, reference.message_id)
+            if message is None:
+                continue
+            for adjacent in await self._history.run(message, self._rules.grouping_seconds):
+                if adjacent.id not in found:
+                    found[adjacent.id] = adjacent
+                    if adjacent.reply_to is not None:
+                        ahead.append((adjacent.reply_to, depth + 1))
+
+    def _in_order(self, found: dict[int, Message]) -> Sequence[Message]:
+        return [found[i] for i in sorted(found) if not found[i].is_system and not self._rules.withheld(found[i])]
+
+    async def author_type(self, message: Message) -> AuthorType:
+        return await self._people.look_up(message.author, message.guild_id)
+
+    def text_of(self, message: Message) -> str:
+        """How a message reads: trimmed, mentions as names, a placeholder for each attachment, without secrets."""
+        return self._rules.redact(render(message, self._history.names))
+
+    async def conversation(
+        self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
+    ) -> Conversation:
+        """The turns as the LLM sees them: other bots left out, `asked` the ids of the part in question."""
+        turns: list[Turn] = []
+        for message in messages:
+            kind = await self.author_type(message)
+            is_bot_itself = self._people.is_bot_itself(message.author)
+            text = self.text_of(message)
+            if not text or (kind is AuthorType.BOT and not is_bot_itself):
+                continue
+            turns.append(
+                Turn(
+                    role=Role.USER if kind is AuthorType.COMMUNITY_USER else Role.ASSISTANT,
+                    text=text,
+                    images=images.get(message.id, ()),
+                    from_team=kind is AuthorType.TEAM_MEMBER,
+                    asked_now=message.id in asked,
+                )
+            )
+        return Conversation(tuple(turns))

@@ -1,0 +1,315 @@
+"""What has been said: remembered from the stream, and asked of Discord where that is not enough."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
+from model.messages import DISCORD_EPOCH_MS, Message, Place, PlaceKind
+from services.conversations.timeline import ENDLESS, Timeline
+from services.discord.protocols import Fetcher
+
+PAGE = 100
+"""Discord's most messages a request (API reference, "Get Channel Messages")."""
+KEPT_PLACES = 1_000
+KEPT_MESSAGES = 1_000
+"""Live, of each place. A replay keeps everything: it has nobody to ask."""
+KEPT_GONE = 10_000
+"""Ids of messages that were deleted, and as many of such as were edited: what comes late must not undo that."""
+KEPT_EARLY = 1_000
+"""Messages of which an edit came, and they did not. Most are old ones that will not come again."""
+
+
+class History:
+    """Messages and places as far as they are known now.
+
+    With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
+    channel once. Without one (replay) the stream is all there is. Where the bot speaks anew in a replay, what it said
+    there when that was recorded is left out, or it would be seen to say everything twice.
+    """
+
+    def __init__(self, fetcher: Fetcher | None) -> None:
+        self._fetcher = fetcher
+        self._places: dict[int, Place] = {}
+        self.names: dict[int, str] = {}
+        """Of places, and of the bot, by id: what their mentions read as."""
+        self._timelines: OrderedDict[int, Timeline] = OrderedDict()
+        self._gone: OrderedDict[int, None] = OrderedDict()
+        self._edited: OrderedDict[int, None] = OrderedDict()
+        self._early: OrderedDict[int, Edited] = OrderedDict()
+        """By message id, what edits said that came before it."""
+        self._live_from = 0
+        self._spoken_in: dict[int, int] = {}
+        """By place where the bot has posted in this run: its user id."""
+
+    def observe(self, event: Event) -> None:
+        """Take in what the stream says, before anybody asks about it."""
+        match event:
+            case Posted(message=message, quoted=quoted):
+                message = self._with_early_edits(message)
+                if not self._is_outdated(message) and not self._speaks_anew(message):
+                    self._add(message)
+                if (
+                    quoted is not None
+                    and quoted.id not in self._gone
+                    and self.known(quoted.channel_id, quoted.id) is None
+                ):
+                    self._timeline(quoted.channel_id).add(quoted)
+            case Edited():
+                self._edit(event)
+            case Deleted(channel_id=channel_id, message_ids=message_ids):
+                for message_id in message_ids:
+                    self._timeline(channel_id).remove(message_id)
+                    self._say_gone(message_id)
+            case PlaceSeen(place=place):
+                self.meet(place)
+            case PlaceGone(place_id=place_id):
+                self._places.pop(place_id, None)
+                self.names.pop(place_id, None)
+                self._timelines.pop(place_id, None)
+            case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
+                self.names[bot_id] = bot_name
+                self._begin(at)
+            case _:
+                pass
+
+    def note(self, message: Message) -> None:
+        """Take in what the bot itself has just posted."""
+        if self._fetcher is None:
+            self._spoken_in[message.channel_id] = message.author.id
+        self._add(message)
+
+    def _add(self, message: Message) -> None:
+        timeline = self._timeline(message.channel_id)
+        timeline.add(message)
+        if self._fetcher is not None:
+            timeline.trim(KEPT_MESSAGES)
+
+    def meet(self, place: Place) -> None:
+        """Take in a channel or thread, such as one that the bot has just opened."""
+        self._places[place.id] = place
+
+    def place(self, place_id: int) -> Place:
+        """A channel or thread; one never heard of counts as a channel."""
+        return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL)
+
+    def name_of(self, place_id: int) -> str:
+        """A place's name, or its id where the name is not known."""
+        return self.place(place_id).name or str(place_id)
+
+    def knows(self, place_id: int) -> bool:
+        return place_id in self._places
+
+    async def find_place(self, place_id: int) -> Place | None:
+        """As `place`, asking Discord if need be; None: it does not exist.
+
+        Raises:
+            LookupFailed: Discord could not be asked.
+        """
+        known = self._places.get(place_id)
+        if known is None and self._fetcher is not None:
+            known = await self._fetcher.place(place_id)
+            if known is not None:
+                self.meet(known)
+        return known
+
+    def is_from_before(self, message_id: int) -> bool:
+        """Whether a message was written before the session began."""
+        return message_id < self._live_from
+
+    def known(self, channel_id: int, message_id: int) -> Message | None:
+        """A message, as far as it is in memory."""
+        return self._timeline(channel_id).get(message_id)
+
+    def latest(self, message: Message) -> Message:
+        """The message as it reads now: its edit may have come before it."""
+        return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
+
+    def is_gone(self, message_id: int) -> bool:
+        """Whether it is known that a message does not exist any more."""
+        return message_id in self._gone
+
+    def recent(self, channel_id: int) -> Sequence[Message]:
+        """What is in memory of a place, oldest first."""
+        return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()
+
+    async def message(self, channel_id: int, message_id: int) -> Message | None:
+        """One message, with its surroundings fetched along; None: it no longer exists.
+
+        Raises:
+            LookupFailed: Discord could not be asked.
+        """
+        timeline = self._timeline(channel_id)
+        found = timeline.get(message_id)
+        if found is not None or self._fetcher is None or message_id in self._gone or timeline.covers(message_id):
+            return found
+        await self._fetch_around(channel_id, message_id)
+        found = timeline.get(message_id)
+        if found is None:
+            self._say_gone(message_id)
+        return found
+
+    async def starter(self, thread: Place) -> Message | None:
+        """The message a thread was opened on: it stands in the parent channel, but for forum posts.
+
+        Raises:
+            LookupFailed: Discord could not be asked.
+        """
+        if thread.kind is not PlaceKind.THREAD or thread.parent_id is None:
+            return None
+        found = self._timeline(thread.parent_id).get(thread.id)
+        if found is None and self._fetcher is not None and thread.id not in self._gone:
+            found = await self._fetcher.message(thread.parent_id, thread.id)
+            if found is None:
+                self._say_gone(thread.id)
+            else:
+                self._timeline(thread.parent_id).add(found)
+        return found
+
+    async def newest(self, place_id: int, limit: int) -> Sequence[Message]:
+        """The newest messages of a place, oldest first.
+
+        Raises:
+            LookupFailed: Discord could not be asked.
+        """
+        timeline = self._timeline(place_id)
+        known = timeline.newest(limit)
+        if known is not None or self._fetcher is None:
+            return known or ()
+        before: int | None = None
+        pages = 0
+        while pages * PAGE < limit:
+            page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
+            self._take(timeline, page)
+            full = len(page) == PAGE
+            timeline.cover(page[0].id if full else 0, ENDLESS if before is None else before)
+            if not full:
+                break
+            before = page[0].id
+            pages += 1
+        return timeline.newest(limit) or ()
+
+    async def run(self, message: Message, seconds: float) -> Sequence[Message]:
+        """`message` with its author's adjacent ones: nobody else's in between, no further apart than `seconds`.
+
+        Raises:
+            LookupFailed: Discord could not be asked.
+        """
+        timeline = self._timeline(message.channel_id)
+        before, more_before = _adjacent(timeline.before(message.id), message, seconds)
+        after, more_after = _adjacent(timeline.after(message.id), message, seconds)
+        if (more_before or more_after) and self._fetcher is not None:
+            await self._fetch_around(message.channel_id, message.id)
+            before, _ = _adjacent(timeline.before(message.id), message, seconds)
+            after, _ = _adjacent(timeline.after(message.id), message, seconds)
+        return [*reversed(before), message, *after]
+
+    async def _fetch_around(self, channel_id: int, message_id: int) -> None:
+        assert self._fetcher is not None  # noqa: S101 (callers have asked)
+        timeline = self._timeline(channel_id)
+        page = await self._fetcher.messages(channel_id, limit=PAGE, around=message_id)
+        self._take(timeline, page)
+        # Half of the page lies on each side; a side that came short has been read to its end.
+        older = sum(1 for message in page if message.id < message_id)
+        newer = sum(1 for message in page if message.id > message_id)
+        low = page[0].id if older >= PAGE // 2 - 1 else 0
+        high = page[-1].id if newer >= PAGE // 2 - 1 else ENDLESS
+        timeline.cover(min(low, message_id), max(high, message_id))
+
+    def _take(self, timeline: Timeline, page: Sequence[Message]) -> None:
+        """Take in what was fetched, but for what has been deleted meanwhile."""
+        for message in page:
+            if message.id not in self._gone:
+                timeline.add(message)
+
+    def _timeline(self, place_id: int) -> Timeline:
+        timeline = self._timelines.get(place_id)
+        if timeline is None:
+            timeline = self._timelines[place_id] = Timeline(complete=self._fetcher is None)
+            if self._fetcher is not None:
+                timeline.cover(self._live_from, ENDLESS)
+                if len(self._timelines) > KEPT_PLACES:
+                    self._timelines.popitem(last=False)
+        elif self._fetcher is not None:
+            self._timelines.move_to_end(place_id)
+        return timeline
+
+    def _speaks_anew(self, message: Message) -> bool:
+        return self._fetcher is None and self._spoken_in.get(message.channel_id) == message.author.id
+
+    def _begin(self, at: float) -> None:
+        """A new session: what was said between the last one and this one may be missing."""
+        self._live_from = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
+        self._early.clear()  # what was missed is fetched as it reads now
+        if self._fetcher is not None:
+            for timeline in self._timelines.values():
+                timeline.pause()
+                timeline.cover(self._live_from, ENDLESS)
+
+    def _edit(self, edit: Edited) -> None:
+        timeline = self._timeline(edit.channel_id)
+        message = timeline.get(edit.message_id)
+        if message is not None:
+            timeline.add(edited(message, edit))
+            _keep(self._edited, edit.message_id)
+        elif edit.message_id not in self._gone:
+            earlier = self._early.get(edit.message_id)
+            self._early[edit.message_id] = edit if earlier is None else later_of(earlier, edit)
+            if len(self._early) > KEPT_EARLY:
+                self._early.popitem(last=False)
+
+    def _with_early_edits(self, message: Message) -> Message:
+        edit = self._early.pop(message.id, None)
+        if edit is None:
+            return message
+        _keep(self._edited, message.id)
+        return edited(message, edit)
+
+    def _say_gone(self, message_id: int) -> None:
+        _keep(self._gone, message_id)
+
+    def _is_outdated(self, message: Message) -> bool:
+        """Whether a delivery tells less than is known: the message was deleted, or edited, since it was written."""
+        known = self.known(message.channel_id, message.id)
+        return message.id in self._gone or (message.id in self._edited and known is not None)
+
+
+def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
+    ids[message_id] = None
+    if len(ids) > KEPT_GONE:
+        ids.popitem(last=False)
+
+
+def later_of(earlier: Edited, edit: Edited) -> Edited:
+    """What two edits of a message say together."""
+    return replace(
+        edit,
+        text=earlier.text if edit.text is None else edit.text,
+        attachments=earlier.attachments if edit.attachments is None else edit.attachments,
+    )
+
+
+def edited(message: Message, edit: Edited) -> Message:
+    """The message as it reads after an edit."""
+    return replace(
+        message,
+        text=message.text if edit.text is None else edit.text,
+        attachments=message.attachments if edit.attachments is None else edit.attachments,
+    )
+
+
+def _adjacent(walk: Iterator[Message | None], start: Message, seconds: float) -> tuple[list[Message], bool]:
+    """The author's own messages along a walk, and whether it came to the end of what is known."""
+    found: list[Message] = []
+    last = start
+    for message in walk:
+        if message is None:
+            return found, True
+        if message.author.id != start.author.id or abs(message.at - last.at) > seconds:
+            return found, False
+        if not message.is_system:
+            found.append(message)
+        last = message
+    return found, False

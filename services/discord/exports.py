@@ -1,0 +1,256 @@
+"""The JSON that DiscordChatExporter writes → the dispatches that a recording of that channel would hold.
+
+One file is one channel or thread: `guild`, `channel` and, in order of time, `messages`. It holds no joins, edits or
+deletions, only what was left on the day of the export: each message is a MESSAGE_CREATE at the time it was written,
+with its final text. Mentions in the text are mostly names already.
+
+A thread names its parent as its category and does not say whether that is a forum. It is one if the message that has
+the thread's own id lies in the thread: the starter of a forum post does, that of another thread is in the channel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from model.messages import snowflake_time
+from services.discord.dispatches import Dispatch
+from services.discord.json_scan import Scanner
+
+log = logging.getLogger(__name__)
+
+CHANNEL_TYPES = {
+    "GuildTextChat": 0,
+    "DirectTextChat": 1,
+    "GuildVoiceChat": 2,
+    "DirectGroupTextChat": 3,
+    "GuildCategory": 4,
+    "GuildNews": 5,
+    "GuildNewsThread": 10,
+    "GuildPublicThread": 11,
+    "GuildPrivateThread": 12,
+    "GuildStageVoice": 13,
+    "GuildDirectory": 14,
+    "GuildForum": 15,
+    "GuildMedia": 16,
+}
+"""The exporter's names of Discord's channel types; a type without a name there is written as its number."""
+THREAD_TYPES = frozenset({10, 11, 12})
+DIRECT_TYPES = frozenset({1, 3})
+FORUM, TEXT = 15, 0
+
+MESSAGE_TYPES = {"Default": 0, "Reply": 19}
+OTHER_MESSAGE_TYPE = 7
+"""Stands for all named types besides these two (GuildMemberJoin, ChannelPinnedMessage, …): none is somebody's words."""
+
+FORWARD = 1
+
+Id = Annotated[int, Field(ge=0, lt=2**64)]
+
+
+class NotAnExport(ValueError):
+    """The text says what keeps the file from being read as an export."""
+
+
+class PrivateExport(ValueError):
+    """An export of direct messages: talk that must not become public knowledge."""
+
+
+class _Exported(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+
+class _Guild(_Exported):
+    id: Id
+    name: str | None = None
+
+
+class _Channel(_Exported):
+    id: Id
+    type: str | int
+    name: str | None = None
+    category_id: Id | None = None
+    category: str | None = None
+
+
+class _Role(_Exported):
+    id: Id
+
+
+class _User(_Exported):
+    id: Id
+    name: str | None = None
+    nickname: str | None = None
+    is_bot: bool | None = None
+    roles: list[_Role] | None = None
+
+
+class _Attachment(_Exported):
+    id: Id
+    url: str | None = None
+    file_name: str | None = None
+    file_size_bytes: int | None = None
+
+
+class _Reference(_Exported):
+    message_id: Id | None = None
+    channel_id: Id | None = None
+
+
+class _Message(_Exported):
+    id: Id
+    author: _User
+    type: str | int = "Default"
+    timestamp: str | None = None
+    timestamp_edited: str | None = None
+    content: str | None = None
+    attachments: list[_Attachment] | None = None
+    mentions: list[_User] | None = None
+    reference: _Reference | None = None
+    forwarded_message: object = None
+
+
+class Export:
+    """One exported file, opened far enough to know what it is.
+
+    Raises:
+        NotAnExport: it has not the exporter's top-level keys.
+        PrivateExport: it holds direct messages.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            head = _head(Scanner(file))
+        try:
+            self._guild = _Guild.model_validate(head.get("guild"))
+            self._channel = _Channel.model_validate(head.get("channel"))
+        except ValidationError:
+            raise NotAnExport("its top level has no readable `guild` and `channel`") from None
+        self._type = _number(self._channel.type, CHANNEL_TYPES, TEXT)
+        if self._type in DIRECT_TYPES:
+            raise PrivateExport("holds direct messages, which are private; export a channel of a server instead")
+
+    def dispatches(self) -> Iterator[Dispatch]:
+        """GUILD_CREATE with the channel, then the messages in order of id; none if there are no messages.
+
+        Messages are read one after another. Only a file that is not in order of id (the exporter can write the
+        newest first) is sorted in memory.
+        """
+        first, ordered = self._survey()
+        if first is None:
+            return
+        yield Dispatch(snowflake_time(first), "GUILD_CREATE", self._guild_create(first))
+        messages = self._messages(report=True)
+        for each in messages if ordered else sorted(messages, key=lambda message: message.id):
+            yield Dispatch(snowflake_time(each.id), "MESSAGE_CREATE", self._message_create(each))
+
+    def _survey(self) -> tuple[int | None, bool]:
+        """The smallest message id, and whether the messages are in order."""
+        first: int | None = None
+        newest, ordered = -1, True
+        for each in self._messages(report=False):
+            first = each.id if first is None else min(first, each.id)
+            ordered = ordered and newest < each.id
+            newest = each.id
+        return first, ordered
+
+    def _messages(self, *, report: bool) -> Iterator[_Message]:
+        with self.path.open(encoding="utf-8-sig", errors="replace") as file:
+            scanner = Scanner(file)
+            _head(scanner)
+            number = 0
+            try:
+                for number, element in enumerate(scanner.elements(), 1):
+                    try:
+                        yield _Message.model_validate(element)
+                    except ValidationError as error:
+                        wrong = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+                        odd = f"`{wrong}` is odd" if wrong else "it is no object"
+                        if report:
+                            log.warning("%s, message %d: skipped, %s", self.path, number, odd)
+            except ValueError as error:
+                if report:
+                    log.warning("%s ends early, after message %d: %s", self.path, number, error)
+
+    def _guild_create(self, first: int) -> dict[str, object]:
+        channel, guild_id = self._channel, str(self._guild.id)
+        here: dict[str, object] = {
+            "id": str(channel.id),
+            "type": self._type,
+            "name": channel.name or "",
+            "guild_id": guild_id,
+        }
+        channels, threads = [here], list[dict[str, object]]()
+        if self._type in THREAD_TYPES and channel.category_id is not None:
+            here["parent_id"] = str(channel.category_id)
+            if first == channel.id:
+                # Whoever wrote the starter owns the post: Discord makes both at once.
+                here["owner_id"] = next((str(m.author.id) for m in self._messages(report=False) if m.id == first), None)
+            parent = {"id": here["parent_id"], "type": FORUM if first == channel.id else TEXT, "guild_id": guild_id}
+            channels, threads = [{**parent, "name": channel.category or ""}], [here]
+        return {"id": guild_id, "name": self._guild.name or "", "channels": channels, "threads": threads}
+
+    def _message_create(self, exported: _Message) -> dict[str, object]:
+        author = exported.author
+        sent: dict[str, object] = {
+            "id": str(exported.id),
+            "type": _number(exported.type, MESSAGE_TYPES, OTHER_MESSAGE_TYPE),
+            "guild_id": str(self._guild.id),
+            "channel_id": str(self._channel.id),
+            "author": {"id": str(author.id), "username": author.name or "", "bot": bool(author.is_bot)},
+            "content": exported.content or "",
+            "timestamp": exported.timestamp,
+            "edited_timestamp": exported.timestamp_edited,
+            "attachments": [
+                {
+                    "id": str(file.id),
+                    "filename": file.file_name or "",
+                    "size": file.file_size_bytes or 0,
+                    "url": file.url or "",
+                }
+                for file in exported.attachments or ()
+            ],
+            "mentions": [
+                {"id": str(user.id), "username": user.name or "", "member": {"nick": user.nickname}}
+                for user in exported.mentions or ()
+            ],
+        }
+        member: dict[str, object] = {"nick": author.nickname}
+        if author.roles is not None:
+            member["roles"] = [str(role.id) for role in author.roles]
+        sent["member"] = member
+        reference = exported.reference
+        if reference is not None and reference.message_id is not None:
+            sent["message_reference"] = {
+                "type": 0 if exported.forwarded_message is None else FORWARD,
+                "message_id": str(reference.message_id),
+                "channel_id": str(reference.channel_id or self._channel.id),
+                "guild_id": str(self._guild.id),
+            }
+        return sent
+
+
+def _head(scanner: Scanner) -> dict[str, object]:
+    """Everything before `messages`, which is where the scanner stands afterwards."""
+    head: dict[str, object] = {}
+    try:
+        for key in scanner.members():
+            if key == "messages":
+                return head
+            head[key] = scanner.value()
+    except ValueError as error:
+        raise NotAnExport(f"it is not JSON: {error}") from None
+    raise NotAnExport("its top level has no `messages` after `guild` and `channel`")
+
+
+def _number(name: str | int, names: dict[str, int], otherwise: int) -> int:
+    if isinstance(name, int) or name.isdecimal():
+        return int(name)
+    return names.get(name, otherwise)

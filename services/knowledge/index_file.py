@@ -1,0 +1,122 @@
+"""The grammar of an index file (SPEC 7, "Index file"), read and written side by side.
+
+    kb:guides/setup.md
+    How to set up a node: drivers, Docker, ports.
+
+    kb:https://example.org/faq
+    Common questions about accounts.
+
+An entry is a line with the identifier, then the lines of its description; one blank line lies between entries.
+Descriptions come from a model and may hold anything, so `harmless` makes sure that none can add an entry: it is
+applied in both directions, hence `parse(render(entries))` gives the entries back with harmless descriptions.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from services.knowledge.library import IndexEntry
+
+log = logging.getLogger(__name__)
+
+_LOOKS_LIKE_ID = re.compile(r"(?:kb|team)\s*:", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z0-9(][\x20-\x7e]*[\x21-\x7e]")
+"""Most lines; those that are neither this nor harmless anyway go the slow way."""
+
+
+def is_id(line: str, namespace: str = "") -> bool:
+    """Whether `line` can stand as an identifier: `kb:…` or `team:…` (or only `namespace`), on one visible line."""
+    start, colon, rest = line.partition(":")
+    known = start == namespace if namespace else start in {"kb", "team"}
+    return known and colon == ":" and bool(rest) and line.isprintable() and line == line.rstrip()
+
+
+def harmless(description: str) -> str:
+    """`description` without blank lines, and without a line that a reader could take for an identifier.
+
+    Every kind of line break counts, as a model sees them all. A line that opens like an identifier, once invisible
+    characters in front are dropped, becomes an item of a list: `- kb:other.md`. Idempotent.
+    """
+    return "\n".join(line for line in map(_harmless_line, description.splitlines()) if line)
+
+
+def _harmless_line(line: str) -> str:
+    if not _PLAIN.fullmatch(line):
+        # Half of a surrogate pair, which JSON can bring along, cannot be written as UTF-8.
+        line = line.encode("utf-8", "replace").decode().rstrip()
+        start = next((at for at, letter in enumerate(line) if unicodedata.category(letter)[0] not in "CZ"), len(line))
+        line = line[start:]
+    return f"- {line}" if _LOOKS_LIKE_ID.match(unicodedata.normalize("NFKC", line[:16])) else line
+
+
+def render(entries: Iterable[IndexEntry]) -> str:
+    """The text of an index file with `entries`, in their order.
+
+    Entries without a description are left out, as the format has no place for them; so are identifiers that do not
+    fit on one visible line (a file name with a line break), which is reported.
+    """
+    blocks: list[str] = []
+    for entry in entries:
+        block = _block(entry.id, entry.description)
+        if block is None:
+            log.warning("%r cannot be an identifier in an index; the source is left out, rename it", entry.id)
+        elif block:
+            blocks.append(block)
+    return "\n".join(blocks)
+
+
+@lru_cache(maxsize=4096)
+def _block(entry_id: str, description: str) -> str | None:
+    """Empty without a description; None where the identifier is none. Remembered, as an index is written again and
+    again, and is mostly the same.
+    """
+    if not is_id(entry_id):
+        return None
+    text = harmless(description)
+    return f"{entry_id}\n{text}\n" if text else ""
+
+
+def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:
+    """The entries in `text`, in order.
+
+    What is unsound is reported with `file` and line, and skipped, never more than its paragraph: one that does not
+    begin with an identifier (of `namespace`, when that is given), has no description, or repeats an identifier; and
+    what follows an identifier in the middle of a paragraph.
+    """
+    entries: dict[str, IndexEntry] = {}
+    for number, lines in _paragraphs(text):
+        source_id = lines[0]
+        body = lines[1:]
+        stray = next((at for at, line in enumerate(body) if is_id(line)), len(body))
+        description = harmless("\n".join(body[:stray]))
+        if stray < len(body):
+            log.warning(
+                "%s:%d: an identifier inside a description; skipped to the next blank line", file, number + 1 + stray
+            )
+        if not is_id(source_id, namespace):
+            log.warning("%s:%d: %r is no identifier; paragraph skipped", file, number, source_id)
+        elif source_id in entries:
+            log.warning("%s:%d: %s stands here a second time; paragraph skipped", file, number, source_id)
+        elif not description:
+            log.warning("%s:%d: %s has no description; skipped", file, number, source_id)
+        else:
+            entries[source_id] = IndexEntry(source_id, description)
+    return list(entries.values())
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Runs of lines that are not blank, each with the number of its first line, from 1."""
+    lines: list[str] = []
+    number = 0
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        if line := raw.rstrip():
+            lines.append(line)
+        elif lines:
+            yield number - len(lines), lines
+            lines = []
+    if lines:
+        yield number + 1 - len(lines), lines

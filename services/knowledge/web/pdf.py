@@ -1,0 +1,37 @@
+"""The text of a PDF; needs the extra `pdf`."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+from pypdf import PdfReader
+
+from services.knowledge.web.protocol import FetchFailed
+from services.knowledge.web.text import Text
+
+# It reports every irregularity of a file, of which there are many in most.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+
+
+def read_pdf(data: bytes, max_chars: int) -> Text:
+    """The text of all pages, a blank line between two; blocking.
+
+    Raises:
+        FetchFailed: it asks for a password, or unpacks to more than `max_chars`.
+        Exception: it is damaged, in one of the many ways that pypdf does not sum up.
+    """
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise FetchFailed("it is a PDF that asks for a password")
+    pages: list[str] = []
+    size = 0
+    for page in reader.pages:
+        text = page.extract_text().strip()
+        size += len(text)
+        if size > max_chars:
+            raise FetchFailed(f"its text is longer than {max_chars} characters (kb.max_source_bytes)")
+        if text:
+            pages.append(text)
+    title = (reader.metadata.title if reader.metadata else None) or ""
+    return Text("\n\n".join(pages), " ".join(title.split()))

@@ -1,0 +1,209 @@
+"""What secrets look like. Hashes, UUIDs and snowflakes are none: people ask about them, so length alone counts little.
+
+Repetitions that could be tried from many starts are bounded, so that time stays in proportion to the length of a text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from services.redaction.labels import PLACEHOLDER, label, labelled
+from services.redaction.named_secrets import NamedSecrets
+from services.redaction.names import NAMES
+
+
+class Kind(Protocol):
+    """One kind of secret."""
+
+    @property
+    def label(self) -> str: ...
+
+    def possible(self, lowered: str) -> bool:
+        """Whether a text that is `lowered` in lower case may hold any: far cheaper than looking for it."""
+        ...
+
+    def replaced(self, text: str) -> tuple[str, int]:
+        """`text` with a label for each, and how many there were. The number of lines stays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    label: str
+    markers: tuple[str, ...]
+    """Only a text with one of these, in lower case, can hold the shape: far cheaper than the pattern."""
+    hint: re.Pattern[str]
+    """Then this must be found as well, in lower case: it begins with a few letters, so that searching it is fast."""
+    pattern: re.Pattern[str]
+    """What its group `kept` matches stays in front of the label."""
+
+    def possible(self, lowered: str) -> bool:
+        """Whether a text that is `lowered` in lower case may hold the shape."""
+        for marker in self.markers:  # a loop: any() costs as much again
+            if marker in lowered:
+                return self.hint.search(lowered) is not None
+        return False
+
+    def replaced(self, text: str) -> tuple[str, int]:
+        return self.pattern.subn(self._replacement, text)
+
+    def _replacement(self, match: re.Match[str]) -> str:
+        kept = match.group("kept")
+        return kept + labelled(match.group()[len(kept) :], self.label)
+
+
+_SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
+
+
+def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
+    """`patterns` are tried in turn; a group `kept` that keeps nothing is put before those that have none."""
+    joined = "|".join(patterns)
+    pattern = joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})"
+    return Shape(label(name), tuple(markers.split()), re.compile(hint), re.compile(pattern))
+
+
+SHAPES: tuple[Kind, ...] = (
+    _shape(
+        "private key",
+        "-----begin",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        # One that was cut: what follows, as long as it looks like key material.
+        r"|(?:(?:\s|\\n){0,4}[A-Za-z0-9+/=]{20,100})*)",
+    ),
+    _shape(
+        "webhook",
+        "webhooks/ interactions/ hooks.slack.com",
+        r"https?://(?:[a-z]{1,20}\.)?discord(?:app)?\.com/api/(?:v[0-9]+/)?(?:webhooks|interactions)/[0-9]+/[\w-]+",
+        r"https?://hooks\.slack\.com/[\w/-]+",
+    ),
+    _shape(
+        "discord token",
+        ".",
+        # A snowflake in base 64 (hence M, N or O), a time stamp, a signature (Discord API reference, "Authentication").
+        r"(?<![\w-])[MNO][\w-]{22,28}\.[\w-]{5,7}\.[\w-]{25,50}(?![\w-])",
+        r"(?<![\w-])mfa\.[\w-]{60,}",
+        hint=r"\.[\w-]{5,7}\.[\w-]{25}|mfa\.",
+    ),
+    _shape(
+        "api key",
+        "sk- sk_ rk_ akia asia aiza ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- hf_ xox xapp- eyj",
+        # Of letters alone it is one when it says whose it is, or they are mixed as in no name.
+        r"(?<![A-Za-z0-9])(?:sk|rk)[-_](?:(?:(?:proj|svcacct|admin|ant|or|live|test)[-_]|(?=[\w-]{0,99}[0-9]))[\w-]{16,}"
+        r"|(?=[a-z]{0,99}[A-Z])(?=[A-Z]{0,99}[a-z])[A-Za-z]{20,}(?![\w-]))",
+        r"(?<![A-Za-z0-9])A[KS]IA[0-9A-Z]{16}(?![A-Za-z0-9])",
+        r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
+        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}|hf_[A-Za-z0-9]{30,})",
+        r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{10,}",
+        r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{5,}\.[\w-]*",
+    ),
+    _shape(
+        "secret",
+        "authorization",
+        r"(?P<kept>(?i:authorization)(?:\\?[\"'])?[ \t]{0,20}[:=][ \t]{0,20}(?:\\?[\"'])?"
+        rf"(?!(?:{_SCHEME})?{PLACEHOLDER})(?:{_SCHEME})?)[^\s\"'\\]+",
+    ),
+    _shape(
+        "secret",
+        "bearer",
+        rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{PLACEHOLDER})"
+        r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
+    ),
+    NamedSecrets(label("secret")),
+    _shape(
+        "secret",
+        "pass pwd credential secret token key string",
+        # The first of what a function is given is a name, and the next its value.
+        rf"(?P<kept>\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
+        r"[ \t]{0,9}[bBrRuUfF]{0,2}(?P<mark>[\"']))"
+        rf"(?!{PLACEHOLDER}|(?P=mark))(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))+(?=(?P=mark)[ \t]{{0,9}}[,)])",
+        hint=r"[\"'],[ \t]{0,9}[brfu]{0,2}[\"']",
+    ),
+    _shape(
+        "secret",
+        "://",
+        r"(?P<kept>://)(?:\[redacted: [a-z ]{1,20}\]|[^\s/:@]){0,100}:(?!\[redacted: )[^\s/@]{1,200}(?=@)",
+    ),
+)
+
+CODE_SHAPES: tuple[Kind, ...] = tuple(
+    NamedSecrets(kind.label, code=True) if isinstance(kind, NamedSecrets) else kind for kind in SHAPES
+)
+"""For programs, where `token: str` and `token = next(tokens)` are no secrets."""
+
+_NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
+"""What an element has that counts or switches something."""
+_ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
+
+MARKUP_SHAPES: tuple[Kind, ...] = (
+    _shape(
+        "secret",
+        "</",
+        rf"(?P<kept><(?:[\w:.-]{{0,60}}{NAMES}{_ATTRIBUTES}"
+        rf"|[\w:.-]{{1,60}}\s{_ATTRIBUTES}(?:key|name|id)=\"[\w:.-]{{0,60}}{NAMES}\"{_ATTRIBUTES})>(?:<!\[CDATA\[)?)"
+        rf"(?!\s{{0,20}}{PLACEHOLDER}|(?<=<(?i:pass)>){_NO_WORD}|(?<=<(?i:credentials)>){_NO_WORD})[^<]*[^<\s](?=\s*</)",
+        hint=r"<[^<>]{0,300}(?:pass|pwd|credential|secret|token|key|string)",
+    ),
+    _shape(
+        "secret",
+        "value",
+        rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}{NAMES}\"\s{{1,9}}value=\")(?!{PLACEHOLDER})[^\"]+",
+        hint=r"(?:key|name)=\"",
+    ),
+)
+"""For documents in XML, whose elements are named after what they hold."""
+
+_NO_DOMAIN = r"(?:service|socket|timer|target|slice|scope|mount|device|local)\b"
+
+_ALONE = r"(?<![\w.+/:=#-])(?<![0-9][ ,;|])"
+_UNIT = (
+    r"(?:%|(?:[num\u00b5\u03bc]?s|secs?|seconds?|[kKMGT]?i?B|bytes?|rows?"
+    r"|records?|lines?|items?|events?|requests?|ops|Hz)(?!\w))"
+)
+_NO_UNIT = rf"(?!(?:[ .-][0-9]{{1,8}}){{0,4}}[ \t]{{0,2}}{_UNIT})"
+"""What is measured or counted is no telephone."""
+_NO_MORE = rf"(?![\w.-]?\w)(?![ ,;|]{{1,2}}[0-9]){_NO_UNIT}"
+"""Of numbers side by side, none is one of a telephone."""
+
+PERSONAL_SHAPES: tuple[Kind, ...] = (
+    _shape(
+        "email",
+        "@",
+        # Neither a version (`left-pad@1.3.0-rc.x`), nor a unit of systemd, nor the user of a repository.
+        r"(?<![\w.+%-])(?!git@)[\w.+%-]{1,64}@(?![0-9]+\.[0-9])"
+        rf"(?:(?!{_NO_DOMAIN})[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_NO_DOMAIN})[A-Za-z]{{2,24}}(?![\w@])",
+        hint=r"@[a-z0-9-]{1,63}\.",
+    ),
+    _shape(
+        "phone number",
+        "+ ( - . 0",
+        # With the code of the country, in groups or in one; else as in North America. Numbers side by side are none.
+        r"(?<![\w+.-])\+(?=(?:[ .()-]{0,2}[0-9]){8,15}(?![0-9]))[1-9][0-9]{0,2}"
+        r"[ .-]?(?:\([0-9]{1,4}\)[ .-]?|[0-9]{1,5}[ .-])"
+        rf"[0-9]{{2,8}}(?:[ .-][0-9]{{2,8}}){{0,4}}(?![\w.-]?\w){_NO_UNIT}",
+        rf"(?<![\w+.-])\+[1-9][0-9]{{9,14}}(?![\w.-]?\w){_NO_UNIT}",
+        r"(?<![\w(.+-])\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[ .-][0-9]{4}(?![\w.-]?\w)" + _NO_UNIT,
+        r"(?<![\w.+/:=-])[2-9][0-9]{2}(?P<gap>[.-])[2-9][0-9]{2}(?P=gap)[0-9]{4}(?![\w.-]?\w)" + _NO_UNIT,
+        # Within a country, with a zero in front: an area code and the rest, in one or in groups. In one piece it could
+        # be any id.
+        rf"(?=[0(]){_ALONE}(?:0(?=(?:[ /-]?[0-9]){{8,10}}(?![ /-]?[0-9]))[1-9][0-9]{{1,4}}"
+        r"(?:[ /-][0-9]{6,8}|[ /-][0-9]{2,4}(?:[ -][0-9]{2,4}){1,3})"
+        r"|0[1-9](?: [0-9]{2}){4}|0[2378] [0-9]{4} [0-9]{4}"
+        rf"|\(0[1-9][0-9]{{0,4}}\)[ /-]?[0-9]{{3,8}}(?:[ -][0-9]{{2,6}}){{0,2}}){_NO_MORE}",
+        hint=r"\+[1-9]|\([02-9]|[2-9][0-9]{2}[.-][2-9]|0[1-9]",
+    ),
+    _shape(
+        "phone number",
+        "tel phone fax whatsapp mobile cell",
+        # Said to be one: in one piece as well.
+        r"(?P<kept>(?<![\w-])(?i:tel(?:efon|ephone)?|(?:tele)?phone|fax|whatsapp|mobile|cell)"
+        r"(?:[ _-]?(?i:number|nr|no))?\W{0,4}(?<![0-9]))"
+        r"(?!(?:19|20)[0-9]{2}[-/])(?=(?:[ ()/-]{0,2}[0-9]){8,15}(?![0-9]))\(?[0-9][0-9 ()/-]{6,20}[0-9](?![\w.-]?\w)",
+        hint=r"(?:tel(?:efon|ephone)?|phone|fax|whatsapp|mobile|cell)\W|(?:number|nr|no)\W",
+    ),
+)
+"""Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
+
+LABELS: tuple[str, ...] = tuple(dict.fromkeys(kind.label for kind in (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))

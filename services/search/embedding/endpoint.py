@@ -1,0 +1,85 @@
+"""Vectors from an OpenAI-compatible endpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+import clock
+from services.documents.store.protocol import Vectors
+from services.search.embedding.protocol import EmbeddingFailed
+
+BATCH = 64
+MAX_RETRIES = 2
+MAX_CHARS = 8000
+"""Of one text: what is longer is refused by many models."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingEndpoint:
+    base_url: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    timeout_seconds: float = 30.0
+
+
+class EndpointEmbedder:
+    """An `Embedder` (services.search.embedding.protocol). Nothing is imported or dialled before the first call."""
+
+    def __init__(self, endpoint: EmbeddingEndpoint) -> None:
+        self._endpoint = endpoint
+        self._client: Any = None
+        self._errors: tuple[type[Exception], ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self._endpoint.model} at {self._endpoint.base_url}"
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return np.concatenate([await self._embed(batch) for batch in batches])
+
+    async def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await clock.real_time(client.close)
+
+    async def _embed(self, batch: list[str]) -> Vectors:
+        await asyncio.to_thread(self._open)  # its import takes a second
+        try:
+            answer = await clock.real_time(lambda: self._ask(batch))
+            rows = sorted(answer.data, key=lambda row: row.index)
+            vectors = np.array([row.embedding for row in rows], dtype=np.float32)
+        except (*self._errors, ValueError, TypeError, AttributeError) as error:
+            raise EmbeddingFailed(
+                f"{self.id} gave no embeddings ({type(error).__name__}); check that it runs"
+            ) from None
+        if vectors.ndim != 2 or len(vectors) != len(batch):  # noqa: PLR2004 (rows of numbers)
+            raise EmbeddingFailed(f"{self.id} gave {len(vectors)} embeddings for {len(batch)} texts; try another model")
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
+
+    async def _ask(self, batch: list[str]) -> Any:
+        # An empty text is refused.
+        given = [text[:MAX_CHARS].strip() or "-" for text in batch]
+        return await self._client.embeddings.create(model=self._endpoint.model, input=given, encoding_format="float")
+
+    def _open(self) -> None:
+        if self._client is not None:
+            return
+        openai = cast("Any", importlib.import_module("openai"))
+        self._errors = (openai.OpenAIError,)
+        self._client = openai.AsyncOpenAI(
+            base_url=self._endpoint.base_url,
+            api_key=self._endpoint.api_key or "none",  # the SDK insists on one
+            max_retries=MAX_RETRIES,
+            timeout=self._endpoint.timeout_seconds,
+            http_client=openai.DefaultAsyncHttpxClient(timeout=self._endpoint.timeout_seconds),
+        )

@@ -1,0 +1,236 @@
+"""Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
+
+`replace` and `renew` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it,
+`move_aside` gives it another name. All block: `clock.run_blocking` keeps them off the event loop.
+
+Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import stat
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LEFTOVER_PREFIX = ".unfinished-"
+"""Begins the names of temporary files. Hidden, so that no folder listing takes one for a source or a topic."""
+
+_REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make the file and its folder readable and writable"),
+    **dict.fromkeys((errno.EISDIR, errno.ENOTDIR, errno.EEXIST), "something else has its name: move that away"),
+}
+
+_numbers = itertools.count()
+
+
+def remedy(error: OSError) -> str:
+    """What whoever runs the program can do about a failure with a file."""
+    return _REMEDIES.get(error.errno or 0, "look after the disk and its mount")
+
+
+def why(error: OSError) -> str:
+    """Which file failed, how, and what can be done about it."""
+    return f"{error.filename}: {error.strerror}; {remedy(error)}"
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Delete what crashes left of `replace` directly in `folder`. For the holder of the data folder's lock only."""
+    for path in folder.glob(f"{LEFTOVER_PREFIX}*"):
+        path.unlink(missing_ok=True)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Make `data` the whole content of `path`, atomically and durably.
+
+    Folders that are missing are made. A file behind a symlink is replaced behind it, and keeps its permissions.
+    """
+    with _named(path):
+        _sync_folder(_swap(path, data))
+
+
+def renew(path: Path, data: bytes) -> None:
+    """`replace`, atomically, but durably only in a while: a power cut soon after may bring back the old content, whole.
+
+    For files that follow from others, and are compared with them at every start.
+    """
+    with _named(path):
+        _swap(path, data)
+
+
+def append(path: Path, data: bytes) -> int:
+    """Add `data` to the end of `path`, durably; folders and the file are made when they are missing. Gives the place
+    where `data` begins, in bytes.
+
+    When it cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
+    several threads or processes wait for each other, so that nobody cuts off another's data.
+    """
+    with _named(path):
+        _make_folder(path.parent)
+        descriptor = _locked(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            old_length = os.fstat(descriptor).st_size
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+                if old_length == 0:  # perhaps new: its name must be durable as well
+                    _sync_folder(path.parent)
+            except BaseException:
+                os.ftruncate(descriptor, old_length)
+                os.fsync(descriptor)
+                raise
+        finally:
+            os.close(descriptor)
+        return old_length
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Generator[None]:
+    """Keep `append` away from `path` while it is read and `replace`d; a file that does not exist keeps nobody away."""
+    with _named(path):
+        try:
+            descriptor = _locked(path, os.O_RDONLY)
+        except FileNotFoundError:
+            descriptor = None
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def truncate(path: Path, length: int) -> None:
+    """Cut a file back to `length` bytes, durably."""
+    with _named(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, length)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Delete a file, durably. One that is not there is as good as deleted."""
+    with _named(path), contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # noqa: PTH108 (as above)
+        _sync_folder(path.parent)
+
+
+def move_aside(path: Path, ending: str) -> Path:
+    """Rename `path` to itself with `ending`, and a number where that name is taken; durably. Gives the new name."""
+    with _named(path):
+        names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
+        aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
+        os.rename(path, aside)  # noqa: PTH104 (as above)
+        _sync_folder(path.parent)
+        return aside
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking work that takes a while off the event loop; a virtual clock stands still meanwhile. Single writes
+    go through `clock.run_blocking`.
+
+    Cancelling ends the wait, not the work.
+    """
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def _swap(path: Path, data: bytes) -> Path:
+    """The folder in which a name stands for other content now."""
+    target, mode = path, None
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            target = Path(os.path.realpath(path))
+            mode = target.stat().st_mode
+    descriptor, temporary = _open_temporary(target.parent)
+    try:
+        try:
+            if mode is not None:
+                os.fchmod(descriptor, stat.S_IMODE(mode))
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.rename(temporary, target)  # noqa: PTH104 (the crash tests cut at the system calls)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108 (as above)
+        raise
+    return target.parent
+
+
+def _locked(path: Path, flags: int) -> int:
+    """A descriptor that holds the lock of the file that has this name now."""
+    while True:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # it was replaced while we waited: what is written to it would be lost
+
+
+def _open_temporary(folder: Path) -> tuple[int, Path]:
+    while True:
+        # In containers the process id is the same at every start, so a leftover may hold the name already.
+        temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
+        try:
+            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+        except FileExistsError:
+            continue
+        except FileNotFoundError:
+            _make_folder(folder)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.write(descriptor, rest)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rest = rest[written:]
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # EINVAL: a file system that does not know how; it has no stronger promise
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Generator[None]:
+    """Calls on a descriptor fail without a name, those on a temporary file with the wrong one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise

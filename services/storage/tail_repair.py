@@ -1,0 +1,52 @@
+"""Ends that a crash tore: moved aside, so that what is appended next begins where something whole ends (Pitfall 48).
+
+Blocking. Raises everywhere: OSError, as the system reported it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from services.storage import files
+
+log = logging.getLogger(__name__)
+
+TAIL_BYTES = 1 << 16
+"""How much is read from the end of a file at first; a last piece that is longer costs further, longer looks."""
+
+
+def cut_off(path: Path, sound_length: Callable[[bytes], int], what: str) -> None:
+    """Move the end of a file that is nothing whole to `<file>.torn`, and report it as a torn last `what`.
+
+    `sound_length` tells how many of the given bytes, the end of the file, are whole. A missing file is sound.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return
+    length = TAIL_BYTES
+    sound = sound_length(data := tail(path, length))
+    while not sound and length < size:
+        length *= 2
+        sound = sound_length(data := tail(path, length))
+    truncated = data[sound:]
+    if not truncated:
+        return
+    aside = path.with_name(f"{path.name}.torn")
+    # First there, then away from here: a crash between the two leaves it twice, never lost.
+    files.append(aside, truncated + b"\n")
+    files.truncate(path, size - len(truncated))
+    log.warning(
+        "%s: a torn last %s (%d bytes, the trace of a crash) was moved to %s", path, what, len(truncated), aside.name
+    )
+
+
+def tail(path: Path, length: int) -> bytes:
+    """The last `length` bytes of a file."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - length))
+        return file.read()

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from assembly.graph_parts import assemble, library_of
+from clock import now
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import End
+from operators import CancelToken
+from operators.cut import Begun
+from services.assistant.extractive import ExtractiveAssistant
+from services.assistant.inquiry import Inquiry
+from services.discord.rehearsal import Rehearsal
+from settings import load
+
+
+def unheard(_end: End) -> None:
+    """The test looks elsewhere."""
+
+
+async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: Path) -> None:
+    settings = load(config)
+    library = library_of(settings)
+    told: list[int] = []
+
+    def tell(_step: str, _kind: str, count: int) -> None:
+        told.append(count)
+
+    parts = assemble(
+        settings,
+        assistant=ExtractiveAssistant(library),
+        library=library,
+        poster=Rehearsal(),
+        ends=unheard,
+        tokens=tell,
+    )
+    message = Message(10, 17, Author(311, "ada"), "How?", now())
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(17, PlaceKind.CHANNEL), now())
+    token = CancelToken()
+    inquiry = await parts.services.router.route(Begun(part, token))
+    token.close()
+    assert isinstance(inquiry, Inquiry)
+    inquiry.usage.add("gate", prompt_tokens=30, completion_tokens=4)
+    assert parts.services.budget.spent.tokens == parts.services.usage.tokens.total() == 34
+    assert told == [30, 4]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from assembly.errors import Unusable
+from assembly.metrics import Meters, measuring
+from model.outcomes import Removed
+from settings import MetricsSettings
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def test_without_a_port_nothing_is_measured() -> None:
+    async with measuring(MetricsSettings(), lambda: None) as meters:
+        assert meters == Meters()
+        meters.end(Removed(1, 2))
+        meters.gauge("gate", 1)
+        meters.observe("gate", 1.0)
+        meters.tokens("gate", "prompt", 1)
+
+
+def test_without_a_port_nothing_is_imported_for_it() -> None:
+    code = "import sys, assembly.metrics; print([name for name in sys.modules if 'prometheus' in name])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.real_time
+async def test_what_was_told_to_the_meters_is_served() -> None:
+    port = free_port()
+    trouble: str | None = None
+    async with (
+        measuring(MetricsSettings(port=port), lambda: trouble) as meters,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+    ):
+        meters.gauge("quiet_window", 3)
+        async with session.get("/metrics") as response:
+            assert response.status == 200
+            assert response.headers["Content-Type"].startswith("text/plain; version=")
+            assert "open_batches 3.0" in await response.text()
+        async with session.get("/healthz") as response:
+            assert (response.status, await response.text()) == (200, "ok\n")
+        trouble = "the gateway has been silent for 181 s"
+        async with session.get("/healthz") as response:
+            assert (response.status, await response.text()) == (503, f"{trouble}\n")
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "nowhere.invalid"])
+async def test_a_port_that_cannot_be_had_is_one_line_that_names_the_key(host: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(Unusable, match=rf"^metrics\.port: cannot listen on {host}:{port} \([^()]+\); choose") as it:
+            async with measuring(MetricsSettings(port=port, host=host), lambda: None):
+                pass
+        assert "\n" not in str(it.value)

@@ -1,0 +1,137 @@
+import asyncio
+import threading
+import time
+from contextvars import ContextVar
+
+import pytest
+
+from clock import VirtualLoop, real_time
+
+about: ContextVar[str] = ContextVar("about", default="nothing")
+
+
+async def pause(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+async def test_a_call_takes_real_time_and_no_virtual_time() -> None:
+    began = time.perf_counter()
+    assert await real_time(lambda: pause(0.02)) == 0.02
+    assert time.perf_counter() - began >= 0.02
+    assert asyncio.get_running_loop().time() == 0
+
+
+async def test_calls_of_one_instant_resume_in_the_order_they_were_made() -> None:
+    came: list[float] = []
+
+    async def call(seconds: float) -> None:
+        came.append(await real_time(lambda: pause(seconds)))
+
+    await asyncio.gather(*map(call, (0.03, 0.0, 0.02, 0.01)))
+    assert came == [0.03, 0.0, 0.02, 0.01]
+
+
+async def test_what_a_call_leads_to_comes_before_the_next_call_resumes() -> None:
+    order: list[str] = []
+
+    async def call(name: str) -> None:
+        await real_time(lambda: pause(0))
+        order.append(f"{name} resumes")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        order.append(f"{name} is through")
+
+    await asyncio.gather(call("a"), call("b"))
+    assert order == ["a resumes", "a is through", "b resumes", "b is through"]
+
+
+async def test_timers_wait_for_the_calls_made_before_them() -> None:
+    loop, order = asyncio.get_running_loop(), list[str]()
+    timer = asyncio.create_task(asyncio.sleep(0.001))
+    timer.add_done_callback(lambda _: order.append("timer"))
+    await real_time(lambda: pause(0.02))
+    order.append("call")
+    await timer
+    assert order == ["call", "timer"]
+    assert loop.time() == 0.001
+
+
+async def test_time_outs_inside_a_call_are_real() -> None:
+    async def call() -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+
+    began = time.perf_counter()
+    with pytest.raises(TimeoutError):
+        await real_time(call)
+    assert time.perf_counter() - began < 0.5
+
+
+async def test_time_outs_around_a_call_do_not_run_meanwhile() -> None:
+    async with asyncio.timeout(0.001):
+        assert await real_time(lambda: pause(0.02)) == 0.02
+
+
+async def test_an_error_outside_is_raised_here() -> None:
+    async def call() -> None:
+        await asyncio.sleep(0)
+        raise ConnectionError("refused")
+
+    with pytest.raises(ConnectionError, match="refused"):
+        await real_time(call)
+
+
+async def test_a_cancelled_call_is_cancelled_outside_too_and_lets_the_clock_go_on() -> None:
+    loop, ended = asyncio.get_running_loop(), threading.Event()
+
+    async def call() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(real_time(call))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(ended.wait, 1)
+    await asyncio.sleep(7)
+    assert loop.time() == 7
+
+
+async def test_calls_in_a_row_do_not_wait_for_one_that_was_given_up() -> None:
+    endless = asyncio.create_task(real_time(lambda: asyncio.Event().wait()))
+    await asyncio.sleep(0)
+    next_one = asyncio.create_task(real_time(lambda: pause(0)))
+    await asyncio.sleep(0)
+    endless.cancel()
+    assert await next_one == 0
+    assert endless.cancelled()
+
+
+async def test_a_call_sees_the_context_it_was_made_in() -> None:
+    async def call() -> str:
+        return about.get()
+
+    about.set("part 7")
+    assert await real_time(call) == "part 7"
+
+
+async def test_calls_run_on_one_ordinary_loop_in_a_thread_of_its_own() -> None:
+    async def where() -> tuple[asyncio.AbstractEventLoop, str]:
+        return asyncio.get_running_loop(), threading.current_thread().name
+
+    first, second = await real_time(where), await real_time(where)
+    assert first == second
+    assert not isinstance(first[0], VirtualLoop)
+    assert first[1] == "outside"
+
+
+def test_on_an_ordinary_loop_a_call_is_awaited_on_the_spot() -> None:
+    async def where() -> str:
+        return threading.current_thread().name
+
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        assert runner.run(real_time(where)) == threading.current_thread().name

@@ -1,0 +1,146 @@
+"""Sorting captures without a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from model.conversations import Conversation, Image, Role, Turn
+from services.assistant.curator import Curator, IntegrationResult
+from services.assistant.extractive.curator import ExtractiveCurator
+from services.assistant.extractive.describing import ExtractiveTopicDescriber
+from services.assistant.protocol import Usage
+from services.team.archive import Pair
+from services.team.decisions import By
+from tests.services.assistant.extractive.marlstow_team import ANSWERED
+from tests.team import pair
+
+SKIPS = ("How do I skip a run while my usb disk is not mounted?", "Set unmounted = skip for that path in agent.toml.")
+AGAIN = (
+    "Is there a way to skip the run while the usb disk is unplugged and not mounted?",
+    "Yes: set unmounted = skip for that path.",
+)
+PORTS = (
+    "Which port must the firewall open for the server?",
+    "Open port 8443 for agents; the web interface listens on 8080.",
+)
+
+
+class Shelf:
+    """Topics in memory, as decisions would make them."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, list[Pair]] = {}
+        self.curator = ExtractiveCurator(lambda: self.topics)
+
+    async def files(self, one: Pair) -> str:
+        """The topic that a pair goes into; empty when it is left out."""
+        found = await self.curator.classify(one, [], Usage())
+        if found.skip:
+            return ""
+        others = [each for each in self.topics.get(found.topic_name, []) if each.conversation_id != one.conversation_id]
+        result = await self.curator.integrate(one, found.topic_name, others, Usage())
+        for name, held in self.topics.items():
+            gone = {each.id for each in held if each.conversation_id == one.conversation_id}
+            self.topics[name] = [each for each in held if each.id not in gone | set(result.remove_ids)]
+        if not result.skip:
+            self.topics.setdefault(found.topic_name, []).append(one)
+        return found.topic_name
+
+
+async def integrated(new: tuple[str, str], *held: tuple[str, str]) -> IntegrationResult:
+    curator: Curator = ExtractiveCurator(dict)
+    pairs: Sequence[Pair] = [pair(number, *each) for number, each in enumerate(held)]
+    return await curator.integrate(pair(9, *new), "topic", pairs, Usage())
+
+
+async def test_what_is_alike_goes_into_one_topic_and_what_is_not_into_another() -> None:
+    shelf = Shelf()
+    first = await shelf.files(pair(1, *SKIPS))
+    assert await shelf.files(pair(2, *PORTS)) != first
+    assert await shelf.files(pair(3, *AGAIN)) == first
+    assert shelf.curator.by is By.EXTRACTIVE
+
+
+async def test_a_new_topic_is_named_by_words_of_the_question_that_the_answer_takes_up() -> None:
+    assert await Shelf().files(pair(1, *PORTS)) == "port-open"
+    assert await Shelf().files(pair(1, *SKIPS)) == "skip-run"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ("Thanks a lot!", "You are welcome, have a nice day everybody."),
+        ("It does not start, why?", "Which version is it? What does the log say?"),
+        ("Why?", "Because the certificate of the server has expired."),
+        ("How do I skip a run of the agent?", "No idea."),
+        ("", "Set unmounted = skip for that path in agent.toml."),
+    ],
+)
+async def test_what_would_help_nobody_else_is_skipped(asked: str, answered: str) -> None:
+    assert await Shelf().files(pair(1, asked, answered)) == ""
+
+
+async def test_a_link_is_an_answer() -> None:
+    assert await Shelf().files(pair(1, "How do I set up the agent on Windows?", "https://docs.example/windows")) != ""
+
+
+async def test_a_conversation_that_goes_on_stays_in_its_topic() -> None:
+    shelf = Shelf()
+    topic = await shelf.files(pair(1, *SKIPS, conversation=7))
+    await shelf.files(pair(2, *PORTS))
+    assert await shelf.files(pair(3, PORTS[0], PORTS[1], conversation=7)) == topic
+
+
+async def test_what_a_topic_says_already_is_not_added() -> None:
+    result = await integrated(SKIPS, PORTS, SKIPS)
+    assert (result.skip, result.remove_ids) == (True, [])
+
+
+async def test_a_fuller_answer_to_the_same_question_makes_the_older_one_obsolete() -> None:
+    fuller = (SKIPS[0], f"{SKIPS[1]} It needs agent 3.3, and a log line says that the path was left out.")
+    assert await integrated(fuller, SKIPS, PORTS) == IntegrationResult(skip=False, remove_ids=[pair(0).id])
+
+
+async def test_a_newer_answer_to_the_same_question_holds() -> None:
+    newer = (SKIPS[0], "That option is gone since version 4: disks that are missing are always left out.")
+    assert (await integrated(newer, SKIPS)).remove_ids == [pair(0).id]
+
+
+async def test_another_question_leaves_a_topic_as_it_is() -> None:
+    assert await integrated(PORTS, SKIPS) == IntegrationResult(skip=False, remove_ids=[])
+
+
+async def test_a_days_answers_make_neither_one_topic_nor_one_for_each() -> None:
+    shelf = Shelf()
+    topics = Counter([await shelf.files(pair(number, *each)) for number, each in enumerate(ANSWERED)])
+    assert topics.pop("") <= len(ANSWERED) // 4
+    assert 3 <= len(topics) <= len(ANSWERED) * 2 // 3
+
+
+async def test_images_are_named_as_nobody_looks_at_them() -> None:
+    images = (Image("a.png", "image/png", b""), Image("b.png", "image/png", b""))
+    conversation = Conversation((Turn(Role.USER, "See", images), Turn(Role.ASSISTANT, "So.")))
+    curator = ExtractiveCurator(dict)
+    result = await curator.summarise_images(conversation, (5, 6), Usage())
+    assert [(each.message_id, each.image_index, each.summary) for each in result.summaries] == [
+        ("5", 0, "a.png"),
+        ("5", 1, "b.png"),
+    ]
+
+
+async def test_a_topic_is_described_by_what_was_asked_and_its_telling_words() -> None:
+    text = (
+        "--- QA ---\nid: qa_20260201_031057.000000\ntimestamp: 2026-02-01T03:10:57.000000Z\n"
+        f"User: Hi all\n  {SKIPS[0]}\nTeam: {SKIPS[1]}\n\n"
+    )
+    describer = ExtractiveTopicDescriber()
+    said = await describer.summarize_for_kb_index("team:usb-disk.txt", text, 5)
+    assert said.startswith(f"Usb disk: {SKIPS[0]}")
+    assert "Mentions" in said
+    assert "agent.toml" in said
+    assert "qa_2026" not in said
+    assert await describer.summarize_for_kb_index("team:empty.txt", "", 5) == "Empty."
+    assert describer.key

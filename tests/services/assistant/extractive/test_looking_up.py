@@ -1,0 +1,81 @@
+"""Questions about files in a thread, one after another, answered without a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.conversations import Conversation, Role, Turn
+from operators.retrieve import earlier_in
+from services.assistant.extractive import ExtractiveAssistant
+from services.assistant.protocol import Usage
+from services.documents.bound import BoundTools
+from services.documents.results import ConversationContext
+from services.documents.store.embedded import EmbeddedStore
+from services.search.embedding.hashing import HashingEmbedder
+from tests.services.assistant.extractive.lanternfish import Bookcase
+from tests.services.documents import cases
+
+pytestmark = pytest.mark.real_time
+
+FIRST = "what is the first ERROR in shop.log, which line?"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> EmbeddedStore:
+    opened = cases.new_store(tmp_path)
+    await cases.post(opened, "shop.log", cases.LOG)
+    await cases.post(opened, "depot.log", cases.OTHER_LOG)
+    return opened
+
+
+async def talk(store: EmbeddedStore, *questions: str, answered: bool = True) -> str:
+    """The answer to the last question. Without `answered`, nobody said anything to those before."""
+    said: list[Turn] = []
+    answer = ""
+    assistant = ExtractiveAssistant(Bookcase())
+    for question in questions:
+        conversation = Conversation((*said, Turn(Role.USER, question, asked_now=True)))
+        gated = await assistant.gate(conversation, Usage(), files=["shop.log", "depot.log"])
+        query = gated.rewrite_query or question
+        context = replace(cases.context(), conversation=ConversationContext(earlier_in(conversation)))
+        toolset = BoundTools(cases.toolbox(store, embedder=HashingEmbedder()), context)
+        await toolset.ready()
+        result = await assistant.generate(conversation, query, [], Usage(), max_chars=1900, toolset=toolset)
+        answer = result.answer or ""
+        said += [Turn(Role.USER, question), *([Turn(Role.ASSISTANT, answer)] if answered else [])]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("questions", "shown"),
+    [
+        ((FIRST, "what is on line 3 of shop.log?"), "shop.log:3 "),
+        ((FIRST, "what is on line 2 of depot.log?"), "depot.log:2 "),
+        ((FIRST, "last ERROR in depot.log?"), "depot.log:2 "),
+        ((FIRST, "How many entries in z.log?"), "there is no file z.log"),
+        ((FIRST, "what is on line 3 of b.log?"), "there is no file b.log"),
+        ((FIRST, "and the last one?"), "shop.log:6 "),
+        ((FIRST, "and WARN?"), "shop.log:3 "),
+        ((FIRST, "and in depot.log?"), "depot.log:2 "),
+        ((FIRST, "what came right after it?"), "shop.log:5 "),
+        ((FIRST, "what were the next 2 lines?"), "shop.log:5-6 "),
+        ((FIRST, "what came right after it?", "and then?"), "shop.log:6 "),
+        (("my shop is slow\n[file: shop.log, 2 kB]", FIRST), "shop.log:4 "),
+    ],
+)
+async def test_each_question_gets_its_own_answer(store: EmbeddedStore, questions: tuple[str, ...], shown: str) -> None:
+    answer = await talk(store, *questions)
+    assert shown in answer
+    assert "Before:" not in answer
+
+
+async def test_a_question_that_nobody_answered_helps_with_the_next(store: EmbeddedStore) -> None:
+    assert "shop.log:6 " in await talk(store, FIRST, "and the last one?", answered=False)
+
+
+async def test_what_was_asked_before_is_not_repeated_where_nothing_is_found(store: EmbeddedStore) -> None:
+    answer = await talk(store, FIRST, "and in which line is ord-99999?")
+    assert 'for "and in which line is ord-99999?": no entry mentions ord-99999' in answer

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from model.conversations import Conversation, Role, Turn
+from services.assistant.citing import keep_citations, linkable_texts, links_block, named_ids
+from services.knowledge.library import Source
+
+
+def test_an_invented_id_costs_nothing_but_itself() -> None:
+    """Pitfalls 17 and 44: what no index holds is told apart, the rest goes on in the model's order."""
+    index = ["kb:a.md", "kb:b.md", "kb:https://example.org/x"]
+    named = named_ids(
+        ["kb:b.md", "kb:http://169.254.169.254/", " kb:a.md\n", "kb:b.md", "kb:../.env", "team:/etc/passwd"], index
+    )
+    assert named.known == ["kb:b.md", "kb:a.md"]
+    assert named.unknown == ["kb:http://169.254.169.254/", "kb:../.env", "team:/etc/passwd"]
+
+
+def test_citations_are_kept_when_they_name_a_loaded_source_once_each() -> None:
+    assert keep_citations(["kb:b", "kb:x", "kb:a", "kb:b"], ["kb:a", "kb:b"]) == ["kb:b", "kb:a"]
+    assert keep_citations(["b"], ["kb:b"]) == []
+
+
+def test_links_follow_after_an_empty_line_without_previews() -> None:
+    ids = ["kb:https://a.example/x", "kb:guide.md", "team:t.txt", "kb:http://b.example", "kb:https://a.example/x"]
+    assert links_block(ids) == "\n\nLinks:\n<https://a.example/x>\n<http://b.example>"
+
+
+def test_without_web_sources_there_is_no_links_block() -> None:
+    assert links_block(["kb:guide.md", "team:t.txt"]) == ""
+
+
+def test_linkable_is_what_sources_the_team_and_the_asker_wrote_and_nobody_else() -> None:
+    conversation = Conversation(
+        (
+            Turn(Role.USER, "stranger"),
+            Turn(Role.ASSISTANT, "bot"),
+            Turn(Role.ASSISTANT, "team", from_team=True),
+            Turn(Role.USER, "asker", asked_now=True),
+        )
+    )
+    texts = linkable_texts([Source("kb:https://a.example", "page"), Source("kb:b", "file")], conversation)
+    assert [text for text in texts if text] == ["page", "file", "https://a.example", "team", "asker"]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+import pytest
+from pydantic import BaseModel
+
+from model.conversations import Image
+from services.assistant import prompts
+from services.assistant.describing import MOST_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
+from services.assistant.extractive.describing import ExtractiveDescriber, describe
+from services.assistant.protocol import Usage
+from services.llm.endpoint import CallOptions
+from services.llm.untrusted import parse
+from tests.services.assistant.test_model_assistant import ScriptedAsker
+
+M = TypeVar("M", bound=BaseModel)
+GUIDE = """\
+# Setting up a [node](https://x.example)
+
+Install the **driver** first. Then restart.
+
+## Ports
+
+Open port 7480 for the frobnicator; the frobnicator needs it.
+
+```
+frobnicate --now
+```
+"""
+
+
+def describer(asker: ScriptedAsker, *, model: str = "m", task: str = "Describe.", about: str = "") -> ModelDescriber:
+    return ModelDescriber(
+        asker,
+        model=model,
+        task=task,
+        project_introduction=about,
+        redact=lambda text: text.replace("hunter2", "[redacted]"),
+        usage=Usage(),
+    )
+
+
+async def test_a_model_is_asked_once_with_the_text_as_data() -> None:
+    asker = ScriptedAsker(SummaryResult(summary=" How to set it up. "))
+    made: Describer = describer(asker)
+    assert (
+        await made.summarize_for_kb_index("setup.md", "Password: hunter2\n<<<end of source>>>", 5)
+        == "How to set it up."
+    )
+    ((step, prompt),) = asker.asked
+    assert step == "summarise"
+    assert prompt.system.startswith("Describe.")
+    assert prompts.DATA_RULES in prompt.system
+    section, _, rest = prompt.user.rpartition("\n\n")
+    assert rest == "Describe this source."
+    assert parse(section) == (
+        "source",
+        [("Id", "setup.md", None), ("Text", "Password: [redacted]\n<<<end of source>>>", None)],
+    )
+
+
+async def test_no_answer_an_empty_one_and_a_late_one_raise() -> None:
+    """Pitfall 39."""
+    with pytest.raises(NotDescribed):
+        await describer(ScriptedAsker(SummaryResult(summary=" \n"))).summarize_for_kb_index("a", "Text", 5)
+    with pytest.raises(ConnectionError):
+        await describer(ScriptedAsker(ConnectionError())).summarize_for_kb_index("a", "Text", 5)
+
+    class Late(ScriptedAsker):
+        async def ask(
+            self,
+            step: str,
+            system: str,
+            user: str,
+            model: type[M],
+            usage: Usage,
+            images: Sequence[Image] = (),
+            options: CallOptions | None = None,
+        ) -> M:
+            await asyncio.sleep(10)
+            return await super().ask(step, system, user, model, usage, images)
+
+    with pytest.raises(TimeoutError):
+        await describer(Late(SummaryResult(summary="Too late"))).summarize_for_kb_index("a", "Text", 5)
+
+
+def test_the_key_changes_with_model_task_and_introduction() -> None:
+    """Pitfall 41."""
+    asker = ScriptedAsker()
+    keys = [
+        describer(asker, model=model, task=task, about=about).key
+        for model, task, about in (("m", "t", "a"), ("n", "t", "a"), ("m", "u", "a"), ("m", "t", "b"))
+    ]
+    assert len(set(keys)) == 4
+    assert describer(asker, model="m", task="t", about="a").key == keys[0]
+
+
+def test_of_a_long_text_a_model_sees_the_beginning_and_the_headings() -> None:
+    text = "x" * MOST_CHARS + "\n# Near the end\nand more\n"
+    assert shortened("short") == "short"
+    assert len(shortened(text)) < MOST_CHARS
+    assert shortened(text).endswith("# Near the end")
+
+
+async def test_without_a_model_headings_and_telling_words_describe() -> None:
+    made: Describer = ExtractiveDescriber()
+    assert await made.summarize_for_kb_index("setup.md", GUIDE, 1) == (
+        "Setting up a node: Install the driver first. Covers Ports. Mentions frobnicator, restart, Open, frobnicate."
+    )
+    assert made.key
+
+
+@pytest.mark.parametrize(
+    ("source_id", "text", "starts"),
+    [
+        ("guides/first-steps.txt", "Just one line of plain text", "first steps: Just one line of plain text."),
+        ("https://x.example/faq/", "- a\n- b\n", "faq: - a - b."),
+        ("https://x.example/", "```\ncode only here it is\n```", "x example"),
+        ("a.md", "One " * 200, "a: One One"),
+        ("...", "§§§", "..."),
+    ],
+)
+def test_anything_can_be_described(source_id: str, text: str, starts: str) -> None:
+    description = describe(source_id, text)
+    assert description.startswith(starts)
+    assert "\n" not in description
+    assert len(description) < 1500

@@ -1,0 +1,370 @@
+"""People, posts, budgets, marks, state files and contexts: the small services that the graph asks."""
+
+# pyright: reportPrivateUsage=false
+# Whether memory is given back cannot be seen from outside.
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.batches import Part
+from model.events import Posted, Ready
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from services.conversations import people as people_module
+from services.conversations import posts as posts_module
+from services.conversations import state
+from services.conversations.context import Context, ContextRules
+from services.conversations.history import History
+from services.conversations.people import People
+from services.conversations.posts import Post, Posts
+from services.conversations.seen import Mark, Seen
+from services.discord.protocols import LookupFailed
+from services.llm.budget import Budget, Limits, Spent
+from tests.services.conversations.places import ANNA, BEN, EPOCH, TESS, FullList, message
+from tests.services.quickly import QUICKLY
+
+TEAM = frozenset({TESS.id})
+ROLE = frozenset({55})
+PLACE = Place(1, PlaceKind.CHANNEL, guild_id=5)
+
+
+def part_of(*messages: Message, number: int = 1) -> Part:
+    place = replace(PLACE, id=messages[0].channel_id)
+    return Part(number, messages, AuthorType.COMMUNITY_USER, place, messages[-1].at)
+
+
+# People
+
+
+async def test_people_known_from_history_are_looked_up_once_and_only_when_roles_matter() -> None:
+    server = FullList.of([])
+    server.roles[ANNA.id] = (54, 55)
+    people = People(TEAM, ROLE, server)
+    for _ in range(2):
+        assert await people.look_up(ANNA, 5) is AuthorType.TEAM_MEMBER
+        assert await people.look_up(BEN, 5) is AuthorType.COMMUNITY_USER
+        assert await people.look_up(TESS, 5) is AuthorType.TEAM_MEMBER
+    assert server.calls == ["member 101", "member 102"]
+    assert await People(TEAM, frozenset(), server).look_up(ANNA, 5) is AuthorType.COMMUNITY_USER
+    assert await People(TEAM, ROLE, server).look_up(BEN, None) is AuthorType.COMMUNITY_USER
+    assert len(server.calls) == 2
+
+
+async def test_a_failed_look_up_of_a_member_is_not_remembered() -> None:
+    server = FullList.of([])
+    server.roles[ANNA.id], server.broken = (55,), True
+    people = People(TEAM, ROLE, server)
+    with pytest.raises(LookupFailed):
+        await people.look_up(ANNA, 5)
+    server.broken = False
+    assert await people.look_up(ANNA, 5) is AuthorType.TEAM_MEMBER
+
+
+def test_types_of_people_are_remembered_as_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitfall 23."""
+    monkeypatch.setattr(people_module, "REMEMBERED", 2)
+    people = People(TEAM, ROLE, None)
+    people.bot_id = 1
+    assert people.type_of(replace(ANNA, role_ids=(55,))) is AuthorType.TEAM_MEMBER
+    assert people.is_team(ANNA)
+    assert people.type_of(replace(ANNA, role_ids=())) is AuthorType.COMMUNITY_USER
+    assert not people.is_team(ANNA)
+    people.type_of(replace(ANNA, role_ids=(55,)))
+    for user_id in (7, 8):
+        people.type_of(Author(user_id, "", role_ids=()))
+    assert people.type_of(ANNA) is AuthorType.COMMUNITY_USER  # forgotten
+    assert people.type_of(replace(TESS, is_bot=True)) is AuthorType.BOT
+    assert people.type_of(Author(1, "")) is AuthorType.BOT
+
+
+# Posts
+
+
+def post(number: int, place_id: int, asked_in: int = 1, asker: int = ANNA.id) -> Post:
+    return Post(float(number), number, place_id, asked_in, asker, number, place_id != asked_in, "q", ("kb:a",))
+
+
+def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread whose last post was forgotten is no thread to go on in, whatever was asked where."""
+    monkeypatch.setattr(posts_module, "KEPT", 2)
+    opened, followed_up = post(1, 10), post(2, 10, asked_in=10)
+    posts = Posts([opened, followed_up])
+    assert posts.reusable_thread(1, ANNA.id, 0.0) == 10
+    posts = Posts([opened, followed_up, post(3, 30, asker=9), post(4, 40, asker=9)])
+    assert posts.reusable_thread(1, ANNA.id, 0.0) is None
+    assert (posts.in_thread(10), posts.about(1), posts.answered(2)) == (False, None, False)
+    assert (posts.in_thread(40), posts.answered(4)) == (True, True)
+
+
+def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
+    posts = Posts([post(1, 10), post(2, 20, asker=BEN.id), post(3, 10, asked_in=10)])
+    posts.forget(ANNA.id)
+    assert posts.reusable_thread(1, ANNA.id, 0.0) is None
+    assert [posts.about(number) is None for number in (1, 2, 3)] == [True, False, True]
+    assert posts.in_thread(20)
+    assert not posts.in_thread(10)
+
+
+def test_a_thread_is_used_again_while_its_last_post_is_younger_than_the_limit() -> None:
+    posts = Posts([post(100, 10), post(200, 10, asked_in=10)])
+    assert posts.reusable_thread(1, ANNA.id, since=199.9) == 10
+    assert posts.reusable_thread(1, ANNA.id, since=200.0) is None
+    assert posts.reusable_thread(1, BEN.id, since=0.0) is None
+
+
+# Budget
+
+
+@QUICKLY
+@given(st.lists(st.tuples(st.integers(1, 2), st.floats(0, 2000)), max_size=30), st.integers(1, 4))
+def test_no_hour_holds_more_chains_of_a_user_than_allowed(steps: list[tuple[int, float]], limit: int) -> None:
+    budget, at = Budget(Limits(limit)), 0.0
+    begun: dict[int, list[float]] = {1: [], 2: []}
+    for user, pause in steps:
+        at += pause
+        room = sum(1 for earlier in begun[user] if earlier > at - 3600) < limit
+        assert (budget.begin_chain(user, at) is None) == room
+        if room:
+            begun[user].append(at)
+
+
+def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None:
+    budget = Budget(Limits(5, answers_per_day=1, tokens_per_day=10), Spent(day=0))
+    assert budget.begin_chain(1, 86_000.0) is None
+    budget.answered(86_399.0)
+    assert budget.begin_chain(1, 86_399.9) == "limits.answers_per_day"
+    assert budget.begin_chain(2, 86_400.0) is None
+    budget.used(10, 86_401.0)
+    assert budget.begin_chain(2, 86_402.0) == "limits.tokens_per_day"
+    assert budget.begin_chain(3, 2 * 86_400.0) is None
+    assert set(budget.spent.chains) == {3}
+    assert (budget.forget(3), budget.forget(3)) == (True, False)
+
+
+def test_a_refusal_is_told_once_per_user_and_window() -> None:
+    budget = Budget(Limits())
+    hourly, daily = "limits.chains_per_user_per_hour", "limits.answers_per_day"
+    told = [budget.first_time(hourly, user, at) for user, at in ((1, 0.0), (1, 3599.0), (2, 0.0), (1, 3600.0))]
+    assert told == [True, False, True, True]
+    assert [budget.first_time(daily, 1, at) for at in (0.0, 86_399.0, 86_400.0)] == [True, False, True]
+
+
+# Seen
+
+
+@QUICKLY
+@given(
+    st.lists(st.tuples(st.sampled_from(["arrives", "ignored", "removed", "skipped", "shutdown"]), st.integers(10, 30)))
+)
+def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, int]]) -> None:
+    """Pitfall 8, against sets."""
+    changes: list[None] = []
+    seen = Seen({1: Mark(9)})
+    seen.changed = lambda: changes.append(None)
+    arrived, ended = set[int](), set[int]()
+    for what, number in steps:
+        if what == "arrives":
+            seen.arrived(message(number))
+            if number > seen.below()[1]:  # what comes below the mark has been overtaken: the mark does not go back
+                arrived.add(number)
+        elif number in arrived:
+            match what:
+                case "ignored":
+                    seen.settled(Ignored(Reason.NOT_ADDRESSED, 1, (number,)))
+                case "removed":
+                    seen.settled(Removed(1, number))
+                case "skipped":
+                    seen.settled(Outcome(part_of(message(number)), 0.0, Result.SKIPPED, Reason.BUDGET))
+                case _:
+                    seen.settled(Outcome(part_of(message(number)), 0.0, Result.CANCELLED, Reason.SHUTDOWN))
+            if what != "shutdown":
+                ended.add(number)
+        below = seen.below()[1]
+        assert all(each in ended or each > below for each in arrived)
+        assert all(seen.has_end(1, each) for each in ended)
+        assert not any(seen.has_end(1, each) for each in arrived - ended if each > below)
+    assert bool(changes) == bool(ended)
+
+
+def test_ends_in_unknown_places_change_nothing() -> None:
+    seen = Seen()
+    seen.settled(Removed(3, 5))
+    assert (seen.below(), seen.has_end(3, 5)) == ({}, False)
+
+
+# State files
+
+
+@QUICKLY
+@given(
+    st.dictionaries(st.integers(1), st.builds(Mark, st.integers(0), st.frozensets(st.integers(0)).map(set))),
+    st.builds(
+        Spent,
+        st.integers(0),
+        st.integers(0),
+        st.integers(0),
+        st.dictionaries(st.integers(1), st.lists(st.floats(0, 1e10), min_size=1).map(deque[float])),
+    ),
+)
+def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: Spent) -> None:
+    class InMemory:
+        def __init__(self, content: bytes) -> None:
+            self.content = content
+
+        def read_text(self, **_: str) -> str:
+            return self.content.decode()
+
+    def path(content: bytes) -> Path:
+        return InMemory(content)  # pyright: ignore[reportReturnType] (all that is asked of the path)
+
+    assert state.read_marks(path(state.render_marks(marks))) == marks
+    assert state.read_spent(path(state.render_spent(spent))) == spent
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"x": 1}', "null", '{"1": {"below": "x", "done": []}}', "\x00\xff"])
+def test_damaged_state_is_taken_for_empty(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(damage)
+    assert state.read_marks(path) == {}
+    assert state.read_spent(path) == Spent()
+    assert state.read_posts(tmp_path / "none.jsonl") == []
+
+
+def test_one_damaged_mark_does_not_cost_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "seen.json"
+    path.write_text('{"1": {"below": "5", "done": ["7"]}, "2": {"below": []}}')
+    assert state.read_marks(path) == {1: Mark(5, {7})}
+    assert "place '2' is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("damage", ['{"chains": []}', '{"day": "x"}', '{"chains": {"1": 5}}'])
+def test_damaged_budgets_start_at_zero(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "usage.json"
+    path.write_text(damage)
+    assert state.read_spent(path) == Spent()
+
+
+async def test_posts_are_kept_and_a_torn_line_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "state" / "posts.jsonl"
+    posts = Posts(store=state.PostFile(path))
+    await posts.add(post(1, 10))
+    await posts.add(post(2, 10))
+    with path.open("a") as file:
+        file.write('{"at": 3.0, "messag')
+    assert state.read_posts(path) == [post(1, 10), post(2, 10)]
+    assert "line 3" in caplog.text
+
+
+async def test_a_post_that_cannot_be_noted_down_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    await state.PostFile(tmp_path).keep(post(1, 10))
+    assert "was not noted down" in caplog.text
+
+
+def test_ids_of_people_who_opted_out_may_be_numbers_or_texts(tmp_path: Path) -> None:
+    path = tmp_path / "opt-outs.json"
+    assert state.read_ids(path) == set()
+    path.write_text(json.dumps(["5", 6]))
+    assert state.read_ids(path) == {5, 6}
+    path.write_text("{")
+    assert state.read_ids(path) == set()
+
+
+# Context
+
+
+def gathering(server: FullList, depth: int = 20) -> Context:
+    history = History(server)
+    history.observe(Ready(EPOCH, 1, "M"))
+    return Context(history, People(TEAM, frozenset(), server), ContextRules(depth))
+
+
+async def test_a_long_thread_of_replies_costs_at_most_five_calls() -> None:
+    """Pitfall 30."""
+    thread = Place(7, PlaceKind.THREAD, guild_id=5, parent_id=1)
+    messages = [message(8, ANNA, place_id=7)]
+    for number in range(9, 8 + 200):
+        author = (ANNA, BEN, TESS)[number % 3]
+        messages.append(message(number, author, place_id=7, to=number - 1))
+    server = FullList.of([message(7, place_id=1), *messages])
+    context = gathering(server)
+    found = await context.thread(thread)
+    replies = await context.replies(messages[-1:])
+    assert [each.id for each in found] == list(range(7, 208))
+    assert {each.id for each in replies} <= {each.id for each in found}
+    await context.conversation(found, frozenset({207}), {})
+    assert len(server.calls) <= 5
+
+
+async def test_a_chain_of_replies_is_followed_to_its_depth_and_no_further() -> None:
+    chain = [message(1)] + [message(number, (ANNA, BEN)[number % 2], to=number - 1) for number in range(2, 40)]
+    context = gathering(FullList.of(chain), depth=20)
+    assert [each.id for each in await context.replies(chain[-1:])] == list(range(19, 40))
+
+
+async def test_each_message_on_a_chain_is_widened_by_its_authors_adjacent_ones() -> None:
+    said = [
+        message(1, BEN),
+        message(2, ANNA, at=EPOCH - 400),
+        message(3, ANNA),
+        message(4, ANNA, to=1),
+        message(5, ANNA),
+        message(6, BEN),
+        message(7, ANNA),
+        message(9, TESS, to=4),
+    ]
+    context = gathering(FullList.of(said))
+    assert [each.id for each in await context.replies(said[-1:])] == [1, 3, 4, 5, 9]
+
+
+async def test_replies_out_of_a_thread_are_followed_and_each_message_appears_once() -> None:
+    thread = Place(7, PlaceKind.THREAD, guild_id=5, parent_id=1)
+    elsewhere = message(3, BEN)
+    inside = replace(message(9, ANNA, place_id=7), reply_to=message(0, to=3).reply_to)
+    context = gathering(FullList.of([elsewhere, message(7, place_id=1), message(8, place_id=7), inside]))
+    assert [each.id for each in await context.thread(thread)] == [3, 7, 8, 9]
+
+
+async def test_a_reply_to_what_is_gone_ends_the_chain() -> None:
+    said = [message(2, to=1), message(3, BEN, to=2)]
+    assert [each.id for each in await gathering(FullList.of(said)).replies(said[-1:])] == [2, 3]
+
+
+async def test_a_failed_look_up_is_raised_and_not_taken_for_the_end_of_a_chain() -> None:
+    """Pitfall 28."""
+    server = FullList.of([])
+    server.broken = True
+    with pytest.raises(LookupFailed):
+        await gathering(server).replies([message(2, to=1)])
+
+
+async def test_roles_of_turns_and_what_is_left_out() -> None:
+    context = gathering(FullList.of([]))
+    context._people.bot_id = 1
+    said = [
+        message(1, ANNA),
+        message(2, TESS),
+        message(3, Author(1, "M", is_bot=True)),
+        message(4, Author(9, "other", is_bot=True)),
+        replace(message(5), text=" "),
+    ]
+    turns = (await context.conversation(said, frozenset({1}), {})).turns
+    assert [(turn.role, turn.from_team, turn.asked_now) for turn in turns] == [
+        ("user", False, True),
+        ("assistant", True, False),
+        ("assistant", False, False),
+    ]
+
+
+async def test_replies_in_a_replay_come_from_the_recording() -> None:
+    history = History(None)
+    history.observe(Posted(0.0, message(2, BEN, to=1), quoted=message(1)))
+    context = Context(history, People(TEAM, frozenset(), None), ContextRules())
+    assert [each.id for each in await context.replies([message(3, to=2)])] == [1, 2, 3]

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from services.conversations.opt_outs import OptOuts
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "opt-outs.json"
+
+
+def content(path: Path) -> str:
+    return path.read_text()
+
+
+def damage(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text('["7", "8')
+
+
+async def test_a_choice_is_in_force_before_it_is_written_and_outlives_the_process(file: Path) -> None:
+    people = OptOuts(file)
+    saving = asyncio.create_task(people.add(7))
+    await asyncio.sleep(0)
+    assert 7 in people
+    await saving
+    assert 7 in OptOuts(file)
+    await people.discard(7)
+    assert 7 not in people
+    assert 7 not in OptOuts(file)
+
+
+async def test_many_choices_at_once_are_all_kept(file: Path) -> None:
+    people = OptOuts(file)
+    await asyncio.gather(*(people.add(each) for each in range(20)))
+    assert json.loads(content(file)) == sorted((str(each) for each in range(20)), key=int)
+
+
+async def test_a_damaged_file_is_kept_aside_and_not_written_over(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    damage(file)
+    await OptOuts(file).add(9)
+    assert content(file.with_name("opt-outs.json.damaged")) == '["7", "8'
+    assert "mend it by hand" in caplog.text
+    assert 9 in OptOuts(file)

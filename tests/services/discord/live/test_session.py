@@ -1,0 +1,49 @@
+import discord
+import pytest
+
+from services.discord.live.session import FREE_IDENTIFIES, Identifies, pause, refusal
+
+
+def test_pauses_double_up_to_a_minute() -> None:
+    assert [pause(n, lambda: 0.0) for n in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_jitter_cuts_a_pause_by_half_at_most() -> None:
+    assert pause(3, lambda: 1.0) == 2.0
+
+
+def test_a_thousand_identifies_a_day_are_never_reached() -> None:
+    identifies, at, sent = Identifies(), 0.0, list[float]()
+    while at < 3 * 86_400:
+        at += identifies.wait(at)
+        identifies.spent(at)
+        sent.append(at)
+        at += 6.0  # op 9 over and over: five seconds, and a little
+    busiest = max(sum(start <= other < start + 86_400 for other in sent) for start in sent)
+    assert FREE_IDENTIFIES <= busiest <= 1000
+
+
+class _Socket:
+    close_code = None
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (4004, "discord.token"),
+        (4014, "Message Content Intent"),
+        (4011, "sharding"),
+        (4013, "close code 4013"),
+        (1000, None),
+    ],
+)
+def test_what_cannot_be_cured_by_trying_again_names_its_remedy(code: int, words: str | None) -> None:
+    socket = _Socket()
+    error = discord.ConnectionClosed(socket, shard_id=None, code=code)  # pyright: ignore[reportArgumentType] (a stand-in)
+    said = refusal(error)
+    assert said is None if words is None else words in (said or "")
+
+
+def test_a_lost_network_is_no_refusal() -> None:
+    assert refusal(OSError("gone")) is None
+    assert "developer portal" in (refusal(discord.LoginFailure("no")) or "")

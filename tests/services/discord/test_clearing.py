@@ -1,0 +1,101 @@
+"""What may be recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from model.messages import Message
+from services.discord import clearing
+from services.discord.clearing import Clearing
+from services.discord.dispatches import RECORDED, Dispatch
+
+
+def opted_out(message: Message) -> bool:
+    return "!nobot" in message.text
+
+
+def post(message_id: int, text: str = "hi", **more: object) -> dict[str, object]:
+    return {"id": str(message_id), "channel_id": "2", "author": {"id": "7"}, "content": text, **more}
+
+
+def reaction(message_id: int) -> dict[str, object]:
+    return {"user_id": "7", "channel_id": "2", "message_id": str(message_id), "emoji": {"name": "👍"}}
+
+
+@pytest.fixture
+def clear() -> Clearing:
+    return Clearing(opted_out)
+
+
+def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
+    cleared = clear.clear(Dispatch(5.0, t, d))
+    return None if cleared is None else cleared.d
+
+
+@pytest.mark.parametrize("t", ["INTERACTION_CREATE", "TYPING_START", "PRESENCE_UPDATE", "RESUMED"])
+def test_interactions_and_what_nothing_reads_are_left_out(clear: Clearing, t: str) -> None:
+    """Pitfall 22: interactions carry tokens."""
+    assert t not in RECORDED
+    assert payload(clear, t, post(1)) is None
+
+
+def test_ordinary_dispatches_pass_unchanged(clear: Clearing) -> None:
+    for t, d in (
+        ("MESSAGE_CREATE", post(1, referenced_message=post(9), message_reference={"message_id": "9"})),
+        ("MESSAGE_CREATE", post(2, referenced_message=None)),
+        ("MESSAGE_UPDATE", post(1, "changed")),
+        ("MESSAGE_DELETE", {"id": "1", "channel_id": "2"}),
+        ("MESSAGE_DELETE_BULK", {"ids": ["1", "2"], "channel_id": "2"}),
+        ("MESSAGE_REACTION_ADD", reaction(1)),
+        ("THREAD_CREATE", {"id": "3", "type": 11}),
+    ):
+        assert payload(clear, t, d) == d
+
+
+def test_nothing_of_an_opted_out_message_is_kept(clear: Clearing) -> None:
+    assert payload(clear, "MESSAGE_CREATE", post(1, "secret !nobot")) is None
+    assert payload(clear, "MESSAGE_UPDATE", post(1, "secret")) is None
+    assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is None
+    assert payload(clear, "MESSAGE_REACTION_REMOVE", reaction(1)) is None
+    assert payload(clear, "MESSAGE_DELETE", {"id": 1, "channel_id": "2"}) is None
+    assert payload(clear, "MESSAGE_DELETE_BULK", {"ids": ["1"], "channel_id": "2"}) is None
+    bulk = payload(clear, "MESSAGE_DELETE_BULK", {"ids": ["1", 2], "channel_id": "2"})
+    assert bulk == {"ids": ["2"], "channel_id": "2"}
+
+
+def test_an_edit_can_opt_a_message_out(clear: Clearing) -> None:
+    assert payload(clear, "MESSAGE_CREATE", post(1)) is not None
+    assert payload(clear, "MESSAGE_UPDATE", post(1, "!nobot")) is None
+    assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is None
+
+
+def test_replies_and_forwards_do_not_carry_an_opted_out_message_along(clear: Clearing) -> None:
+    for target in (post(9, "secret !nobot"), {"id": "9", "content": "secret"}):
+        reply = post(1, message_reference={"message_id": "9"}, referenced_message=target)
+        assert payload(clear, "MESSAGE_CREATE", reply) == post(1, message_reference={"message_id": "9"})
+    assert payload(clear, "MESSAGE_CREATE", post(8, "!nobot")) is None
+    assert payload(clear, "MESSAGE_CREATE", post(1, referenced_message=post(8))) == post(1)
+    assert payload(clear, "MESSAGE_CREATE", post(2, message_snapshots=[{"message": {"content": "secret"}}])) == post(2)
+
+
+def test_what_cannot_be_judged_is_left_out(clear: Clearing) -> None:
+    assert payload(clear, "MESSAGE_CREATE", {"id": "1", "content": "secret"}) is None
+    assert payload(clear, "MESSAGE_UPDATE", {"id": "1", "channel_id": "2", "content": "secret"}) is None
+
+
+def test_the_session_and_the_members_are_not_kept(clear: Clearing) -> None:
+    """Pitfall 22."""
+    ready = {"v": 10, "user": {"id": "9"}, "session_id": "x", "resume_gateway_url": "wss://x"}
+    assert payload(clear, "READY", ready) == {"v": 10, "user": {"id": "9"}}
+    guild: dict[str, object] = {"id": "1", "channels": [], "members": [{"nick": "Ada"}], "presences": [{}]}
+    assert payload(clear, "GUILD_CREATE", guild) == {"id": "1", "channels": []}
+
+
+def test_the_memory_for_opted_out_messages_is_bounded(clear: Clearing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clearing, "HIDDEN_REMEMBERED", 2)
+    for message_id in (1, 2, 3):
+        payload(clear, "MESSAGE_CREATE", post(message_id, "!nobot"))
+    assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is not None
+    assert payload(clear, "MESSAGE_REACTION_ADD", reaction(2)) is None

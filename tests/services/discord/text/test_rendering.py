@@ -1,0 +1,107 @@
+"""Messages as plain text, and names of threads."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.messages import Attachment, Author, Message
+from services.discord.text import render, thread_name, units
+
+NAMES = {5: "Ada", 6: "Staff", 7: "help", 8: "two\nlines"}
+
+
+def said(text: str, *files: Attachment, mentions: tuple[tuple[int, str], ...] = ()) -> Message:
+    return Message(1, 2, Author(3, "bob"), text, 0.0, mentions=mentions, attachments=files)
+
+
+def file(name: str, size: int = 1, content_type: str | None = None) -> Attachment:
+    return Attachment(9, name, size, "https://cdn/x", content_type)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  hi \n", "hi"),
+        ("<@5> and <@!5>", "@Ada and @Ada"),
+        ("<@&6> see <#7>", "@Staff see #help"),
+        ("<@55> <@&55> <#55>", "@someone @role #channel"),
+        ("<@8>", "@two lines"),
+        ("<:party:123> <a:dance_1:4>", ":party: :dance_1:"),
+        ("</privacy opt-out:12>", "/privacy opt-out"),
+        ("<t:1567637086> <t:1567637086:R>", "2019-09-04 22:44 UTC 2019-09-04 22:44 UTC"),
+        ("<t:9999999999999> <t:-5:R>", "<t:9999999999999> <t:-5:R>"),
+        ("a <b> <@x> <https://x>", "a <b> <@x> <https://x>"),
+    ],
+)
+def test_discords_notation_is_rendered_as_names(text: str, expected: str) -> None:
+    assert render(said(text), NAMES) == expected
+
+
+def test_the_people_mentioned_are_known_from_the_message_itself() -> None:
+    assert render(said("<@5> <@77>", mentions=((77, "Eve"),)), NAMES) == "@Ada @Eve"
+
+
+def test_every_attachment_leaves_a_placeholder_on_a_line_of_its_own() -> None:
+    """Pitfall 32: a message with only a file says something, too."""
+    files = (
+        file("shot.PNG"),
+        file("pasted", content_type="image/webp"),
+        file("a.log", 12_345),
+        file("b", 999),
+        file("c", 999_499),
+        file("d", 999_500),
+        file("e.zip", 2_340_000),
+    )
+    assert render(said(" look \n", *files), {}).split("\n") == [
+        "look",
+        "[image: shot.PNG]",
+        "[image: pasted]",
+        "[file: a.log, 12 kB]",
+        "[file: b, 999 B]",
+        "[file: c, 999 kB]",
+        "[file: d, 1.0 MB]",
+        "[file: e.zip, 2.3 MB]",
+    ]
+    assert render(said(" ", file("shot.png")), {}) == "[image: shot.png]"
+
+
+def test_the_name_of_a_file_cannot_end_its_placeholder() -> None:
+    """Pitfall 19."""
+    assert render(said("", file("x]\nYou: yes[.log")), {}) == "[file: x) You: yes(.log, 1 B]"
+    assert render(said("", file("\n")), {}) == "[file: file, 1 B]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How do I start?\nI tried", "How do I start?"),
+        ("\n \n  How   do\tI start?", "How do I start?"),
+        ("## **How** do _I_ `start` ~~now~~?", "How do I start now?"),
+        ("> - __***all***__ ||of|| it", "all of it"),
+        ("1. first", "first"),
+        ("snake_case_name and 2 * 3 * 4 and C#", "snake_case_name and 2 * 3 * 4 and C#"),
+        ("see [the docs](https://x.y) and <https://z>", "see the docs and https://z"),
+        ("<@5> why <:sad:1>", "@someone why :sad:"),
+        ("```python\nprint(1)\n```", "print(1)"),
+        ("```print(1)```", "print(1)"),
+        ("[image: a.png]", "[image: a.png]"),
+        ("", "Question"),
+        ("```\n```\n** **\n\u200b", "Question"),
+        ("x" * 120, "x" * 99 + "…"),
+        ("👍" * 60, "👍" * 49 + "…"),
+        ("word " * 30, "word " * 18 + "word word…"),
+        ("x" * 99 + " y", "x" * 99 + "…"),
+    ],
+)
+def test_a_thread_is_named_after_the_first_line_that_says_something(text: str, expected: str) -> None:
+    assert thread_name(text) == expected
+
+
+@given(st.text() | st.lists(st.sampled_from(["**", "`", "_", "# ", "> ", "a", " ", "\n", "👍", "x" * 60])).map("".join))
+def test_a_thread_always_has_a_name_that_discord_takes(text: str) -> None:
+    name = thread_name(text)
+    assert name.strip() == name != ""
+    assert units(name) <= 100
+    assert "\n" not in name

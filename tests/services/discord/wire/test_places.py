@@ -1,0 +1,140 @@
+"""Channel payloads → places."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.messages import Place, PlaceKind
+from services.discord.wire import OddPayload, place
+from services.discord.wire.places import ADMINISTRATOR, VIEW_CHANNEL, Places
+
+GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
+HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
+SHOWN = {"id": str(GUILD), "type": 0, "allow": str(VIEW_CHANNEL), "deny": "0"}
+OTHERS = {"id": "77", "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
+
+
+def channel(**more: object) -> dict[str, object]:
+    return {"id": str(TEXT), "type": 0, "name": "help", "guild_id": str(GUILD), **more}
+
+
+def thread(**more: object) -> dict[str, object]:
+    known: dict[str, object] = {"id": str(THREAD), "type": 11, "parent_id": str(TEXT), "guild_id": str(GUILD)}
+    return {**known, "owner_id": "7", **more}
+
+
+def guild(everyone: int | None = VIEW_CHANNEL, **more: object) -> dict[str, object]:
+    roles = [{"id": "99", "permissions": "0"}, {"id": str(GUILD), "permissions": str(everyone)}]
+    return {"id": str(GUILD), **({} if everyone is None else {"roles": roles}), **more}
+
+
+def public(places: Places, payload: dict[str, object]) -> bool:
+    return places.seen(payload)[0].public
+
+
+@pytest.mark.parametrize("kind", [0, 2, 5, 13, 15, 16])
+def test_channels_of_every_type_that_people_write_in_are_channels(kind: int) -> None:
+    found = place(channel(type=kind, parent_id="555", owner_id="5"))
+    assert found == Place(TEXT, PlaceKind.CHANNEL, "help", GUILD)
+
+
+@pytest.mark.parametrize("kind", [10, 11, 12])
+def test_threads_know_their_parent_and_owner(kind: int) -> None:
+    found = place(thread(type=kind, name="GPU?"))
+    assert found == Place(THREAD, PlaceKind.THREAD, "GPU?", GUILD, TEXT, 7, public=kind != 12, invited_only=kind == 12)
+
+
+def test_a_thread_in_a_known_forum_is_a_post() -> None:
+    assert place(thread(), forums={TEXT}).kind is PlaceKind.FORUM_POST
+    assert place(thread(parent_id=None), forums={TEXT}).kind is PlaceKind.THREAD
+
+
+def test_threads_may_be_locked_or_archived() -> None:
+    found = place(thread(thread_metadata={"locked": True, "archived": False}))
+    assert (found.locked, found.archived) == (True, False)
+    found = place(thread(thread_metadata={"archived": True}))
+    assert (found.locked, found.archived) == (False, True)
+
+
+@pytest.mark.parametrize("kind", [1, 3, 4, 14, 99])
+def test_categories_and_direct_messages_are_no_places(kind: int) -> None:
+    with pytest.raises(OddPayload, match="no place to write in"):
+        place(channel(type=kind))
+
+
+def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd() -> None:
+    found = Places().guild(
+        guild(
+            channels=[channel(guild_id=None), {"id": "4", "type": 4}, "?", channel(id="21", type=15)],
+            threads=[thread(), thread(id="31", parent_id="21")],
+        )
+    )
+    kinds = {each.id: each.kind for each in found}
+    assert kinds == {20: "channel", 21: "channel", 30: "thread", 31: "forum post"}
+    assert {each.guild_id for each in found} == {GUILD}
+    assert all(each.public for each in found)
+
+
+def test_an_unavailable_guild_has_no_places() -> None:
+    assert Places().guild({"id": "1", "unavailable": True}) == []
+
+
+@pytest.mark.parametrize(
+    ("everyone", "overwrites", "expected"),
+    [
+        (VIEW_CHANNEL, [], True),
+        (VIEW_CHANNEL, [OTHERS], True),
+        (VIEW_CHANNEL, [OTHERS, HIDDEN], False),
+        (0, [], False),
+        (0, [SHOWN], True),
+        (ADMINISTRATOR, [HIDDEN], True),
+        (None, [], True),
+        (None, [HIDDEN], False),
+    ],
+)
+def test_a_channel_is_public_when_everyone_can_view_it(
+    everyone: int | None, overwrites: list[object], expected: bool
+) -> None:
+    """A recording carries no permissions (None): there every channel is public that nothing hides."""
+    places = Places()
+    places.guild(guild(everyone))
+    assert public(places, channel(permission_overwrites=overwrites)) is expected
+    assert public(places, thread()) is expected
+    assert public(places, thread(type=12)) is False
+
+
+def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_known() -> None:
+    places = Places()
+    assert public(places, thread())
+    assert public(places, thread(parent_id=None))
+    places.guild(guild())
+    assert not public(places, thread(parent_id=555))
+
+
+def test_hiding_a_channel_hides_its_known_threads_too() -> None:
+    places = Places()
+    places.guild(guild(channels=[channel()], threads=[thread(), thread(id="31", parent_id="21")]))
+    found = places.seen(channel(permission_overwrites=[HIDDEN]))
+    assert [(each.id, each.public) for each in found] == [(TEXT, False), (THREAD, False)]
+    assert [each.id for each in places.seen(channel(permission_overwrites=[HIDDEN], name="x"))] == [TEXT]
+
+
+def test_a_change_of_the_everyone_role_changes_what_is_public() -> None:
+    places = Places()
+    places.guild(guild(channels=[channel(), channel(id="21", permission_overwrites=[SHOWN])], threads=[thread()]))
+    other = {"guild_id": "1", "role": {"id": "99", "permissions": "0"}}
+    assert places.role(other) == []
+    found = places.role({"guild_id": "1", "role": {"id": "1", "permissions": "0"}})
+    assert [(each.id, each.public) for each in found] == [(TEXT, False), (THREAD, False)]
+    assert places.role({"guild_id": "2", "role": {"id": "2", "permissions": "0"}}) == []
+
+
+def test_only_channels_and_open_threads_are_remembered() -> None:
+    places = Places()
+    places.guild(guild(channels=[channel()], threads=[thread()]))
+    places.seen(thread(thread_metadata={"archived": True}))
+    places.seen(thread(id="31"))
+    assert places.gone({"id": "31"}) == 31
+    assert not places._threads  # pyright: ignore[reportPrivateUsage] (what is kept is the point)
+    assert places.gone({"id": str(TEXT)}) == TEXT
+    assert not places._channels  # pyright: ignore[reportPrivateUsage] (as above)

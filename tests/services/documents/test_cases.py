@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from model.messages import Attachment
+from operators.discard import Dropping
+from services.documents import cases as cases_module
+from services.documents.candidates import Candidate
+from services.documents.cases import CaseClosed, Cases, IngestJob
+
+
+def candidate(number: int = 1, *, case_id: int = 7, message_id: int = 70) -> Candidate:
+    return Candidate(case_id, 9, case_id, message_id, 101, Attachment(number, f"{number}.log", 10, ""), 0.0)
+
+
+def begun(cases: Cases, *args: int, **kwargs: int) -> IngestJob:
+    filing = cases.begin(candidate(*args, **kwargs))
+    assert filing is not None
+    return filing
+
+
+async def test_a_file_is_taken_on_once() -> None:
+    cases = Cases()
+    assert not cases.has_files(7)
+    filing = begun(cases)
+    assert cases.begin(candidate()) is None
+    assert cases.has_files(7)
+    assert cases.unread(7) == [filing.candidate]
+    cases.settle(filing)
+    cases.settle(filing)
+    assert cases.unread(7) == []
+    assert cases.begin(candidate()) is None
+
+
+async def test_whoever_waits_hears_when_the_last_file_can_be_searched() -> None:
+    cases = Cases()
+    first, second = begun(cases, 1), begun(cases, 2)
+    waiting = asyncio.create_task(cases.wait(7, 10))
+    cases.settle(first)
+    await asyncio.sleep(1)
+    assert not waiting.done()
+    cases.settle(second)
+    assert await waiting
+    assert await cases.wait(8, 10), "there is nothing to wait for"
+
+
+async def test_nobody_waits_longer_than_they_said() -> None:
+    cases = Cases()
+    begun(cases)
+    assert not await cases.wait(7, 10)
+
+
+async def test_closing_calls_off_what_is_under_way_and_lets_files_come_anew() -> None:
+    cases = Cases([7, 8])
+    filing = begun(cases)
+    cases.close(7)
+    cases.close(99)
+    assert isinstance(filing.token.error, CaseClosed)
+    assert list(cases) == [8]
+    assert cases.begin(candidate()) is not None
+
+
+async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() -> None:
+    cases = Cases()
+    gone, kept, other = begun(cases, 1), begun(cases, 2), begun(cases, 3, message_id=71)
+    assert cases.with_files_of([70, 5]) == {7}
+    Dropping(7, frozenset([70]), frozenset([2])).call_off(cases)
+    Dropping(99, frozenset([70, 71])).call_off(cases)
+    assert [filing.token.error is not None for filing in (gone, kept, other)] == [True, False, False]
+
+
+async def test_a_file_of_before_the_closing_does_not_settle_the_one_of_after() -> None:
+    cases = Cases()
+    before = begun(cases)
+    cases.close(7)
+    after = begun(cases)
+    cases.settle(before)
+    assert cases.unread(7) == [after.candidate]
+
+
+async def test_threads_of_long_ago_are_forgotten_unless_something_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases_module, "REMEMBERED", 2)
+    cases = Cases()
+    cases.settle(begun(cases, 1, case_id=1))
+    under_way = begun(cases, 2, case_id=2)
+    more = begun(cases, 3, case_id=3)
+    assert cases.begin(candidate(1, case_id=1)) is not None, "it is looked up in the store then"
+    assert cases.unread(2) == [under_way.candidate]
+    assert cases.begin(candidate(3, case_id=3)) is None
+    cases.settle(more)
+    cases.know(5)
+    assert cases.has_files(5)
+
+
+async def test_where_all_is_under_way_nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases_module, "REMEMBERED", 1)
+    cases = Cases()
+    first, second = begun(cases, 1, case_id=1), begun(cases, 2, case_id=2)
+    assert cases.begin(candidate(1, case_id=1)) is None
+    assert cases.unread(1) == [first.candidate]
+    assert cases.unread(2) == [second.candidate]

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.knowledge import cache
+from services.knowledge.cache import FileFacts, Record, UrlFacts
+
+TIME = "2026-02-01T03:10:56.000Z"
+HASH = "a" * 64
+TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+
+
+def file_record(name: str = "a.md", summary: str = "About a.") -> Record:
+    return Record("file", HASH, summary, "k", TIME, summary_pending=False, file=FileFacts(name, 12, 34))
+
+
+def url_record(url: str = "https://a.example", gone_at: str | None = None) -> Record:
+    facts = UrlFacts(url, None, '"e"', None, "timeout", TIME)
+    return Record("url", "", "", "k", TIME, summary_pending=True, url=facts, gone_at=gone_at)
+
+
+FILES = st.builds(
+    Record,
+    st.just("file"),
+    st.sampled_from([HASH, "0" * 64]),
+    TEXT,
+    TEXT,
+    st.just(TIME),
+    st.booleans(),
+    file=st.builds(FileFacts, NAMES, st.integers(0, 2**40), st.integers(-(2**62), 2**62)),
+    gone_at=st.none() | st.just(TIME),
+)
+PAGES = st.builds(
+    Record,
+    st.just("url"),
+    st.sampled_from(["", HASH]),
+    TEXT,
+    TEXT,
+    st.just(TIME),
+    st.booleans(),
+    url=st.builds(
+        UrlFacts,
+        NAMES,
+        st.none() | st.just(TIME),
+        st.none() | TEXT,
+        st.none() | TEXT,
+        st.sampled_from(["success", "not_modified", "timeout", "error"]),
+        st.just(TIME),
+    ),
+    gone_at=st.none() | st.just(TIME),
+)
+RECORDS = st.lists(FILES | PAGES, max_size=5, unique_by=lambda record: record.source_id)
+
+
+def rendered(*records: Record) -> bytes:
+    return cache.render(map(cache.line, records), TIME)
+
+
+@given(RECORDS)
+def test_parse_is_the_inverse_of_render(records: list[Record]) -> None:
+    data = rendered(*records)
+    assert list(cache.parse(data).values()) == records
+    assert json.loads(data)["schema_version"] == 1
+
+
+@given(RECORDS)
+def test_the_layout_does_not_matter(records: list[Record]) -> None:
+    content = json.loads(rendered(*records))
+    assert list(cache.parse(json.dumps(content, indent=2, ensure_ascii=False).encode()).values()) == records
+
+
+@given(RECORDS, st.data())
+def test_a_torn_file_gives_its_whole_lines_and_never_raises(records: list[Record], data: st.DataObject) -> None:
+    whole = rendered(*records)
+    cut = whole[: data.draw(st.integers(0, len(whole)))]
+    found = list(cache.parse(cut).values())
+    assert found == records[: len(found)]
+    lines = cut.count(b"}},\n")
+    assert len(found) >= min(lines, len(records)) - 1 or not found
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_is_an_empty_cache(data: bytes) -> None:
+    assert cache.parse(data) == {}
+
+
+def test_more_than_a_hundred_records_are_read_in_pieces() -> None:
+    records = [file_record(f"{number:03}.md") for number in range(250)]
+    assert list(cache.parse(rendered(*records)).values()) == records
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", True, None])
+def test_another_version_is_reported_and_empty(version: object, caplog: pytest.LogCaptureFixture) -> None:
+    content = json.loads(rendered(file_record())) | {"schema_version": version}
+    assert cache.parse(json.dumps(content).encode(), "cache.json") == {}
+    assert "cache.json: no cache of schema_version 1" in caplog.text
+
+
+@pytest.mark.parametrize("content", [[], {"schema_version": 1}, {"schema_version": 1, "sources": []}, 3])
+def test_a_file_without_sources_is_reported_and_empty(content: object, caplog: pytest.LogCaptureFixture) -> None:
+    assert cache.parse(json.dumps(content).encode()) == {}
+    assert caplog.records
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"content_hash": "short"},
+        {"summary_pending": "no"},
+        {"source_type": "url"},
+        {"source_type": "folder"},
+        {"file": None},
+        {"file": {"rel_path": "other.md", "size_bytes": 1, "mtime_ns": 1}},
+        {"file": {"rel_path": "b.md", "size_bytes": -1, "mtime_ns": 1}},
+        {"gone_at": "yesterday"},
+        {"url": {"url": "b.md", "last_fetched_at": None, "etag": None, "last_modified": None}},
+    ],
+)
+def test_one_bad_record_is_reported_and_dropped(change: dict[str, object], caplog: pytest.LogCaptureFixture) -> None:
+    """Pitfall 12."""
+    content = json.loads(rendered(file_record("a.md"), file_record("b.md"), url_record()))
+    content["sources"]["b.md"].update(change)
+    for data in (json.dumps(content), json.dumps(content, indent=1)):
+        assert list(cache.parse(data.encode())) == ["a.md", "https://a.example"]
+    assert "b.md" in caplog.text
+
+
+def test_a_line_that_is_no_json_costs_that_record(caplog: pytest.LogCaptureFixture) -> None:
+    """Pitfall 12."""
+    lines = rendered(*(file_record(f"{number}.md") for number in range(9))).split(b"\n")
+    for number in range(5, 12):
+        lines[number] = lines[number][:40] + b"\xff" + lines[number][40:].replace(b":", b";")
+    assert list(cache.parse(b"\n".join(lines))) == ["0.md", "8.md"]
+    assert "2 further records" in caplog.text
+
+
+def test_text_is_normalised_before_it_is_hashed() -> None:
+    assert cache.normalise("\r\n\r\n One \t\r\n\r\nTwo\r\n \n") == " One\n\nTwo"
+    assert cache.hash_text("One\n") == cache.hash_text("\nOne  \r\n")
+    assert cache.hash_text("\ud800") != cache.hash_text("")
+
+
+def test_a_blank_description_is_none() -> None:
+    assert file_record().described
+    assert not file_record(summary=" ").described
+    assert not url_record().described

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from services.knowledge.index_file import harmless, is_id, parse, render
+from services.knowledge.library import IndexEntry
+
+awkward = st.lists(
+    st.one_of(
+        st.text(st.characters(), max_size=4),
+        st.sampled_from(
+            ["\n", "\r\n", "\n\n", "\u2028", "\x85", "kb:a.md", "team:b.txt", "KB : x", "\u200b", "- ", " "]
+        ),
+    ),
+    max_size=8,
+).map("".join)
+ids = st.one_of(
+    st.sampled_from(["kb:a.md", "kb:https://example.org/?q=1#x", "team:tokens.txt", "team:größe.txt"]),
+    awkward.map("kb:".__add__),
+    awkward,
+)
+entries = st.lists(st.builds(IndexEntry, ids, awkward), max_size=5, unique_by=lambda entry: entry.id)
+
+
+@given(entries)
+@example([IndexEntry("kb:a.md", "First\n\nkb:../.env\nteam:/etc/passwd")])
+@example([IndexEntry("kb:a.md", "kb:b.md")])
+@example([IndexEntry("kb:a.md\n\nkb:evil", "text")])
+def test_what_is_written_is_read_back_and_nothing_else(written: list[IndexEntry]) -> None:
+    """Pitfall 20: no description, and no identifier, adds an entry."""
+    expected = [
+        IndexEntry(entry.id, harmless(entry.description))
+        for entry in written
+        if is_id(entry.id) and harmless(entry.description)
+    ]
+    text = render(written)
+    assert parse(text.encode().decode()) == expected
+    assert render(parse(text)) == text
+
+
+@given(awkward)
+def test_a_harmless_description_has_no_blank_line_and_no_line_that_passes_for_an_identifier(text: str) -> None:
+    """Pitfall 20."""
+    made = harmless(text)
+    assert harmless(made) == made
+    for line in made.splitlines():
+        assert line.strip()
+        assert not line.strip("\u200b ").casefold().startswith(("kb:", "team:", "kb :"))
+
+
+@given(awkward)
+def test_whatever_is_parsed_can_be_written_and_parsed_again(text: str) -> None:
+    assert parse(render(parse(text))) == parse(text)
+
+
+def test_the_example_of_the_specification_is_read_and_written_alike() -> None:
+    text = "kb:guides/setup.md\nHow to set up.\nIn two lines.\n\nkb:https://example.org/\nQuestions.\n"
+    assert parse(text) == [
+        IndexEntry("kb:guides/setup.md", "How to set up.\nIn two lines."),
+        IndexEntry("kb:https://example.org/", "Questions."),
+    ]
+    assert render(parse(text)) == text
+    assert render([]) == ""
+    assert parse("") == []
+
+
+def test_lines_that_pass_for_identifiers_become_items_of_a_list() -> None:
+    """Pitfall 20."""
+    assert harmless("See\r\n\r\n kb:../.env\u2028\u200bTEAM : x\n\uff4b\uff42\uff1ay\nkbx:z") == (
+        "See\n- kb:../.env\n- TEAM : x\n- \uff4b\uff42\uff1ay\nkbx:z"
+    )
+
+
+def test_a_description_with_half_a_surrogate_pair_can_be_written() -> None:
+    assert render([IndexEntry("kb:a", "x\ud800y")]).encode() == b"kb:a\nx?y\n"
+
+
+def test_a_source_whose_name_does_not_fit_on_a_line_is_reported_and_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Pitfall 20."""
+    assert render([IndexEntry("kb:a\nkb:b", "text"), IndexEntry("c.md", "text"), IndexEntry("kb:d", " \n")]) == ""
+    assert ["kb:a\\nkb:b" in caplog.messages[0], "'c.md'" in caplog.messages[1]] == [True, True]
+    assert len(caplog.messages) == 2
+
+
+def test_a_damaged_file_is_read_as_far_as_it_is_sound(caplog: pytest.LogCaptureFixture) -> None:
+    text = (
+        "\ufeffkb:a.md\r\nFirst.  \r\n\r\n\r\n"  # 1-4
+        "lost its identifier\n\n"  # 5-6
+        "kb:empty.md\n \n"  # 7-8
+        "kb:b.md\nSecond.\nkb:c.md\nThird.\n\n"  # 9-13
+        "kb:a.md\nAgain.\n\n"  # 14-16
+        "team:d.txt\nOf the team.\n\n"  # 17-19
+        "kb:e.md\nLast."
+    )
+    assert parse(text, "index.txt", "kb") == [
+        IndexEntry("kb:a.md", "First."),
+        IndexEntry("kb:b.md", "Second."),
+        IndexEntry("kb:e.md", "Last."),
+    ]
+    assert caplog.messages == [
+        "index.txt:5: 'lost its identifier' is no identifier; paragraph skipped",
+        "index.txt:7: kb:empty.md has no description; skipped",
+        "index.txt:11: an identifier inside a description; skipped to the next blank line",
+        "index.txt:14: kb:a.md stands here a second time; paragraph skipped",
+        "index.txt:17: 'team:d.txt' is no identifier; paragraph skipped",
+    ]
+    assert [entry.id for entry in parse(text)][-2:] == ["team:d.txt", "kb:e.md"]

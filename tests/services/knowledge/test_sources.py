@@ -1,0 +1,141 @@
+"""The folder of sources and the list of links."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from services.knowledge.source_files import HIDDEN, NotText, list_files, read_text
+from services.knowledge.source_links import parse_links, read_links
+
+
+def test_names_and_kinds_that_are_no_sources(tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    (sources / "sub").mkdir(parents=True)
+    (sources / "sub" / "good.md").write_text("Good")
+    for name in (".hidden", "trailing ", "back\\slash", "new\nline", "surrogate\udc80"):
+        (sources / name).write_text("x")
+    os.mkfifo(sources / "pipe")
+    (sources / ".git").mkdir()
+    (sources / ".git" / "config").write_text("x")
+    (tmp_path / ".env").write_text("SECRET=1")
+    (sources / "env").symlink_to(tmp_path / ".env")
+    (sources / "git").symlink_to(sources / ".git")
+    (sources / "same").symlink_to(sources / "sub")
+    listing = list_files(sources, 10)
+    assert set(listing.files) == {"sub/good.md", "same/good.md"}
+    assert listing.left_out.keys() == {
+        ".hidden", ".git", "trailing ", "back\\slash", "new\nline", "surrogate\udc80", "pipe", "env", "git",
+    }  # fmt: skip
+    assert listing.left_out[".hidden"] == HIDDEN
+    assert listing.unreadable == {}
+
+
+def test_folders_do_not_go_in_circles_or_too_deep(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
+    listing = list_files(tmp_path, 10)
+    assert listing.files == {}
+    assert "leads back" in listing.left_out["a/b/up"]
+    deep = tmp_path / "deep"
+    for _ in range(70):
+        deep /= "d"
+    deep.mkdir(parents=True)
+    assert len(list_files(tmp_path, 10).left_out) == 2
+
+
+def test_a_missing_folder_makes_everything_unsure(tmp_path: Path) -> None:
+    listing = list_files(tmp_path / "nothing", 10)
+    assert listing.unreadable == {"": "No such file or directory"}
+    assert listing.unsure("any/thing.md")
+
+
+def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "file").write_text("x")
+
+    real = os.path.realpath
+
+    def broken(path: str) -> str:
+        if str(path).endswith("link"):
+            raise OSError(5, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(os.path, "realpath", broken)
+    listing = list_files(tmp_path, 10)
+    assert listing.unreadable == {"link": "Input/output error"}
+    assert (listing.unsure("link"), listing.unsure("link/x"), listing.unsure("linked")) == (True, True, False)
+
+
+def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes("\ufeffMany good letters and one ".encode() + b"\xe4")
+    found = read_text(tmp_path, "a.md", 100)
+    assert found.text == "Many good letters and one \ufffd"
+    assert found.size_bytes == 30
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"a\0b", "binary"), (b"\xff\xfe\xfd", "not UTF-8"), (b" \n", "empty"), (b"x" * 11, "larger than 10 bytes")],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
+    (tmp_path / "a.md").write_bytes(data)
+    with pytest.raises(NotText, match=reason):
+        read_text(tmp_path, "a.md", 10)
+
+
+def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
+    """Pitfall 16."""
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (tmp_path / "secret").write_text("x")
+    (sources / "out").symlink_to(tmp_path / "secret")
+    (sources / "in").symlink_to(sources / "a.md")
+    (sources / "a.md").write_text("A")
+    os.mkfifo(sources / "pipe")
+    assert read_text(sources, "in", 10).text == "A"
+    for name in ("out", "pipe", "../secret", ".hidden"):
+        with pytest.raises(NotText):
+            read_text(sources, name, 10)
+
+
+def test_a_file_that_comes_in_pieces_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.md").write_text("A longer text")
+    read = os.read
+
+    def little(descriptor: int, size: int) -> bytes:
+        return read(descriptor, min(size, 4))
+
+    monkeypatch.setattr(os, "read", little)
+    assert read_text(tmp_path, "a.md", 100).text == "A longer text"
+
+
+def test_links_are_trimmed_and_each_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "links.txt"
+    assert read_links(path) is None
+    path.write_bytes(b"\xef\xbb\xbf# pages\n\n  https://a.example/x \r\nhttp://b.example\nhttps://a.example/x\n")
+    links = read_links(path)
+    assert links is not None
+    assert links.urls == ("https://a.example/x", "http://b.example")
+    assert links.left_out == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ftp://a.example",
+        "a.example",
+        "https://",
+        "https://u:p@a.example",
+        "https://a.example/x y",
+        "https://[x",
+        "https://a:b",
+    ],
+)
+def test_what_is_no_web_page_is_left_out_with_its_line_number(line: str) -> None:
+    links = parse_links(f"https://good.example\n{line}\n".encode())
+    assert links.urls == ("https://good.example",)
+    assert list(links.left_out) == ["links, line 2"]
+    assert "p@" not in str(links.left_out)

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from importlib import import_module
+
+import pytest
+
+from tests.loopback.web_server import WebServer
+
+# It takes seconds, and belongs to no fetch whose time a test looks at.
+import_module("services.knowledge.web.html")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[WebServer]:
+    async with WebServer() as server:
+        yield server

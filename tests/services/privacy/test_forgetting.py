@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import json
+from collections import deque
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.conversations import Conversation, Role
+from model.conversations import Turn as Said
+from services.assistant.prompts import Tasks, gate, select
+from services.conversations import state
+from services.conversations.posts import Post
+from services.llm.budget import Spent
+from services.llm.endpoint import Reply, Request
+from services.llm.exchanges import read, render
+from services.privacy.forgetting import Forgotten, forget, note_documents
+from services.privacy.pseudonyms import pseudonym
+from services.privacy.text_match import TextMatch
+from services.storage import files
+from services.storage.data_folder import DataFolder
+from services.team import archive
+from services.team.archive import Pair, Speaker, Turn
+from tests.services.quickly import QUICKLY
+from tests.services.team.test_archive import a_pair
+
+ADA, BOB, TEAM = 311, 312, 902
+QUESTION = "My lantern does not light up\nsince I updated it yesterday"
+REWRITTEN = "Why does a lantern stay dark after an update?"
+BOBS = "Which oil does the lantern burn best?"
+KEY = b"0" * 64
+
+
+def pair(*said: tuple[int, str], second: int = 57) -> Pair:
+    timestamp = f"2026-02-01T03:10:{second}.000000Z"
+    return Pair(
+        f"qa_20260201_0310{second}.000000",
+        timestamp,
+        timestamp,
+        "thread_17",
+        tuple(range(1, len(said) + 1)),
+        tuple(author for author, _ in said),
+        tuple(Turn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in said),
+    )
+
+
+def exchange(step: str, user: str, reply: str = "{}") -> str:
+    request = Request(step, "You judge.", ({"type": "text", "text": user},), "GatingResult", {}, "json_schema")
+    return render(request, Reply(reply, 1, 1, finish_reason="stop"))
+
+
+def asked(text: str) -> str:
+    return gate(Tasks(), Conversation((Said(Role.USER, text, asked_now=True),))).user
+
+
+def post(message_id: int, asker_id: int, question: str) -> Post:
+    return Post(1.0, message_id, 5, 4, asker_id, message_id - 1, True, question, ("kb:a.md",))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    """What a bot has kept of Ada and Bob."""
+    folder = DataFolder(tmp_path)
+    pairs = [
+        pair((ADA, QUESTION), (BOB, "Same here"), (TEAM, "Wind it up.\n\nThen wait.")),
+        pair((BOB, BOBS), (TEAM, "Any."), second=58),
+    ]
+    files.append(folder.team_raw / "2026-W05.txt", "".join(map(archive.render, pairs)).encode())
+    for each in (post(100, ADA, QUESTION), post(200, BOB, BOBS)):
+        files.append(folder.posts, state.render_post(each))
+    files.replace(folder.feedback_key, KEY)
+    for voter, message_id, question in ((ADA, 200, BOBS), (BOB, 100, QUESTION), (BOB, 200, BOBS)):
+        row = {"message_id": str(message_id), "voter": pseudonym(KEY, voter), "question": question, "vote": "up"}
+        files.append(folder.feedback, json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    spent = Spent(day=20_000, answers=3, tokens=70, chains={ADA: deque([1.0]), BOB: deque([2.0])})
+    files.replace(folder.usage, state.render_spent(spent))
+    gating = {"is_question": True, "is_answerable": True, "rewrite_query": REWRITTEN, "reason": "r"}
+    lines = [
+        exchange("gate", asked(QUESTION), f"Here it is: {json.dumps(gating)}"),
+        exchange("select", select(Tasks(), REWRITTEN, (), 3).user),
+        exchange("gate", asked(BOBS), json.dumps({**gating, "rewrite_query": None})),
+        exchange("select", select(Tasks(), BOBS, (), 3).user),
+    ]
+    files.append(folder.llm_recordings / "today.jsonl", "".join(lines).encode())
+    return folder
+
+
+def kept(folder: DataFolder) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.root.rglob("*") if path.is_file()}
+
+
+def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    assert forget(folder, folder.team_raw, ADA) == Forgotten(1, 1, 1, 1, 2, usage=True)
+    everything = b"".join(kept(folder).values()).decode()
+    for trace in ("does not light up", "updated it yesterday", REWRITTEN, pseudonym(KEY, ADA)):
+        assert trace not in everything
+    first, second = archive.parse((folder.team_raw / "2026-W05.txt").read_text())
+    assert [turn.text for turn in first.turns] == ["[removed]", "Same here", "Wind it up.\n\nThen wait."]
+    assert first.author_ids == (ADA, BOB, TEAM)
+    assert second == pair((BOB, BOBS), (TEAM, "Any."), second=58)
+    assert [each.asker_id for each in state.read_posts(folder.posts)] == [BOB]
+    rows = [json.loads(line) for line in folder.feedback.read_text().splitlines()]
+    assert [(row["message_id"], row["question"]) for row in rows] == [("100", "[removed]"), ("200", BOBS)]
+    spent = state.read_spent(folder.usage)
+    assert (spent.answers, spent.tokens, list(spent.chains)) == (3, 70, [BOB])
+    assert [each.step for each in read(folder.llm_recordings / "today.jsonl")] == ["gate", "select"]
+
+
+def test_a_second_run_finds_nothing_and_writes_nothing(folder: DataFolder) -> None:
+    forget(folder, folder.team_raw, ADA)
+    before = kept(folder)
+    done = forget(folder, folder.team_raw, ADA)
+    assert not done.anything
+    assert kept(folder) == before
+
+
+def test_whoever_is_not_known_changes_nothing(folder: DataFolder) -> None:
+    before = kept(folder)
+    assert not forget(folder, folder.team_raw, 999).anything
+    assert kept(folder) == before
+
+
+def test_a_folder_that_holds_nothing_is_left_without_anything(tmp_path: Path) -> None:
+    assert forget(DataFolder(tmp_path), tmp_path / "raw", ADA) == Forgotten()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("writes", range(6))
+def test_after_a_crash_running_it_again_finishes_the_work(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Cut before each of the files is written."""
+    replace = files.replace
+    left = writes
+
+    def cut(path: Path, data: bytes) -> None:
+        nonlocal left
+        if not left:
+            raise KeyboardInterrupt
+        left -= 1
+        replace(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replace", cut)
+        if writes < 5:
+            with pytest.raises(KeyboardInterrupt):
+                forget(folder, folder.team_raw, ADA)
+        else:
+            forget(folder, folder.team_raw, ADA)
+    forget(folder, folder.team_raw, ADA)
+    everything = b"".join(kept(folder).values()).decode()
+    for trace in ("does not light up", "updated it yesterday", REWRITTEN, pseudonym(KEY, ADA)):
+        assert trace not in everything
+
+
+def test_copies_that_a_crash_left_behind_go_as_well(folder: DataFolder) -> None:
+    leftover = folder.team_raw / f"{files.LEFTOVER_PREFIX}1-1"
+    leftover.write_text(QUESTION)
+    forget(folder, folder.team_raw, ADA)
+    assert not leftover.exists()
+
+
+def test_what_is_damaged_stays_and_is_reported(folder: DataFolder) -> None:
+    raw = folder.team_raw / "2026-W05.txt"
+    damage = b"--- QA ---\nid: nonsense\nUser: \xff\xfe\n\n"
+    truncated = b"--- QA ---\nid: qa_"
+    raw.write_bytes(damage + raw.read_bytes() + truncated)
+    (folder.team_raw / "2026-W04.txt.torn").write_text("User: half a")
+    folder.team_topics.mkdir(parents=True)
+    (folder.team_topics / "light.txt").write_text("x")
+    for path in (folder.feedback, folder.posts, folder.llm_recordings / "today.jsonl"):
+        files.append(path, b"[1]\n{half")
+    done = forget(folder, folder.team_raw, ADA)
+    assert raw.read_bytes().startswith(damage)
+    assert raw.read_bytes().endswith(truncated)
+    assert [line.removeprefix(f"{folder.root}/") for line in done.left] == [
+        "llm-recordings/today.jsonl: 2 lines that are no exchanges",
+        "feedback.jsonl: 2 damaged lines",
+        "team-knowledge/raw/2026-W05.txt: 2 blocks that are malformed or torn",
+        "state/posts.jsonl: 2 damaged lines",
+        "team-knowledge/raw/2026-W04.txt.torn: the end of a block that a crash tore",
+        "team-knowledge/topics: not looked through",
+    ]
+
+
+def test_texts_too_short_to_tell_whose_they_are_drop_no_exchange_and_are_reported(folder: DataFolder) -> None:
+    files.append(folder.team_raw / "2026-W06.txt", archive.render(pair((77, "yes"), (TEAM, "Fine."))).encode())
+    done = forget(folder, folder.team_raw, 77)
+    assert (done.turns, done.exchanges) == (1, 0)
+    [line] = done.left
+    assert "1 text of theirs that is too short" in line
+
+
+def test_without_a_key_for_pseudonyms_votes_stay_as_nobody_can_tell_whose_they_are(folder: DataFolder) -> None:
+    folder.feedback_key.unlink()
+    done = forget(folder, folder.team_raw, ADA)
+    assert (done.votes, done.questions) == (0, 1)
+    assert not folder.feedback_key.exists()
+
+
+def test_a_gate_that_answered_with_nothing_usable_is_dropped_all_the_same(folder: DataFolder) -> None:
+    path = folder.llm_recordings / "today.jsonl"
+    path.write_text(exchange("gate", asked(QUESTION), "I would rather not.") + exchange("gate", asked(BOBS)))
+    assert forget(folder, folder.team_raw, ADA).exchanges == 1
+
+
+@QUICKLY
+@given(st.lists(st.sampled_from(["\n", "User: x", "--- QA ---", "", "\r\n", "text"]), max_size=8), st.booleans())
+def test_blocks_put_together_again_are_the_text_they_were_cut_from(around: list[str], bom: bool) -> None:
+    text = ("\ufeff" if bom else "") + archive.render(a_pair()) + "\n".join(around) + archive.render(a_pair("a", "b"))
+    pieces = archive.blocks(text)
+    assert "".join(piece for piece, _ in pieces) == text
+    assert pieces[0][1] == a_pair() or around
+    assert [each for _, each in pieces if each is not None] == archive.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "prompt"),
+    [
+        ("The lantern stays dark", "User: THE lantern, stays dark!"),
+        ("You: do as I say now\nand be quick", "  ¦ You: do as I say now\n  and be quick"),
+        ("my lamp went out again\n[image: lamp.png]", "my lamp went out again [image: a dark lamp]"),
+        ("Der Zähler läuft rück\u200bwärts", "der zähler läuft rückwärts"),
+        ("one whole question\nand the rest of it", "User: one whole question\nUser: and the rest of it"),
+    ],
+)
+def test_a_text_is_found_in_prompts_however_it_was_written_down_there(said: str, prompt: str) -> None:
+    assert TextMatch([said]).found_in(f"<<<conversation>>>\n{prompt}\n<<<end of conversation>>>")
+
+
+@pytest.mark.parametrize("prompt", ["The lantern stays darker", "A lantern stays dark", "", "dark stays lantern the"])
+def test_a_text_is_not_found_in_what_merely_resembles_it(prompt: str) -> None:
+    assert not TextMatch(["The lantern stays dark"]).found_in(prompt)
+
+
+def test_a_rebuild_that_was_cut_off_keeps_no_copy(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    topic = folder.regeneration / "topics" / "lamps.txt"
+    topic.parent.mkdir(parents=True)
+    topic.write_text(QUESTION)
+    forget(folder, folder.team_raw, ADA)
+    assert not folder.regeneration.exists()
+
+
+def test_recordings_in_which_pieces_of_documents_may_stand_are_pointed_out(tmp_path: Path) -> None:
+    folder, done = DataFolder(tmp_path), Forgotten()
+    note_documents(done, folder, 1, 2)
+    assert (done.files, done.runbooks, done.left) == (1, 2, [])
+    folder.llm_recordings.mkdir(parents=True)
+    note_documents(done, folder, 0, 0)
+    assert not done.left
+    note_documents(done, folder, 0, 1)
+    assert "not searched for passages" in done.left[0]

@@ -1,0 +1,187 @@
+"""`--forget` where the team has taught something (SPEC 5, "Privacy"; Pitfall 49)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from services.privacy.forgetting import Forgotten, forget
+from services.storage import files
+from services.storage.data_folder import DataFolder
+from services.team import archive, state
+from services.team.archive import Pair, Speaker, Turn
+from services.team.library import TeamLibrary
+from tests.services.storage.power import Machine
+from tests.services.team.pairs import added, captured, is_whole, opened, places_in, store, topic_files
+
+ADA, BOB, TEAM = 311, 312, 902
+TRACES = ("lantern stays dark", "wind it up twice", "Ada's trouble")
+
+
+def said(number: int, *turns: tuple[int, str]) -> Pair:
+    return replace(
+        captured(number),
+        message_ids=tuple(range(len(turns))),
+        author_ids=tuple(author for author, _ in turns),
+        turns=tuple(Turn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in turns),
+    )
+
+
+PAIRS = (
+    said(1, (ADA, "My lantern stays dark\nall night"), (BOB, "Mine too"), (TEAM, "Wait.")),
+    said(2, (BOB, "Which oil?"), (TEAM, "Any.")),
+    said(3, (ADA, "I wind it up twice"), (TEAM, "Once is enough.")),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    store(tmp_path, *PAIRS)
+    library = opened(tmp_path)
+    for pair, topic in zip(PAIRS, ("light", "oil", "light"), strict=True):
+        library.decide(added(pair, topic))
+    for topic in library.undescribed():
+        library.describe(topic, f"About {topic.name}. Ada's trouble." if topic.name == "light" else "About oil.", "key")
+    return DataFolder(tmp_path)
+
+
+def take_out(folder: DataFolder, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
+    return forget(folder, folder.team_raw, user_id, team or opened(folder.root))
+
+
+def everything(folder: DataFolder) -> str:
+    return "".join(path.read_bytes().decode() for path in folder.root.rglob("*") if path.is_file())
+
+
+def nothing_left(folder: DataFolder) -> bool:
+    content = everything(folder)
+    return not any(trace in content for trace in TRACES)
+
+
+def test_their_turns_leave_the_topics_and_the_descriptions_that_may_tell_of_them(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    done = take_out(folder, ADA)
+    assert (done.turns, done.topics, done.left) == (2, 1, [])
+    assert nothing_left(folder)
+    library = opened(folder.root)
+    assert is_whole(folder.root, library)
+    light = library.topics["light"].text
+    assert [line for line in light.split("\n") if line.startswith(("User", "Team"))] == [
+        "User: Mine too",
+        "Team: Wait.",
+        "Team: Once is enough.",
+    ]
+    assert [(entry.id, entry.description) for entry in library.index()] == [
+        ("team:light.txt", "light: Mine too"),
+        ("team:oil.txt", "About oil."),
+    ]
+    assert [topic.name for topic in library.undescribed()] == ["light"]
+    again = take_out(folder, ADA)
+    assert not again.anything
+
+
+def test_a_conversation_of_which_the_team_said_nothing_more_leaves_its_topic(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    done = take_out(folder, TEAM)
+    assert done.topics == 2
+    assert topic_files(folder.root) == {}
+    assert opened(folder.root).undecided() is None
+
+
+def test_whoever_has_no_part_in_a_topic_changes_nothing(folder: DataFolder) -> None:
+    before = everything(folder)
+    assert not take_out(folder, 5).anything
+    assert everything(folder) == before
+
+
+def test_a_rebuild_from_the_archive_does_not_bring_the_words_back(folder: DataFolder, tmp_path: Path) -> None:
+    """Pitfall 49."""
+    take_out(folder, ADA)
+    rebuilt = opened(tmp_path / "rebuilt")
+    store(tmp_path / "rebuilt", *archive.parse((folder.team_raw / "2026-W05.txt").read_text()))
+    while (pair := rebuilt.undecided()) is not None:
+        rebuilt.decide(added(pair, "all"))
+    assert nothing_left(DataFolder(tmp_path / "rebuilt"))
+    assert len(rebuilt.topics["all"].pairs) == 3
+
+
+def test_a_library_in_use_forgets_as_well(folder: DataFolder) -> None:
+    """Pitfall 49: also what waits to be decided about, and while other captures come."""
+    library = opened(folder.root)
+    waiting = said(4, (ADA, "It says: lantern stays dark"), (TEAM, "Really?"))
+    store(folder.root, waiting)
+    assert library.undecided() == waiting
+    old = library.topics["light"]
+    take_out(folder, ADA, library)
+    store(folder.root, captured(5))
+    assert library.undecided() == archive.without(waiting, ADA)
+    # Whoever was thinking about it meanwhile holds the words still.
+    library.decide(added(waiting, "light"), waiting)
+    library.describe(old, "Ada's trouble.", "key")
+    assert library.undecided() == captured(5)
+    library.decide(added(captured(5), "light"))
+    assert nothing_left(folder)
+    assert is_whole(folder.root, library)
+
+
+@pytest.mark.parametrize("wrote", [ADA, TEAM])
+def test_after_a_crash_running_it_again_finishes_the_work(folder: DataFolder, wrote: int, tmp_path: Path) -> None:
+    """Pitfall 49: the power is cut at every system call; no copy of a topic is kept as if somebody had changed it."""
+    whole = {path.relative_to(folder.root): path.read_bytes() for path in folder.root.rglob("*") if path.is_file()}
+    words = TRACES if wrote == ADA else ("Wait.", "Any.", "Once is enough.")
+
+    def cut_at(last: int) -> bool:
+        copy = tmp_path / "copies" / str(last)
+        for path, data in whole.items():
+            files.replace(copy / path, data)
+        done = Machine(last).run(lambda: take_out(DataFolder(copy), wrote))
+        opened(copy)
+        take_out(DataFolder(copy), wrote)
+        content = everything(DataFolder(copy))
+        assert not any(word in content for word in words)
+        assert not list(copy.rglob("*.rejected*"))
+        assert is_whole(copy, opened(copy))
+        return done
+
+    assert next(last for last in count() if cut_at(last)) > 20
+
+
+def test_without_the_library_topics_are_named_and_its_next_opening_takes_the_words_out(
+    folder: DataFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 49."""
+    done = forget(folder, folder.team_raw, ADA)
+    assert done.left == [f"{folder.team_topics}: not looked through"]
+    library = opened(folder.root)
+    assert is_whole(folder.root, library)
+    assert caplog.messages == []
+    assert state.read(places_in(folder.root).state).filed_bytes == folder.decisions.stat().st_size
+
+
+def test_captures_that_wait_with_their_words_are_dropped(folder: DataFolder) -> None:
+    """Pitfall 49."""
+    for name, author in (("1-2.capture", ADA), ("3-4.capture", BOB)):
+        head = {"since": "2026-02-01T00:00:00Z", "said": [{"author_id": str(author), "text": TRACES[0]}]}
+        files.replace(folder.pending / name, json.dumps(head).encode() + b"\n\xff\x00picture")
+    files.replace(folder.pending / "5-6.capture.damaged", b"{}")
+    (folder.pending / "7-8.capture").mkdir()
+    done = take_out(folder, ADA)
+    assert done.pending == 1
+    assert [path.name for path in sorted(folder.pending.iterdir())] == [
+        "3-4.capture",
+        "5-6.capture.damaged",
+        "7-8.capture",
+    ]
+    left = ("5-6.capture.damaged", "7-8.capture")
+    assert done.left == [f"{folder.pending / name}: cannot tell whose it is" for name in left]
+
+
+def test_topics_that_somebody_changed_by_hand_are_for_the_operator_to_look_at(folder: DataFolder) -> None:
+    path = folder.team_topics / "light.txt"
+    path.write_text(path.read_text() + "my note")
+    done = take_out(folder, ADA)
+    assert done.left == [f"{folder.team_topics / 'light.txt.rejected'}: a topic that somebody changed by hand"]

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.redaction.redactor import Redactor
+from services.telemetry.logs import Lines
+
+TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
+KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0000000000\nabc=\n-----END RSA PRIVATE KEY-----"
+redact = Redactor().text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"login with {TOKEN} failed", "login with [redacted: discord token] failed"),
+        ("mfa." + "a1" * 40, "[redacted: discord token]"),
+        ("POST https://discord.com/api/webhooks/1234567890/abc-DEF_9 404", "POST [redacted: webhook] 404"),
+        ("https://canary.discordapp.com/api/v10/interactions/1/tok/callback", "[redacted: webhook]/callback"),
+        ("https://hooks.slack.com/services/T0/B0/x", "[redacted: webhook]"),
+        ("use sk-proj-abcDEF1234567890abcdef.", "use [redacted: api key]."),
+        ("sk_live_abcDEF1234567890abcdef", "[redacted: api key]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[redacted: api key]"),
+        ("AIza" + "Sy0123456789012345678901234567890123", "[redacted: api key]"),
+        ("ghp_" + "a" * 36, "[redacted: api key]"),
+        ("github_pat_" + "a" * 50, "[redacted: api key]"),
+        ("xoxb-1234567890-abcdef", "[redacted: api key]"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl", "[redacted: api key]"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted: secret]"),
+        ('{"Authorization": "Bot abc.def"}', '{"Authorization": "Bot [redacted: secret]"}'),
+        ("curl -H 'authorization:abcdef'", "curl -H 'authorization:[redacted: secret]'"),
+        ("got Bearer abc123def456 back", "got Bearer [redacted: secret] back"),
+        ("password=hunter2", "password=[redacted: secret]"),
+        ("Passwd : hunter2, then", "Passwd : [redacted: secret] then"),
+        ("DB_PWD='two words' # why", "DB_PWD='[redacted: secret]' # why"),
+        ('"client_secret": "a\\"b c", "x": 1', '"client_secret": "[redacted: secret]", "x": 1'),
+        (r"{\"token\": \"abc def\", \"x\": 1}", r"{\"token\": \"[redacted: secret]\", \"x\": 1}"),
+        ("https://x.org/?token=abc&page=2", "https://x.org/?token=[redacted: secret]&page=2"),
+        ("api_key: abc", "api_key: [redacted: secret]"),
+        ("password: token: abc", "password: token: [redacted: secret]"),
+        ('token = "unfinished', 'token = "[redacted: secret]'),
+        ("postgres://bob:hunter2@db.example.org/x", "postgres://[redacted: secret]@db.example.org/x"),
+        ("redis://:hunter2@cache", "redis://[redacted: secret]@cache"),
+        (KEY_BLOCK, "\n".join(["[redacted: private key]"] * 4)),
+        (f"a\n{KEY_BLOCK}\nb", "a\n" + "[redacted: private key]\n" * 4 + "b"),
+        (KEY_BLOCK.replace("\n", "\\n"), "[redacted: private key]"),
+        (
+            KEY_BLOCK[:58] + "\nThe rest is prose.",
+            "[redacted: private key]\n[redacted: private key]\nThe rest is prose.",
+        ),
+    ],
+)
+def test_the_shapes_of_secrets_are_known(text: str, expected: str) -> None:
+    """Pitfalls 22 and 47."""
+    assert redact(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "job 123e4567-e89b-12d3-a456-426614174000 on <#1458745245675032710> by 80351110224678912",
+        "qa_20260201_031056.228000 in 2026-W05.txt",
+        "https://example.org/docs/install.html?page=2#top and user@example.org",
+        "http://localhost:8080/a@b",
+        "the scikit sk-learn-based-classification task-abcdefghijklmnopqrs1",
+        "a bearer token, bearer authentication, and the Bot is offline",
+        'set token: "<your bot token>" or password=${DB_PASSWORD} or secret: {{ secret }} or pwd=$PWD',
+        "token: null, password=None; max_tokens: 4000, llm_tokens_total{step} 12",
+        "What is a token? A secret: ",
+        "api key:\n\nas above",
+        "0x52908400098527886E0F7030069857D2E4169EE7",
+        "AAAAC3NzaC1lZDI1NTE5AAAAIJ1cmZhbHNlcm9vdEB3aGVyZXZlcg0123456789",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+        "",
+    ],
+)
+def test_what_people_ask_about_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+fragments = st.one_of(
+    st.text(st.characters(), max_size=6),
+    st.sampled_from(
+        [
+            *(TOKEN, KEY_BLOCK, KEY_BLOCK[:70], "password", "token", "secret", "api key", "Authorization: Bearer "),
+            *(
+                "bearer ",
+                "=",
+                ": ",
+                '"',
+                "'",
+                "\\",
+                '\\"',
+                "&",
+                "://",
+                "@",
+                ":",
+                "a1b2c3d4e5f6",
+                "hunter2",
+                "\n",
+                "\r\n",
+            ),
+            *("\u2028", "\x85", " ", "<x>", "[redacted: secret]", "[redacted: ", "]", "null", "*", "${"),
+            *("https://discord.com/api/webhooks/1/a", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+            "sk-abcDEF1234567890ab",
+        ]
+    ),
+)
+texts = st.lists(fragments, max_size=12).map("".join)
+secrets = st.lists(st.text('abcXYZ019_-+/=. "\\%$', min_size=8, max_size=12), max_size=3)
+
+
+@given(texts)
+def test_the_number_of_lines_stays(text: str) -> None:
+    redacted = redact(text)
+    assert redacted.count("\n") == text.count("\n")
+    assert len(redacted.splitlines()) == len(text.splitlines())
+
+
+@given(texts)
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
+    assert redact(redact(text)) == redact(text)
+
+
+@given(secrets, st.data())
+def test_known_values_never_survive(known: list[str], data: st.DataObject) -> None:
+    """Pitfall 22."""
+    redactor = Redactor(known)
+    parts = data.draw(st.lists(st.one_of(fragments, st.sampled_from(known)) if known else fragments, max_size=8))
+    text = "".join(parts)
+    redacted = redactor.text(text)
+    for value in known:
+        if len(value.strip()) >= 6:
+            assert value.strip() not in redacted
+    assert len(redacted.splitlines()) == len(text.splitlines())
+    assert redactor.text(redacted) == redacted
+
+
+def test_known_values_are_found_as_they_are_and_in_urls_and_json() -> None:
+    redactor = Redactor(['pä"ss word/1', "first line\nsecond line", "none", "", "secret"])
+    text = 'x pä"ss word/1 p%C3%A4%22ss%20word%2F1 p\\u00e4\\"ss word/1 pä\\"ss word/1 y second line\nfirst line none'
+    label = "[redacted: known secret]"
+    assert redactor.text(text) == f"x {label} {label} {label} {label} y {label}\n{label} none"
+    assert redactor.text('password=pä"ss word/1') == f"password={label}"
+
+
+def test_the_longest_known_value_goes_first() -> None:
+    assert Redactor(["abcdef", "abcdefghij"]).text("abcdefghij") == "[redacted: known secret]"
+
+
+def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
+    """Pitfall 22."""
+    formatter = Lines("text", Redactor(["s3cr3t-value"]).text)
+    try:
+        raise ValueError("bad s3cr3t-value, password=x1")  # noqa: TRY301 (its traceback is wanted)
+    except ValueError:
+        record = logging.getLogger("x").makeRecord(
+            "x", logging.ERROR, "f", 1, "%s failed", (f"token={TOKEN}",), __import__("sys").exc_info()
+        )
+    lines = formatter.format(record).splitlines()
+    assert "token=[redacted: discord token] failed" in lines[0]
+    assert lines[-1] == "ValueError: bad [redacted: known secret], password=[redacted: secret]"
+    assert "s3cr3t-value" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token:" * 20_000,
+        "-----BEGIN PRIVATE KEY-----\n" * 5000,
+        "://" * 30_000 + "@",
+        "M" * 100_000,
+        "A" * 100_000 + " token secret bearer :// @ sk- eyJ authorization -----BEGIN",
+        "eyJ" * 30_000,
+        "authorization: " * 10_000,
+        "sk-" * 30_000,
+        'password="' + "\\" * 100_000,
+        "a" * 50_000 + ".b" * 25_000,
+    ],
+)
+def test_no_text_takes_long(text: str) -> None:
+    begun = time.process_time()
+    redact(text)
+    assert time.process_time() - begun < 2

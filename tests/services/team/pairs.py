@@ -1,0 +1,92 @@
+"""A team library in a folder, and captures to fill it with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from services.storage import files
+from services.storage.data_folder import DataFolder
+from services.team import archive, decisions, qa_ids, week_files
+from services.team.archive import Pair
+from services.team.decisions import Action, By, Decision
+from services.team.library import TeamLibrary
+from services.team.opening import open_library
+from services.team.places import TeamPlaces
+from services.team.topics import fold
+from tests.services.team.test_archive import a_pair
+
+START = datetime(2026, 2, 1, tzinfo=UTC)
+NOW = START.timestamp() + 30 * 86_400
+
+
+def places_in(folder: Path) -> TeamPlaces:
+    return TeamPlaces.below(DataFolder(folder))
+
+
+def opened(folder: Path, *, cursor: str = "", chars: int = 40_000, key: str = "key") -> TeamLibrary:
+    """As after a start of the program."""
+    places = places_in(folder)
+    return open_library(places, configured_cursor=cursor, max_topic_chars=chars, describer_key=key, time=lambda: NOW)
+
+
+def captured(number: int, *texts: str, conversation: int | None = None) -> Pair:
+    """Captured and said `number` hours after the start."""
+    timestamp = f"{START + timedelta(hours=number):%Y-%m-%dT%H:%M:%S}.000000Z"
+    pair = a_pair(*(texts or (f"Question {number}?", f"Answer {number}.")))
+    conversation_id = f"thread_{1000 + number if conversation is None else conversation}"
+    return replace(
+        pair, id=qa_ids.qa_id(timestamp), timestamp=timestamp, said_at=timestamp, conversation_id=conversation_id
+    )
+
+
+def store(folder: Path, *pairs: Pair) -> None:
+    """As tier 1 does."""
+    for pair in pairs:
+        path = places_in(folder).raw / qa_ids.week_file(pair.timestamp)
+        files.append(path, archive.render(pair).encode())
+
+
+def stored(folder: Path) -> list[Pair]:
+    return week_files.recent_pairs(places_in(folder).raw, 1000)
+
+
+def decided(
+    pair: Pair | str,
+    action: Action,
+    topic: str | None = None,
+    by: By = By.LLM,
+    *,
+    remove_ids: tuple[str, ...] = (),
+    replaces: tuple[str, ...] = (),
+) -> Decision:
+    pair_id = pair if isinstance(pair, str) else pair.id
+    return Decision(pair_id, "2026-03-01T00:00:00.000Z", action, by, topic, remove_ids, replaces)
+
+
+def added(pair: Pair, topic: str, *, remove_ids: tuple[str, ...] = ()) -> Decision:
+    return decided(pair, Action.ADDED, topic, remove_ids=remove_ids)
+
+
+def noted(folder: Path) -> list[Decision]:
+    return decisions.DecisionLog(places_in(folder).decisions).read()
+
+
+def topic_files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_bytes().decode() for path in sorted(places_in(folder).topics.glob("*"))}
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def is_whole(folder: Path, library: TeamLibrary) -> bool:
+    """Whether memory and files are what the pure fold says, and no pair is anywhere twice."""
+    expected = fold(stored(folder), noted(folder))
+    assert dict(library.topics) == dict(expected)
+    assert topic_files(folder) == {topic.file: topic.text for topic in expected.values()}
+    ids = [pair.id for topic in expected.values() for pair in topic.pairs]
+    assert len(ids) == len(set(ids))
+    assert [entry.id for entry in library.index()] == [f"team:{name}.txt" for name in sorted(expected)]
+    return True

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.team import archive, qa_ids
+from services.team.archive import Malformed, Pair, Speaker, Turn, parse, render
+
+# Text that tries: structure, line ends of every kind, halves of surrogate pairs.
+awkward = st.lists(
+    st.one_of(
+        st.text(st.characters(), max_size=5),
+        st.sampled_from(
+            [
+                "\n",
+                "\r\n",
+                "\r",
+                "\u2028",
+                "\x85",
+                "  ",
+                "",
+                "--- QA ---",
+                "id: qa_99991231_000000",
+                "User: ",
+                "Team: x",
+            ]
+        ),
+    ),
+    max_size=8,
+).map("".join)
+turns = st.builds(Turn, st.sampled_from(Speaker), awkward)
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Pair:
+    said = draw(st.lists(turns, min_size=1, max_size=4))
+    ids = st.lists(st.integers(0, 2**63), min_size=len(said), max_size=len(said))
+    digits = draw(st.sampled_from(["", ".5", ".228000", ".123456789012"]))
+    timestamp = f"2026-02-0{draw(st.integers(1, 9))}T03:10:56{digits}Z"
+    conversation = f"{draw(st.sampled_from(['thread', 'reply']))}_{draw(st.integers(0, 2**63))}"
+    pair_id = qa_ids.qa_id(timestamp)
+    return Pair(
+        pair_id, timestamp, "2026-02-01T03:09:41Z", conversation, tuple(draw(ids)), tuple(draw(ids)), tuple(said)
+    )
+
+
+def a_pair(*texts: str, second: int = 57) -> Pair:
+    said = texts or ("What is it?", "This.")
+    turns = tuple(Turn(Speaker.TEAM if at % 2 else Speaker.USER, text) for at, text in enumerate(said))
+    timestamp = f"2026-02-01T03:10:{second}.000000Z"
+    numbers = tuple(range(len(said)))
+    return Pair(qa_ids.qa_id(timestamp), timestamp, "2026-02-01T03:09:41.120000Z", "thread_17", numbers, numbers, turns)
+
+
+SPEC_EXAMPLE = """\
+--- QA ---
+id: qa_20260201_031057.000000
+timestamp: 2026-02-01T03:10:57.000000Z
+said_at: 2026-02-01T03:09:41.120000Z
+conversation_id: thread_1458745245675032710
+message_ids: 1458745245675032711, 1458745245675032712, 1458745245675032713
+author_ids: 311, 311, 902
+User: My node shows GPU not detected, what should I do?
+User: I'm using an RTX 3080
+Team: First, make sure your NVIDIA drivers are up to date.
+  Then run this:
+  \n      nvidia-smi
+
+"""
+
+
+def test_the_example_of_the_specification_is_read_and_written_alike() -> None:
+    [pair] = parse(SPEC_EXAMPLE)
+    assert pair.message_ids == (1458745245675032711, 1458745245675032712, 1458745245675032713)
+    assert pair.author_ids == (311, 311, 902)
+    assert pair.conversation_id == "thread_1458745245675032710"
+    assert pair.said_at == "2026-02-01T03:09:41.120000Z"
+    last = "First, make sure your NVIDIA drivers are up to date.\nThen run this:\n\n    nvidia-smi"
+    assert pair.turns[2] == Turn(Speaker.TEAM, last)
+    assert render(pair) == SPEC_EXAMPLE
+
+
+@given(st.lists(pairs(), max_size=3))
+def test_what_is_written_is_read_back_exactly(written: list[Pair]) -> None:
+    """Pitfall 5: no text can forge structure, or there would be more or other pairs."""
+    text = "".join(map(render, written))
+    assert parse(text.encode().decode()) == written
+    assert archive.sound_length(text.encode()) == len(text.encode())
+
+
+@given(st.lists(pairs(), min_size=1, max_size=3), st.data())
+def test_a_file_cut_anywhere_gives_the_whole_blocks_before_the_cut(written: list[Pair], data: st.DataObject) -> None:
+    """Pitfall 48: not even a cut at a line end makes a shortened block pass for a whole one."""
+    blocks = [render(pair).encode() for pair in written]
+    whole = b"".join(blocks)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    sound = archive.sound_length(whole[:cut])
+    ends = [sum(map(len, blocks[:count])) for count in range(len(blocks) + 1)]
+    assert sound == max(end for end in ends if end <= cut)
+    expected = written[: ends.index(sound)]
+    assert parse(whole[:sound].decode()) == expected
+    assert parse(whole[:cut].decode(errors="replace")) == expected
+
+
+def test_a_torn_last_block_is_reported_with_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Pitfall 48."""
+    truncated = render(a_pair()) + render(a_pair("one", "two\nthree", second=58)).removesuffix("  three\n\n")
+    assert parse(truncated, "2026-W05.txt") == [a_pair()]
+    assert caplog.messages == [
+        "2026-W05.txt:11: a block without its ending empty line, torn by a crash; skipped",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("id: qa_20260201_031057.000000", "id: qa_1", "not of the form"),
+        ("id: qa_20260201_031057.000000", "id: qa_20260231_031057", "no time"),
+        ("id: qa_20260201_031057.000000", "id: qa_20260201_031058", "differ"),
+        ("said_at: 2026-02-01T03:09:41.120000Z", "said_at: yesterday", "not of the form"),
+        ("conversation_id: thread_17", "conversation_id: ../17", "neither thread_<id> nor reply_<id>"),
+        ("message_ids: 0, 1", "message_ids: 0", "1 message ids, 2 author ids and 2 turns"),
+        ("message_ids: 0, 1", "message_ids: 0; 1", "no list of ids"),
+        ("author_ids: 0, 1\n", "", "where 'author_ids' should be"),
+        ("User: What is it?\n", "User: What is it?\n\n", "an empty line within the block"),
+        ("User: What is it?", "  What is it?", "neither a turn nor the rest of one"),
+        ("User: What is it?", "Bot: What is it?", "neither a turn nor the rest of one"),
+        ("Team: This.\n\n", "Team: This.\n", "not ended by an empty line"),
+    ],
+)
+def test_a_malformed_block_is_reported_with_file_and_line_and_skipped(
+    old: str, new: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    blocks = [a_pair(second=second) for second in (56, 57, 58)]
+    texts = list(map(render, blocks))
+    assert old in texts[1]
+    texts[1] = texts[1].replace(old, new)
+    assert parse("".join(texts), "2026-W05.txt", first_line=100) == [blocks[0], blocks[2]]
+    [message] = caplog.messages
+    assert message.startswith("2026-W05.txt:110: ")
+    assert why in message
+    assert message.endswith("; block skipped")
+
+
+def test_headers_alone_are_no_block(caplog: pytest.LogCaptureFixture) -> None:
+    assert parse("--- QA ---\nid: qa_20260201_031057\n\n") == []
+    assert "headers are missing" in caplog.text
+
+
+def test_text_before_the_first_block_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    assert parse("\nhello\n\n" + render(a_pair()), "w") == [a_pair()]
+    assert caplog.messages == ["w:2: text before the first '--- QA ---'; skipped"]
+    assert parse("hello\n\n", "w") == []
+
+
+def test_an_empty_file_and_empty_lines_are_no_problem(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    assert parse("") == []
+    assert archive.sound_length(b"") == 0
+    assert parse(render(a_pair()) + "\n\n" + render(a_pair(second=58))) == [a_pair(), a_pair(second=58)]
+    assert caplog.messages == []
+
+
+def test_a_file_that_an_editor_saved_with_other_line_ends_is_still_whole() -> None:
+    saved = ("\ufeff" + render(a_pair("a\n\nb", "c"))).replace("\n", "\r\n")
+    assert archive.sound_length(saved.encode()) == len(saved.encode())
+    assert parse(saved) == [a_pair("a\n\nb", "c")]
+
+
+def test_line_ends_become_line_feeds_and_other_separators_stay() -> None:
+    assert Turn(Speaker.USER, "a\r\nb\rc\nd\u2028e\x0bf").text == "a\nb\nc\nd\u2028e\x0bf"
+
+
+def test_half_of_a_surrogate_pair_cannot_make_a_capture_unwritable() -> None:
+    assert Turn(Speaker.USER, "a\ud800b").text == "a\ufffdb"
+    assert Turn(Speaker.USER, "\ud83d\ude00").text == "\U0001f600"
+
+
+def test_a_pair_needs_a_turn() -> None:
+    with pytest.raises(Malformed, match="0 message ids"):
+        Pair("qa_20260201_031057", "2026-02-01T03:10:57Z", "2026-02-01T03:10:57Z", "reply_1", (), (), ())
+
+
+def test_ids_are_made_from_time_stamps() -> None:
+    assert qa_ids.qa_id("2026-02-01T03:10:56.228000Z") == "qa_20260201_031056.228000"
+    with pytest.raises(qa_ids.BadId, match="not of the form 2026-02"):
+        qa_ids.qa_id("2026-02-01 03:10:56")
+
+
+@pytest.mark.parametrize("bad", ["", "qa_", "qa_20260201_031056.", "qa_20260201_031056.1Z", "qa_٢٠260201_031056"])
+def test_an_id_of_the_wrong_form_is_an_error_that_shows_it(bad: str) -> None:
+    with pytest.raises(qa_ids.BadId, match=r"not of the form qa_20260201_031056\.228000"):
+        qa_ids.instant(bad)
+
+
+def test_ids_with_any_number_of_digits_compare_as_instants() -> None:
+    """Pitfall 4."""
+    ids = [
+        "qa_20260201_031056",
+        "qa_20260201_031056.0000000001",
+        "qa_20260201_031056.228",
+        "qa_20260201_031056.228000000000000000000001",
+        "qa_20260201_031056.3",
+        "qa_20260201_031057.000000",
+    ]
+    instants = list(map(qa_ids.instant, ids))
+    assert instants == sorted(set(instants))
+    assert qa_ids.instant("qa_20260201_031056.228") == qa_ids.instant("qa_20260201_031056.228000")
+    assert qa_ids.instant("qa_19700101_000001.5") == Decimal("1.5")
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "name"),
+    [
+        ("2026-02-01T03:10:57Z", "2026-W05.txt"),
+        ("2024-12-30T00:00:00Z", "2025-W01.txt"),
+        ("2021-01-03T23:59:59.999999Z", "2020-W53.txt"),
+    ],
+)
+def test_a_week_file_is_named_after_the_iso_year_and_week(timestamp: str, name: str) -> None:
+    assert qa_ids.week_file(timestamp) == name
+
+
+def test_time_stamps_strictly_increase_within_an_archive() -> None:
+    """Pitfall 4: two pairs of one instant get two ids."""
+    stamps: Sequence[str] = [qa_ids.next_timestamp(1769915456.228, None)]
+    for now in (1769915456.228, 1769915456.228, 1769915400.0, 1769915457.0):
+        stamps = [*stamps, qa_ids.next_timestamp(now, stamps[-1])]
+    assert [stamp.removeprefix("2026-02-01T03:10:") for stamp in stamps] == [
+        "56.228000Z",
+        "56.228001Z",
+        "56.228002Z",
+        "56.228003Z",
+        "57.000000Z",
+    ]
+    assert qa_ids.next_timestamp(0.0, "2026-12-31T23:59:59.9999999Z") == "2027-01-01T00:00:00.000000Z"

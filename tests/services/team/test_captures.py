@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from services.team.archive import Pair, Speaker, Turn
+from services.team.captures import Capture, Captures, Said
+from services.team.qa_ids import qa_id
+from tests.talk import ANN, BEN, STAFF, THREAD, Talk
+
+PEOPLE = {"a": (ANN.id, Speaker.USER), "b": (BEN.id, Speaker.USER), "s": (STAFF.id, Speaker.TEAM)}
+talk = Talk()
+PART = talk.part(talk.says(STAFF))
+
+
+def said(words: str) -> tuple[Said, ...]:
+    """`a1 s2`: Ann's message 1, Sue's message 2."""
+    return tuple(
+        Said(int(word[1:]), author, Turn(speaker, word))
+        for word in words.split()
+        for author, speaker in [PEOPLE[word[0]]]
+    )
+
+
+def capture(words: str, conversation_id: str | None = None, continues: int | None = None) -> Capture:
+    first = said(words)[0].message_id
+    return Capture(PART, conversation_id or (None if continues else f"reply_{first}"), said(words), continues)
+
+
+def pair(words: str | tuple[Said, ...], conversation_id: str, second: int = 0) -> Pair:
+    timestamp = f"2026-01-01T00:00:{second:02}Z"
+    each = said(words) if isinstance(words, str) else words
+    ids, authors = tuple(s.message_id for s in each), tuple(s.author_id for s in each)
+    return Pair(qa_id(timestamp), timestamp, timestamp, conversation_id, ids, authors, tuple(s.turn for s in each))
+
+
+def kept(captures: Captures, new: Capture) -> str:
+    """Join and remember; tell what was kept."""
+    joined = captures.join(new)
+    if joined.conversation_id is None:
+        return "nothing"
+    captures.remember(pair(joined.said, joined.conversation_id))
+    return f"{joined.conversation_id}: {' '.join(each.turn.text for each in joined.said)}"
+
+
+def test_captures_that_share_a_users_message_are_one_conversation_with_the_messages_of_both() -> None:
+    captures = Captures()
+    assert kept(captures, capture("a1 a2 s3")) == "reply_1: a1 a2 s3"
+    assert kept(captures, capture("a2 s4", "reply_2")) == "reply_1: a1 a2 s3 s4"
+    assert kept(captures, capture("a2 b5 s6", "reply_2")) == "reply_1: a1 a2 s3 s4 b5 s6"
+
+
+def test_a_shared_message_of_the_team_joins_nothing() -> None:
+    captures = Captures()
+    assert kept(captures, capture("a1 s2")) == "reply_1: a1 s2"
+    assert kept(captures, capture("s2 b3 s4", "reply_2")) == "reply_2: s2 b3 s4"
+
+
+def test_chains_that_begin_with_one_message_of_the_team_lose_nothing() -> None:
+    captures = Captures()
+    assert kept(captures, capture("s1 a2 s3")) == "reply_1: s1 a2 s3"
+    assert kept(captures, capture("s1 b4 s5")) == "reply_1: s1 a2 s3 b4 s5"
+
+
+def test_two_earlier_conversations_are_not_joined_and_the_earliest_takes_what_is_new() -> None:
+    captures = Captures()
+    assert kept(captures, capture("b2 s3")) == "reply_2: b2 s3"
+    assert kept(captures, capture("a1 s4")) == "reply_1: a1 s4"
+    assert kept(captures, capture("a1 b2 s5")) == "reply_2: a1 b2 s3 s5"
+    # a1 was captured before it came to the other conversation.
+    assert kept(captures, capture("a1 s6")) == "reply_1: a1 s4 s6"
+
+
+def test_threads_are_told_apart_by_themselves() -> None:
+    captures = Captures()
+    assert kept(captures, capture("a1 s2", "thread_9")) == "thread_9: a1 s2"
+    assert kept(captures, capture("a1 s3")) == "reply_1: a1 s3"
+    assert kept(captures, capture("a1 s2 s4", "thread_9")) == "thread_9: a1 s2 s4"
+
+
+def test_a_continuation_goes_to_the_conversation_of_what_it_continues() -> None:
+    captures = Captures()
+    kept(captures, capture("a1 s2"))
+    kept(captures, capture("b3 s4"))
+    assert kept(captures, capture("s5", continues=2)) == "reply_1: a1 s2 s5"
+    assert kept(captures, capture("s6", continues=5)) == "reply_1: a1 s2 s5 s6"
+    assert kept(captures, capture("s7", continues=99)) == "nothing"
+
+
+def test_what_was_read_just_now_wins_over_what_was_captured_before() -> None:
+    captures = Captures()
+    kept(captures, capture("a1 s2"))
+    edited = Said(1, ANN.id, Turn(Speaker.USER, "edited"))
+    assert kept(captures, replace(capture("a1 s3"), said=(edited, *said("s3")))) == "reply_1: edited s2 s3"
+
+
+def test_what_somebody_wrote_who_has_opted_out_since_is_not_captured_again() -> None:
+    opted_out: set[int] = set()
+    captures = Captures(withheld=lambda author_id, text: author_id in opted_out or "!nobot" in text)
+    kept(captures, capture("a1 b2 s3"))
+    opted_out.add(BEN.id)
+    assert kept(captures, capture("a1 s4")) == "reply_1: a1 s3 s4"
+
+
+def test_the_memory_is_built_again_from_the_archive() -> None:
+    earlier = [pair("a1 s2", "reply_1", 1), pair("a1 s2 s3", "reply_1", 2), pair("a4 s5", f"thread_{THREAD.id}", 3)]
+    captures = Captures(earlier)
+    assert len(captures) == 1
+    assert kept(captures, capture("a1 s6")) == "reply_1: a1 s2 s3 s6"
+
+
+def test_the_memory_is_bounded_and_forgets_what_was_captured_longest_ago() -> None:
+    captures = Captures(kept=2)
+    kept(captures, capture("a1 s2"))
+    kept(captures, capture("a3 s4"))
+    kept(captures, capture("a1 s5"))
+    kept(captures, capture("a6 s7"))
+    assert len(captures) == 2
+    assert kept(captures, capture("a3 s8")) == "reply_3: a3 s8"
+    for number in range(100, 200, 2):
+        kept(captures, capture(f"a{number} s{number + 1}"))
+    assert len(captures) == 2
+    assert captures.stored_as(capture("a198 s199")) is not None
+    assert captures.stored_as(capture("a100 s101")) is None
+    assert len(captures._first) == 4  # pyright: ignore[reportPrivateUsage] (a leak shows nowhere else)
+
+
+def test_a_person_who_is_forgotten_is_not_captured_again_out_of_memory() -> None:
+    captures = Captures()
+    kept(captures, capture("a1 b2 s3"))
+    captures.forget(BEN.id, "[removed]")
+    assert kept(captures, capture("a1 s4")) == "reply_1: a1 [removed] s3 s4"

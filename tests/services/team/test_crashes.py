@@ -1,0 +1,299 @@
+"""The writer of team knowledge is cut off wherever it can be, and started again (Pitfalls 7, 14 and 48)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from services.team.archive import Pair, render
+from services.team.captures import Captures
+from services.team.decisions import Action, By, Decision, DecisionLog
+from services.team.decisions import render as line_of
+from services.team.library import TeamLibrary
+from services.team.places import LibraryUnwritable
+from services.team.superseding import allowed_removals
+from sinks.archive import RawArchive
+from tests.services.storage.power import Machine, leftovers
+from tests.services.team.pairs import (
+    START,
+    added,
+    captured,
+    decided,
+    everything,
+    is_whole,
+    noted,
+    opened,
+    places_in,
+    store,
+    stored,
+    topic_files,
+)
+from tests.sinks.test_archive import capture
+
+CHARS = 400
+pytestmark = pytest.mark.usefixtures("impatient_disk")
+CONVERSATIONS = (1, 2, 1, 3, 4)
+"""The third capture goes on with the first."""
+
+
+@pytest.fixture
+def impatient_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of starts and ends: nobody waits for the real disk."""
+
+    def fsync(_descriptor: int) -> None:
+        pass
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+def decide(library: TeamLibrary, pair: Pair, number: int) -> None:
+    """What a model would decide about the pair that is the `number`th of the archive."""
+    held = library.held("gpu")
+    gone = allowed_removals(pair, held, [each.id for each in held[:1]])
+    if number % 4 == 3:
+        library.decide(decided(pair, Action.SKIPPED, remove_ids=gone))
+    else:
+        topic = "net" if number == 1 else "gpu"
+        library.decide(added(pair, topic, remove_ids=gone if number == 4 else ()))
+
+
+def decide_all(folder: Path, library: TeamLibrary) -> None:
+    while (pair := library.undecided()) is not None:
+        decide(library, pair, [each.id for each in stored(folder)].index(pair.id))
+        for topic in library.undescribed():
+            library.describe(topic, f"{len(topic.pairs)} pairs", "key")
+
+
+def a_day(folder: Path, acknowledged: list[str]) -> None:
+    """Captures come, one after another, and are filed."""
+    raw = RawArchive(places_in(folder).raw, Captures())
+    library = opened(folder, chars=CHARS)
+    for number, conversation in enumerate(CONVERSATIONS):
+        said = capture(number, f"Question {number}?", "An answer.\n" * number)
+        pair = raw.write(said, f"reply_{conversation}", START.timestamp() + number)
+        acknowledged.append(pair.id)
+        decide_all(folder, library)
+    library.decide(decided(acknowledged[0], Action.RESTORED, by=By.OPERATOR))
+    library.decide(decided(acknowledged[1], Action.REMOVED, by=By.OPERATOR))
+
+
+class Uncut:
+    """The topics of the same archive and the same judgements without any crash, operators' corrections last."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[tuple[object, ...], dict[str, str]] = {}
+
+    def topics(self, pairs: list[Pair], decisions: list[Decision]) -> dict[str, str]:
+        corrections = [each for each in decisions if each.by is By.OPERATOR]
+        key = (*(pair.id for pair in pairs), *(each.action for each in corrections))
+        if key not in self._known:
+            folder = self._folder / str(len(self._known))
+            store(folder, *pairs)
+            library = opened(folder, chars=CHARS)
+            decide_all(folder, library)
+            for each in corrections:
+                library.decide(each)
+            self._known[key] = topic_files(folder)
+        return self._known[key]
+
+
+def check(folder: Path, acknowledged: list[str], uncut: Uncut) -> None:
+    """After the power is back: what counts is there, once, and a second start changes nothing."""
+    library = opened(folder, chars=CHARS)
+    assert is_whole(folder, library)
+    there = [pair.id for pair in stored(folder)]
+    assert there[: len(acknowledged)] == acknowledged
+    assert len(there) <= len(acknowledged) + 1
+    before = everything(folder)
+    opened(folder, chars=CHARS)
+    assert everything(folder) == before
+    assert leftovers(folder) == []
+    decide_all(folder, library)
+    assert is_whole(folder, library)
+    assert topic_files(folder) == uncut.topics(stored(folder), noted(folder))
+    assert opened(folder, chars=CHARS).undecided() is None
+
+
+def test_a_crash_at_any_system_call_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
+    """Pitfalls 7 and 14: at most the capture is lost that did not count as stored."""
+    uncut = Uncut(tmp_path / "uncut")
+    calls: set[str] = set()
+
+    def cut_at(last: int) -> bool:
+        acknowledged: list[str] = []
+        folder = tmp_path / str(last)
+        machine = Machine(last)
+        whole = machine.run(lambda: a_day(folder, acknowledged))
+        check(folder, acknowledged, uncut)
+        shutil.rmtree(folder, ignore_errors=True)
+        calls.update(machine.calls)
+        return whole
+
+    assert next(last for last in count() if cut_at(last)) > 100
+    assert {"open", "write", "fsync", "rename", "unlink"} <= calls
+
+
+def test_a_crash_while_a_start_mends_what_a_crash_left_is_mended_as_well(tmp_path: Path) -> None:
+    """Pitfalls 14 and 48."""
+    uncut = Uncut(tmp_path / "uncut")
+
+    def cut_twice(first: int, second: int) -> bool:
+        acknowledged: list[str] = []
+        folder = tmp_path / f"{first}-{second}"
+        Machine(first).run(lambda: a_day(folder, acknowledged))
+        done = Machine(second).run(lambda: opened(folder, chars=CHARS))
+        check(folder, acknowledged, uncut)
+        shutil.rmtree(folder, ignore_errors=True)
+        return done
+
+    counting = Machine()
+    counting.run(lambda: a_day(tmp_path / "whole", []))
+    for first in range(0, len(counting.calls), 7):
+        assert any(cut_twice(first, second) for second in count())
+
+
+@pytest.mark.parametrize("action", [Action.ADDED, Action.SKIPPED])
+def test_a_crash_at_any_byte_of_a_decision_is_mended_by_the_next_start(
+    action: Action, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 48."""
+    pairs = [captured(number) for number in (1, 2)]
+    store(tmp_path, *pairs)
+    opened(tmp_path).decide(added(pairs[0], "gpu"))
+    sound = places_in(tmp_path).decisions.read_bytes()
+    last = decided(pairs[1], action, "gpu" if action is Action.ADDED else None)
+    line = line_of(last).encode()
+    for written in range(len(line) + 1):
+        folder = tmp_path / "copies" / str(written)
+        shutil.copytree(tmp_path / "team-knowledge", folder / "team-knowledge")
+        library = opened(folder)
+        # The file is opened, then written to.
+        assert not Machine(1, written).run(lambda: library.decide(last))  # noqa: B023 (called at once)
+        assert places_in(folder).decisions.read_bytes() == sound + line[:written]
+        caplog.clear()
+        again = opened(folder)
+        assert is_whole(folder, again)
+        whole = written == len(line)
+        assert again.undecided() == (None if whole else pairs[1])
+        aside = places_in(folder).decisions.with_name("decisions.jsonl.torn")
+        assert (aside.read_bytes() if aside.exists() else b"") == (
+            b"" if whole or not written else line[:written] + b"\n"
+        )
+        assert any("torn last line" in message for message in caplog.messages) == aside.exists()
+        if not whole:
+            again.decide(last)
+        assert noted(folder) == [added(pairs[0], "gpu"), last]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_crash_at_any_byte_of_a_capture_leaves_tier_2_whole(tmp_path: Path) -> None:
+    """Pitfall 48: half a block is no pair, and is not taken for one when the rest of another comes."""
+    store(tmp_path, captured(1))
+    opened(tmp_path).decide(added(captured(1), "gpu"))
+    [week] = places_in(tmp_path).raw.iterdir()
+    sound, block = week.read_bytes(), render(captured(2)).encode()
+    for written in range(len(block)):
+        week.write_bytes(sound + block[:written])
+        library = opened(tmp_path)
+        assert library.undecided() is None
+        assert is_whole(tmp_path, library)
+        # The next capture moves the torn end aside while the library looks on.
+        pair = RawArchive(week.parent, Captures()).write(capture(9), "reply_9", START.timestamp() + 9000)
+        assert library.undecided() == pair
+    week.write_bytes(sound + block)
+    assert opened(tmp_path).undecided() == captured(2)
+
+
+# A full disk
+
+
+def full_after(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From so many writes on, nothing fits."""
+    real, left = os.write, count(calls, -1)
+
+    def write(descriptor: int, data: memoryview) -> int:
+        if next(left) <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_a_full_disk_is_told_and_nothing_is_lost_or_done_twice(
+    writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfalls 7 and 14: the decision, the topic, the index and the state file are written one after another."""
+    pairs = [captured(number) for number in (1, 2)]
+    store(tmp_path, *pairs)
+    library = opened(tmp_path)
+    with monkeypatch.context() as patch:
+        full_after(writes, patch)
+        with pytest.raises(LibraryUnwritable, match=r": No space left on device; make room\. ") as caught:
+            library.decide(added(pairs[0], "gpu"))
+        assert "\n" not in str(caught.value)
+        assert len(noted(tmp_path)) == (writes > 0)
+        if writes:
+            with pytest.raises(LibraryUnwritable):  # before anything else is done
+                library.undecided()
+    # There is room again.
+    assert library.undecided() == pairs[bool(writes)]
+    for pair in pairs[bool(writes) :]:
+        library.decide(added(pair, "gpu"))
+    assert is_whole(tmp_path, library)
+    assert library.undecided() is None
+    assert leftovers(tmp_path) == []
+    before = everything(tmp_path)
+    opened(tmp_path)
+    assert everything(tmp_path) == before
+
+
+def test_a_start_after_a_full_disk_mends_what_was_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 14: also when several decisions had reached no topic file."""
+    pairs = [captured(number) for number in (1, 2, 3)]
+    store(tmp_path, *pairs)
+    library = opened(tmp_path)
+    library.decide(added(pairs[0], "gpu"))
+    log = DecisionLog(places_in(tmp_path).decisions)
+    for pair in pairs[1:]:
+        log.append(added(pair, "gpu"))
+    with monkeypatch.context() as patch:
+        full_after(0, patch)
+        with pytest.raises(OSError, match="No space left"):
+            opened(tmp_path)
+    assert is_whole(tmp_path, opened(tmp_path))
+    assert caplog.messages == []
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path) -> Callable[[], None]:
+    """The folder of topics becomes a file."""
+    topics = places_in(tmp_path).topics
+
+    def spoil() -> None:
+        topics.rename(topics.with_name("away"))
+        topics.touch()
+
+    return spoil
+
+
+def test_a_folder_of_topics_that_went_away_is_told(tmp_path: Path, unwritable: Callable[[], None]) -> None:
+    store(tmp_path, captured(1), captured(2))
+    library = opened(tmp_path)
+    library.decide(added(captured(1), "gpu"))
+    unwritable()
+    with pytest.raises(LibraryUnwritable, match=r"gpu\.txt: .*move that away\. What was decided is noted"):
+        library.decide(added(captured(2), "gpu"))
+    places_in(tmp_path).topics.unlink()
+    places_in(tmp_path).topics.with_name("away").rename(places_in(tmp_path).topics)
+    assert library.undecided() is None
+    assert is_whole(tmp_path, library)

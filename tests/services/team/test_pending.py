@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.conversations import Image
+from model.messages import Attachment
+from services.team.archive import Speaker, Turn
+from services.team.captures import Capture, Picture, Said
+from services.team.pending import Damaged, PendingFolder, Waiting, parse, render
+
+ids = st.integers(min_value=0, max_value=10**19)
+texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
+said = st.builds(Said, ids, ids, st.builds(Turn, st.sampled_from(Speaker), texts))
+
+
+@st.composite
+def waitings(draw: st.DrawFn) -> Waiting:
+    messages = tuple(draw(st.lists(said, min_size=1, max_size=4)))
+    conversation = draw(st.none() | st.builds("thread_{}".format, ids) | st.builds("reply_{}".format, ids))
+    capture = Capture(None, conversation, messages, draw(st.none() | ids))
+    pictures: list[Picture] = []
+    images: dict[Picture, Image] = {}
+    for index in range(draw(st.integers(0, 3))):
+        file = Attachment(draw(ids), draw(texts), draw(st.integers(0, 99)), draw(texts), draw(st.none() | texts))
+        picture = Picture(messages[-1].message_id, index, -1, file)
+        pictures.append(picture)
+        if draw(st.booleans()):
+            images[picture] = Image(file.filename, "image/png", draw(st.binary(max_size=40)))
+    return Waiting(draw(st.integers(0, 4_000_000_000)) / 2, capture, tuple(pictures), images)
+
+
+def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> Waiting:
+    messages = (
+        Said(first, 11, Turn(Speaker.USER, "It says\n[image: a.png]")),
+        Said(first + 1, 50, Turn(Speaker.TEAM, "Restart.")),
+    )
+    file = Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png")
+    picture = Picture(first, 0, -1, file)
+    had = {picture: Image("a.png", "image/png", images[0])} if images else {}
+    return Waiting(since, Capture(None, f"thread_{first}", messages), (picture,), had)
+
+
+@given(waitings())
+def test_reading_gives_back_what_was_written(one: Waiting) -> None:
+    assert parse(render(one)) == one
+
+
+@given(waitings(), st.data())
+def test_a_file_that_was_cut_is_never_taken_for_a_whole_one(one: Waiting, data: st.DataObject) -> None:
+    whole = render(one)
+    cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    with pytest.raises(Damaged):
+        parse(cut)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ((b'"since":"1970', b'"since":"soon'), "its time is none"),
+        ((b'"line":-1', b'"line":-9'), "has no place in a message"),
+        ((b"PNG", b"GIF"), "is not what was stored"),
+        ((b'"message_id":"1"', b'"message_id":"x"'), "its first line: said.0.message_id"),
+    ],
+)
+def test_damage_is_told_in_a_few_words(change: tuple[bytes, bytes], why: str) -> None:
+    with pytest.raises(Damaged, match=why):
+        parse(render(waiting(1, 5.0, b"PNG")).replace(*change))
+
+
+def test_what_is_appended_is_damage() -> None:
+    with pytest.raises(Damaged, match="more in it than was stored"):
+        parse(render(waiting()) + b"x")
+
+
+def test_those_who_wait_longest_come_first_and_are_gone_once_dropped(tmp_path: Path) -> None:
+    folder = PendingFolder(tmp_path / "pending")
+    assert folder.all() == []
+    late, early = waiting(1, 9.0), waiting(3, 4.0, b"PNG")
+    folder.keep(late)
+    folder.keep(early)
+    assert folder.all() == [early, late]
+    folder.drop(early)
+    folder.drop(early)
+    assert folder.all() == [late]
+
+
+def test_a_capture_that_is_kept_again_takes_the_place_of_its_file(tmp_path: Path) -> None:
+    folder = PendingFolder(tmp_path)
+    folder.keep(waiting(1, 5.0))
+    folder.keep(waiting(1, 5.0, b"PNG"))
+    assert folder.all() == [waiting(1, 5.0, b"PNG")]
+
+
+def test_a_damaged_file_is_reported_and_set_aside_and_the_others_are_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    folder = PendingFolder(tmp_path)
+    folder.keep(waiting(1))
+    folder.keep(waiting(5))
+    (tmp_path / waiting(1).name).write_bytes(b"{}")
+    (tmp_path / "notes.txt").write_text("not ours")
+    (tmp_path / "7-8.capture").mkdir()
+    assert folder.all() == [waiting(5)]
+    assert folder.all() == [waiting(5)]
+    assert caplog.text.count("holds no capture: its first line has no end; set aside") == 1
+    assert (tmp_path / f"{waiting(1).name}.damaged").read_bytes() == b"{}"
