@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from assembly.team import curator_of, open_team, topic_describer_of
 from clock import utc_clock
 from operators.summarise_images import summarise_images
-from services.assistant.protocol import Usage
 from services.llm.images import ImageSource
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from services.storage.data_folder import DataFolder
 from services.storage.files import in_thread
 from services.team.decisions import Action, By, Decision

@@ -13,7 +13,6 @@ from typing import Any
 from assembly.llm import Observe, asker_for, unobserved
 from operators.chunk import Intake
 from operators.retrieve import BeforeAsking, Lookup, at_once
-from services.assistant.protocol import Usage
 from services.conversations.viewing import Viewing
 from services.discord.attachments import Attachments
 from services.documents.candidates import Candidate
@@ -31,6 +30,7 @@ from services.documents.tombstones import Tombstones
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.factory import Lifetimes, Toolbox, build
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from services.search.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder
 from services.search.embedding.packaged import PackagedEmbedder, installed
 from services.search.embedding.protocol import Embedder

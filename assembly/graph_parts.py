@@ -13,7 +13,7 @@ from model.outcomes import End
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services.assistant.protocol import Assistant, Usage
+from services.assistant.protocol import Assistant
 from services.conversations import state
 from services.conversations.context import Context, ContextRules
 from services.conversations.history import History
@@ -29,10 +29,11 @@ from services.documents.tombstones import Tombstones
 from services.documents.tools.factory import Toolbox
 from services.knowledge.disk_library import DiskLibrary
 from services.knowledge.library import Library
-from services.llm.budget import Budget, Limits
+from services.llm.budget import Budget, Limits, read_spent, render_spent
 from services.llm.images import ImageSource
 from services.llm.spending import Spending, TellTokens, unheard
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from services.redaction.redactor import Redactor
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -151,7 +152,7 @@ def assemble(
         Limits(
             settings.limits.chains_per_user_per_hour, settings.limits.answers_per_day, settings.limits.tokens_per_day
         ),
-        state.read_spent(folder.usage),
+        read_spent(folder.usage),
     )
     usage = Usage(Spending(budget, tokens))
     opt_outs = OptOuts(folder.opt_outs)
@@ -273,6 +274,6 @@ async def save(parts: Parts) -> None:
         OSError: the data folder cannot be written.
     """
     # Rendered here, on the loop: a thread would see marks change while it reads them.
-    marks, spent = state.render_marks(parts.services.seen.marks()), state.render_spent(parts.services.budget.spent)
+    marks, spent = state.render_marks(parts.services.seen.marks()), render_spent(parts.services.budget.spent)
     await files.in_thread(files.replace, parts.folder.seen, marks)
     await files.in_thread(files.replace, parts.folder.usage, spent)

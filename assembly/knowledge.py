@@ -15,10 +15,10 @@ from operators import supervised
 from operators.fetch import Rechecks
 from services.assistant.describing import Describer, ModelDescriber
 from services.assistant.extractive.describing import ExtractiveDescriber
-from services.assistant.protocol import Usage
 from services.knowledge.ledger import Ledger
 from services.knowledge.updates import Places
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from settings import Settings
 from sinks.knowledge import CacheAndIndex
 from sinks.knowledge_log import KnowledgeLog

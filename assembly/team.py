@@ -11,8 +11,8 @@ from services.assistant.describing import Describer, ModelDescriber, key_of
 from services.assistant.extractive.curator import ExtractiveCurator
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.assistant.model_curator import ModelCurator
-from services.assistant.protocol import Usage
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from services.storage.data_folder import DataFolder
 from services.team.library import TeamLibrary
 from services.team.opening import open_library

@@ -30,8 +30,8 @@ from model.conversations import Conversation
 from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Result
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.assistant.protocol import Usage
 from services.knowledge.library import IndexEntry
+from services.llm.usage import Usage
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team.archive import Pair, Speaker, Turn

@@ -24,9 +24,9 @@ from operators.fetch import Rechecks
 from services.knowledge import cache, index_file
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry
+from services.knowledge.narrowing import narrowed
 from services.knowledge.updates import Event, How, Places, Report
 from services.knowledge.web.protocol import Fetched, FetchFailed
-from services.search.narrowing import narrowed
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update

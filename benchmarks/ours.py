@@ -21,11 +21,12 @@ from model.conversations import Conversation
 from model.outcomes import End, Outcome, Result
 from operators.decode import decode
 from services.assistant.inquiry import Lesson
-from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
+from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.discord.dispatches import Dispatch
 from services.discord.rehearsal import Rehearsal
+from services.documents.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
-from services.llm.tools import Toolset
+from services.llm.usage import Usage
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import render

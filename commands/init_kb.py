@@ -15,9 +15,9 @@ from assembly.llm import asker_for
 from assembly.running import collect_rarely, terminated_as_interrupted
 from commands.progress import Progress, shown
 from operators.discover import links_of
-from services.assistant.protocol import Usage
 from services.knowledge.ledger import Ledger
 from services.knowledge.updates import Event, Report
+from services.llm.usage import Usage
 from services.storage.data_folder import lock
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge_log import KnowledgeLog

@@ -18,8 +18,8 @@ from assembly.team import curating_key, curator_of, open_team, team_places, topi
 from clock import now, rfc3339, utc_clock
 from commands.progress_counts import Count, counted
 from services.assistant.describing import Describer
-from services.assistant.protocol import Usage
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from services.storage import files
 from services.storage.data_folder import DataFolder, lock
 from services.storage.files import in_thread

@@ -11,9 +11,9 @@ from clock import now, rfc3339
 from operators.in_flight import in_flight
 from operators.step import Gauge, ignore
 from services.assistant.curator import Curator
-from services.assistant.protocol import Usage
 from services.knowledge.topic_names import topic_name
 from services.llm.errors import LLMError
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import Action, Decision
 from services.team.library import TeamLibrary

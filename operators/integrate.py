@@ -11,8 +11,8 @@ from operators.classify import Classified
 from operators.in_flight import in_flight
 from operators.step import Gauge, ignore
 from services.assistant.curator import Curator, IntegrationResult
-from services.assistant.protocol import Usage
 from services.llm.errors import LLMError
+from services.llm.usage import Usage
 from services.team.decisions import Action, Decision
 from services.team.library import TeamLibrary
 from services.team.superseding import allowed_removals, replaced_by

@@ -21,8 +21,8 @@ from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
 from services.documents.tools.factory import Toolbox
+from services.documents.toolset import Toolset
 from services.documents.unreadable import unreadable
-from services.llm.tools import Toolset
 from services.telemetry.plurals import number_of
 
 EARLIER = 3

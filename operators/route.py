@@ -11,11 +11,11 @@ from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import Begun
 from services.assistant.inquiry import Inquiry, Lesson, skipped
-from services.assistant.protocol import Usage
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.posts import Post, Posts
 from services.conversations.team_activity import TeamActivity
+from services.llm.usage import Usage
 
 THREAD_MESSAGES = 200
 """How much of a thread is read, newest first."""

@@ -10,7 +10,7 @@ from model.outcomes import Outcome, Reason
 from services.assistant.inquiry import Inquiry, skipped
 from services.assistant.protocol import Assistant
 from services.knowledge.library import Library
-from services.search.narrowing import narrowed
+from services.knowledge.narrowing import narrowed
 from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)

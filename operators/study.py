@@ -12,8 +12,8 @@ from operators.classify import Classified, classify
 from operators.integrate import integrate
 from operators.step import Gauge, expected, ignore
 from services.assistant.curator import Curator
-from services.assistant.protocol import Usage
 from services.llm.errors import LLMError, TimedOut, Unavailable, UnknownRequest
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import Action, Decision
 from services.team.library import TeamLibrary

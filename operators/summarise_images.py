@@ -11,8 +11,8 @@ from clock import run_blocking
 from model.conversations import Image
 from services.assistant.curator import Curator
 from services.assistant.picturing import conversation_with, in_words, summaries_in
-from services.assistant.protocol import Usage
 from services.llm.images import ImageFailed, ImageSource
+from services.llm.usage import Usage
 from services.team.captures import Capture, Picture
 from services.team.pending import PendingFolder, Waiting
 

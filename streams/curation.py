@@ -31,8 +31,8 @@ from operators.step import Gauge, expected, ignore
 from operators.study import NOT_NOW, TRIES, study
 from services.assistant.curator import Curator
 from services.assistant.describing import Describer, NotDescribed
-from services.assistant.protocol import Usage
 from services.knowledge.index_file import harmless
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import Action, Decision
 from services.team.library import TeamLibrary

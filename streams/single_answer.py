@@ -17,10 +17,11 @@ from operators import CancelToken
 from operators.retrieve import Lookup
 from services.assistant.citing import links_block
 from services.assistant.inquiry import Inquiry
-from services.assistant.protocol import Assistant, Usage
+from services.assistant.protocol import Assistant
 from services.knowledge.library import Library
 from services.llm.budget import Budget, Limits
 from services.llm.spending import Spending
+from services.llm.usage import Usage
 from streams.answers import chain
 from streams.wiring import AnswerRules
 

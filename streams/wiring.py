@@ -15,7 +15,7 @@ from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services.assistant.inquiry import Inquiry
-from services.assistant.protocol import Assistant, Usage
+from services.assistant.protocol import Assistant
 from services.conversations.context import Context
 from services.conversations.history import History
 from services.conversations.in_flight import InFlight
@@ -28,6 +28,7 @@ from services.documents.cases import Cases, IngestJob
 from services.knowledge.library import Library
 from services.llm.budget import Budget
 from services.llm.images import ImageSource
+from services.llm.usage import Usage
 from services.search.embedding.protocol import Embedder
 from services.team.captures import Capture
 from streams.curation import CurationParts, CurationRules, Decided, untold

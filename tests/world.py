@@ -30,21 +30,15 @@ from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import End, Ignored, Outcome, Removed, Result
-from services.assistant.protocol import (
-    AnswerResult,
-    Assistant,
-    GatingResult,
-    SelectionResult,
-    Usage,
-    VerificationResult,
-)
+from services.assistant.protocol import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import Fetcher, PostFailed
 from services.discord.rehearsal import Rehearsal
+from services.documents.toolset import Toolset
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable
 from services.llm.images import ImageSource
-from services.llm.tools import Toolset
+from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
 from sinks.in_order import InOrder

@@ -8,8 +8,8 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from model.conversations import Conversation
-from services.assistant.protocol import Usage
 from services.knowledge.library import IndexEntry
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
 

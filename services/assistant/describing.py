@@ -11,8 +11,8 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from services.assistant import prompts
-from services.assistant.model_assistant import Asker
-from services.assistant.protocol import Usage
+from services.llm.asking import Asker
+from services.llm.usage import Usage
 
 MOST_CHARS = 40_000
 """So much of a text is shown to a model: of a longer one its beginning, and the headings of the rest."""

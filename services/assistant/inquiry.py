@@ -11,9 +11,9 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message
 from model.outcomes import Outcome, Reason, Result
-from services.assistant.protocol import Usage
+from services.documents.toolset import Toolset
 from services.knowledge.library import Source
-from services.llm.tools import Toolset
+from services.llm.usage import Usage
 
 EMPTY = Conversation(())
 

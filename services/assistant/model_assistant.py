@@ -3,60 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel
 
-from model.conversations import Conversation, Image
+from model.conversations import Conversation
 from services.assistant import prompts
-from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
+from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from services.documents.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
-from services.llm.endpoint import CallOptions
-from services.llm.tools import Tool, ToolLimits, Toolset
+from services.llm.asking import Conversing
+from services.llm.prompting import Prompt
+from services.llm.tools import ToolLimits
+from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
-
-
-class Asker(Protocol):
-    """Puts one question to a model and gives back its validated answer."""
-
-    async def ask(
-        self,
-        step: str,
-        system: str,
-        user: str,
-        model: type[M],
-        usage: Usage,
-        *,
-        images: Sequence[Image] = (),
-        options: CallOptions | None = None,
-    ) -> M:
-        """`step` names the call in metrics, recordings and errors; `model`'s class name is the schema's on the wire.
-        `manner`: how long the reply may be, and so on; None: as the settings say.
-
-        Raises:
-            LLMError: there is no usable answer (services.llm.errors says which kinds there are).
-        """
-        ...
-
-
-class Conversing(Asker, Protocol):
-    """Also lets the model call tools before it answers."""
-
-    async def converse(
-        self,
-        step: str,
-        system: str,
-        user: str,
-        model: type[M],
-        usage: Usage,
-        *,
-        tools: Sequence[Tool],
-        limits: ToolLimits,
-        images: Sequence[Image] = (),
-    ) -> M:
-        """Raises `LLMError`, as `ask` does; what goes wrong with a tool, the model is told."""
-        ...
 
 
 class ModelAssistant:
@@ -117,5 +78,5 @@ class ModelAssistant:
         prompt = prompts.verify(self._tasks, conversation, draft, sources)
         return await self._ask("verify", prompt, VerificationResult, usage)
 
-    async def _ask(self, step: str, prompt: prompts.Prompt, model: type[M], usage: Usage) -> M:
+    async def _ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> M:
         return await self._asker.ask(step, prompt.system, prompt.user, model, usage, images=prompt.images)

@@ -10,10 +10,11 @@ from pydantic import BaseModel
 from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.assistant.model_assistant import Asker
-from services.assistant.protocol import Usage
 from services.knowledge.library import IndexEntry
-from services.search.narrowing import narrow
+from services.knowledge.narrowing import narrow
+from services.llm.asking import Asker
+from services.llm.prompting import Prompt
+from services.llm.usage import Usage
 from services.storage.files import in_thread
 from services.team.archive import Pair
 from services.team.decisions import By
@@ -49,7 +50,7 @@ class ModelCurator:
         prompt = prompts.integrate(self._tasks, pair, topic, shown)
         return await self._ask("integrate", prompt, IntegrationResult, usage)
 
-    async def _ask(self, step: str, prompt: prompts.Prompt, model: type[M], usage: Usage) -> M:
+    async def _ask(self, step: str, prompt: Prompt, model: type[M], usage: Usage) -> M:
         return await self._asker.ask(step, prompt.system, prompt.user, model, usage, images=prompt.images)
 
 

@@ -7,8 +7,7 @@ import logging
 from pathlib import Path
 
 from clock import run_blocking
-from services.conversations import state
-from services.storage import files
+from services.storage import files, json_state
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +17,7 @@ class OptOuts:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._ids = state.read_ids(path)
+        self._ids = json_state.read_ids(path)
         self._turn = asyncio.Lock()
 
     def __contains__(self, user_id: object) -> bool:
@@ -44,11 +43,11 @@ class OptOuts:
 
     async def _save(self) -> None:
         async with self._turn:
-            await run_blocking(_replace, self._path, state.render_ids(self._ids))
+            await run_blocking(_replace, self._path, json_state.render_ids(self._ids))
 
 
 def _replace(path: Path, content: bytes) -> None:
-    if state.ids_are_damaged(path):
+    if json_state.ids_are_damaged(path):
         # Whoever stands in there may still be told by a person who looks at it.
         aside = path.with_name(f"{path.name}.damaged")
         files.replace(aside, path.read_bytes())

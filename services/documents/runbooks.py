@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from clock import now, rfc3339
-from services.conversations import state
 from services.documents.limits import Limits
 from services.documents.preparing import prepare
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
-from services.storage import files
+from services.storage import files, json_state
 from services.storage.files import in_thread
 from services.telemetry.plurals import number_of
 
@@ -54,7 +53,7 @@ class Runbooks:
 
     async def open(self) -> None:
         """Look at what there is. Raises StoreUnavailable."""
-        self._shown = await in_thread(state.read_ids, self.shown_path)
+        self._shown = await in_thread(json_state.read_ids, self.shown_path)
         for name in await self.store.list_collections(USER_PREFIX):
             described = await self.store.describe(name)
             if described is not None and described.collection.scope_id is not None:
@@ -136,7 +135,7 @@ class Runbooks:
         """Whether answers in threads may be taken from a person's runbooks. Raises OSError."""
         async with self._turn:
             (self._shown.add if shown else self._shown.discard)(user_id)
-            await in_thread(files.replace, self.shown_path, state.render_ids(self._shown))
+            await in_thread(files.replace, self.shown_path, json_state.render_ids(self._shown))
 
     def _note(self, user_id: int, documents: tuple[Document, ...]) -> None:
         titles = tuple(title_of(doc) for doc in documents if doc.state.searchable)

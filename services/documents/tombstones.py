@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from clock import run_blocking
-from services.conversations import state
 from services.documents.candidates import Candidate
 from services.documents.store.protocol import Origin
-from services.storage import files
+from services.storage import files, json_state
 
 MOST_MESSAGES = 20_000
 MOST_THREADS = 5_000
@@ -95,7 +94,7 @@ class Tombstones:
             await run_blocking(files.replace, self._path, json.dumps(content, indent=0).encode() + b"\n")
 
     def _read(self, path: Path) -> None:
-        kept = state.read_object(path)
+        kept = json_state.read_object(path)
         try:
             self._files = {int(message): [str(mark) for mark in marks] for message, marks in kept["files"].items()}
             self._closed = {int(case_id): (float(at), bool(told)) for case_id, (at, told) in kept["closed"].items()}

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.storage.json_state import read_object
+
+log = logging.getLogger(__name__)
 
 HOUR = 3600.0
 DAY = 86_400.0
@@ -84,3 +91,24 @@ class Budget:
             for user in idle:
                 del self.spent.chains[user]
             self._told.clear()
+
+
+def read_spent(path: Path) -> Spent:
+    """`{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`."""
+    kept = read_object(path)
+    try:
+        return Spent(
+            int(kept.get("day", 0)),
+            int(kept.get("answers", 0)),
+            int(kept.get("tokens", 0)),
+            {int(user): deque(float(at) for at in begun) for user, begun in kept.get("chains", {}).items()},
+        )
+    except (TypeError, ValueError, AttributeError):
+        log.warning("%s is damaged: budgets start at zero", path)
+        return Spent()
+
+
+def render_spent(spent: Spent) -> bytes:
+    chains = {str(user): list(begun) for user, begun in sorted(spent.chains.items()) if begun}
+    counts = {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "chains": chains}
+    return json.dumps(counts, indent=0).encode() + b"\n"

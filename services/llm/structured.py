@@ -11,7 +11,6 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.assistant.protocol import Usage
 from services.llm.endpoint import CallOptions, Endpoint, Function, Method, Part, Reply, Request, Round
 from services.llm.errors import BadOutput
 from services.llm.finding import NotFound, first_that_fits
@@ -19,6 +18,7 @@ from services.llm.images import ImageAdapter, OpenAIImageAdapter
 from services.llm.schemas import wire_schema
 from services.llm.tool_calls import ToolCalls
 from services.llm.tools import Tool, ToolLimits
+from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from clock import now
-from services.assistant import prompts
 from services.llm.endpoint import Call, Round
 from services.llm.tools import Tool, ToolLimits
+from services.llm.untrusted import Field, section
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class ToolCalls:
             return TOO_LATE
         try:
             async with asyncio.timeout(left):
-                return prompts.found(tool.name, await tool.run(arguments))
+                return section("evidence", [Field(f"Result of {tool.name}", await tool.run(arguments))])
         except TimeoutError:
             log.warning("tools: %s took longer than the %g s left", tool.name, left)
             return TOO_LATE

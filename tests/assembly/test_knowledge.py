@@ -5,8 +5,8 @@ from typing import cast
 
 from assembly.knowledge import describer_of
 from services.assistant.extractive.describing import ExtractiveDescriber
-from services.assistant.protocol import Usage
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from settings import load
 
 MODEL = "llm: {{base_url: 'http://127.0.0.1:9/v1', api_key: none, model: {}}}"

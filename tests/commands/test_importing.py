@@ -13,8 +13,7 @@ import pytest
 
 import app
 from clock import rfc3339
-from services.conversations import state
-from services.storage import files
+from services.storage import files, json_state
 from services.storage.data_folder import DataFolder, lock
 from services.team.archive import Pair
 from services.team.week_files import all_pairs, week_files
@@ -163,7 +162,7 @@ def test_exports_of_a_channel_and_its_threads_are_merged_by_time_and_message_id(
 def test_people_who_opted_out_are_left_out(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chat = write_chat(config.parent)
     files.replace(DataFolder(config.parent / "data").opt_outs, json.dumps([str(ANN.id)]).encode())
-    assert ANN.id in state.read_ids(DataFolder(config.parent / "data").opt_outs)
+    assert ANN.id in json_state.read_ids(DataFolder(config.parent / "data").opt_outs)
     assert run(config, chat) == 0
     assert all(ANN.id not in pair.author_ids for pair in learned(config))
     assert "      9  messages, 3 of them left out as their authors wish" in capsys.readouterr().out

@@ -16,11 +16,11 @@ from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
-from services.documents.store.protocol import State, Vectors
+from services.documents.store.protocol import State
 from services.knowledge.index_file import render
 from services.knowledge.library import IndexEntry
 from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import Embedder
+from services.search.embedding.protocol import Embedder, Vectors
 from services.team.decisions import DecisionLog
 from settings import DocumentSettings, Settings
 from tests.commands.test_replay_learning import GUILD, KIM, recorded, said

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.conversations.state import read_spent
 from services.discord.attachments import RecordedAttachments
+from services.llm.budget import read_spent
 from services.llm.image_sources import AttachedImages
 from tests.world import ANNA, BEN, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
 

@@ -12,8 +12,7 @@ import pytest
 from aiohttp import web
 
 from assembly import documents as documents_module
-from services.conversations import state
-from services.storage import files
+from services.storage import files, json_state
 from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import RunningBot, posts_in
 from tests.end_to_end.conftest import PLAIN, Start, llm
@@ -308,7 +307,7 @@ async def test_files_that_were_cut_off_half_read_are_read_at_the_next_start_unle
     assert await bot.stop() == 1
     discord_server.forget_failures()
     if opted_out:
-        files.replace(DataFolder(bot.settings.app.data_dir).opt_outs, state.render_ids({ada.id}))
+        files.replace(DataFolder(bot.settings.app.data_dir).opt_outs, json_state.render_ids({ada.id}))
     again = await start()
     listed = await until_read(discord_server, post.place, ada)
     assert ("no files" if opted_out else "app.log (log") in listed

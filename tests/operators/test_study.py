@@ -10,8 +10,8 @@ import pytest
 from operators.classify import Classified, classify
 from operators.integrate import integrate
 from operators.study import study
-from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from tests.services.team.pairs import added, opened, store

@@ -8,9 +8,9 @@ from model.conversations import Image
 from model.messages import Attachment
 from operators import summarise_images as module
 from operators.summarise_images import summarise_images
-from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.images import ImageFailed
+from services.llm.usage import Usage
 from services.team.archive import Speaker, Turn
 from services.team.captures import Capture, Picture, Said
 from services.team.pending import PendingFolder, Waiting

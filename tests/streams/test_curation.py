@@ -13,8 +13,8 @@ from reactivex.subject import Subject
 
 from clock import now
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
-from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, Rejected, TimedOut, Unavailable
+from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker, Turn
 from services.team.captures import Capture, Captures, Said
 from services.team.decisions import Action, Decision

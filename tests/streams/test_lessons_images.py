@@ -16,11 +16,11 @@ from model.messages import Attachment, Message
 from model.outcomes import Outcome, Reason, Result
 from operators.summarise_images import summarise_images
 from services.assistant.inquiry import Lesson
-from services.assistant.protocol import Usage
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
 from services.llm.errors import Unavailable
 from services.llm.images import ImageFailed
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.captures import Captures
 from services.team.pending import PendingFolder

@@ -11,9 +11,10 @@ from services.assistant.extractive.corpus import Shelf, cut_all
 from services.assistant.extractive.fitness import is_good
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.extractive.quoting import best_quotes, compose
-from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, Usage, VerificationResult
+from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from services.documents.toolset import Toolset
 from services.knowledge.library import IndexEntry, Library, Source
-from services.llm.tools import Toolset
+from services.llm.usage import Usage
 from services.search.queries import BEFORE, read_query
 from services.search.questions import continues, is_question
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
 from services.assistant.extractive.subjects import Landscape, Subject, share, subject_of
-from services.assistant.protocol import Usage
 from services.knowledge.library import IndexEntry
+from services.llm.usage import Usage
 from services.search.questions import is_question
 from services.storage.files import in_thread
 from services.team.archive import Pair, Speaker

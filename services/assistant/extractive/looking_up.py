@@ -9,7 +9,7 @@ from typing import Final
 
 from services.assistant.protocol import AnswerResult
 from services.documents.results import QAResult, Status
-from services.llm.tools import Toolset
+from services.documents.toolset import Toolset
 from services.search.queries import asked_now
 
 NOTICE: Final = "(Quoted as it was found; no language model is configured.)"

@@ -10,12 +10,13 @@ from typing import Protocol
 
 from pydantic import BaseModel
 
-from services.assistant import prompts
-from services.assistant.model_assistant import Asker
-from services.assistant.protocol import Usage
+from services.documents import prompts
 from services.documents.asking.passages import Passage
+from services.llm.asking import Asker
 from services.llm.endpoint import CallOptions
 from services.llm.errors import TimedOut, Unavailable
+from services.llm.prompting import Prompt
+from services.llm.usage import Usage
 from services.search.tokens import query_tokens, tokens
 
 CONTEXT_TOKENS = 6000
@@ -102,7 +103,7 @@ class ModelSynthesiser:
             await asyncio.sleep(min(asked, LONGEST_PAUSE_SECONDS))
             return await self._ask(prompt, options)
 
-    async def _ask(self, prompt: prompts.Prompt, options: CallOptions) -> str:
+    async def _ask(self, prompt: Prompt, options: CallOptions) -> str:
         try:
             async with asyncio.timeout(SECONDS):
                 result = await self._asker.ask(

@@ -28,8 +28,8 @@ from services.documents.store.protocol import (
     StoredChunk,
     StoreUnavailable,
     Unembedded,
-    Vectors,
 )
+from services.search.embedding.protocol import Vectors
 from services.storage.files import in_thread
 
 P = ParamSpec("P")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from services.documents.store.protocol import Vectors
 from services.documents.units import ChunkType
+from services.search.embedding.protocol import Vectors
 
 KINDS = tuple(ChunkType)
 _CODE = {kind.value: code for code, kind in enumerate(KINDS)}

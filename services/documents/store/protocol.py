@@ -7,13 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from services.documents.units import ChunkType, DocumentKind, Prepared
-
-Vectors = NDArray[np.float32]
-"""One row a text, each of length 1."""
+from services.search.embedding.protocol import Vectors
 
 
 class State(StrEnum):

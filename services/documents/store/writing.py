@@ -19,10 +19,10 @@ from services.documents.store.protocol import (
     State,
     StoredChunk,
     Unembedded,
-    Vectors,
 )
 from services.documents.units import DocumentKind
 from services.search import tokens
+from services.search.embedding.protocol import Vectors
 
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from services.assistant.model_assistant import Asker
-from services.assistant.protocol import Usage
 from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
 from services.documents.results import ToolContext
@@ -27,6 +25,8 @@ from services.documents.tools.wrappers import (
     DocumentTool,
     Shares,
 )
+from services.llm.asking import Asker
+from services.llm.usage import Usage
 from services.search.embedding.protocol import Embedder
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from services.documents.store.protocol import Vectors
-from services.search.embedding.protocol import Embedder, EmbeddingFailed
+from services.search.embedding.protocol import Embedder, EmbeddingFailed, Vectors
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 import clock
-from services.documents.store.protocol import Vectors
-from services.search.embedding.protocol import EmbeddingFailed
+from services.search.embedding.protocol import EmbeddingFailed, Vectors
 
 BATCH = 64
 MAX_RETRIES = 2

@@ -17,8 +17,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from services.documents.store.protocol import Vectors
-from services.search.embedding.protocol import EmbeddingFailed
+from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from services.storage.files import in_thread
 
 MAX_TOKENS = 256

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from services.documents.store.protocol import Vectors
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+"""One row a text, or one row."""
 
 
 class EmbeddingFailed(Exception):

@@ -8,12 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.assistant import prompts
 from services.assistant.describing import MOST_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
 from services.assistant.extractive.describing import ExtractiveDescriber, describe
-from services.assistant.protocol import Usage
+from services.llm import prompting
 from services.llm.endpoint import CallOptions
 from services.llm.untrusted import parse
+from services.llm.usage import Usage
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 
 M = TypeVar("M", bound=BaseModel)
@@ -53,7 +53,7 @@ async def test_a_model_is_asked_once_with_the_text_as_data() -> None:
     ((step, prompt),) = asker.asked
     assert step == "summarise"
     assert prompt.system.startswith("Describe.")
-    assert prompts.DATA_RULES in prompt.system
+    assert prompting.DATA_RULES in prompt.system
     section, _, rest = prompt.user.rpartition("\n\n")
     assert rest == "Describe this source."
     assert parse(section) == (

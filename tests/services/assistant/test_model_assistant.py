@@ -9,18 +9,13 @@ from pydantic import BaseModel
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
 from services.assistant.model_assistant import ModelAssistant
-from services.assistant.protocol import (
-    AnswerResult,
-    Assistant,
-    GatingResult,
-    SelectionResult,
-    Usage,
-    VerificationResult,
-)
+from services.assistant.protocol import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.documents.results import QAResult
 from services.knowledge.library import IndexEntry, Source
+from services.llm import prompting
 from services.llm.endpoint import CallOptions
 from services.llm.tools import Tool, ToolLimits
+from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
 TASKS = prompts.Tasks(gate="Judge.", project_introduction="About us.")
@@ -35,7 +30,7 @@ class ScriptedAsker:
 
     def __init__(self, *answers: BaseModel | Exception) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[str, prompts.Prompt]] = []
+        self.asked: list[tuple[str, prompting.Prompt]] = []
         self.offered: list[tuple[list[str], ToolLimits]] = []
 
     async def ask(
@@ -48,7 +43,7 @@ class ScriptedAsker:
         images: Sequence[Image] = (),
         options: CallOptions | None = None,
     ) -> M:
-        self.asked.append((step, prompts.Prompt(system, user, tuple(images))))
+        self.asked.append((step, prompting.Prompt(system, user, tuple(images))))
         usage.add(step, prompt_tokens=2, completion_tokens=1)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):

@@ -4,8 +4,10 @@ import pytest
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.prompts import Prompt, Tasks
+from services.assistant.prompts import Tasks
 from services.knowledge.library import IndexEntry, Source
+from services.llm import prompting
+from services.llm.prompting import Prompt
 from services.llm.untrusted import Field, parse
 
 TASKS = Tasks("Judge.", "Choose.", "Answer.", "Check.", "Lanternfish is a photo server.")
@@ -36,12 +38,12 @@ def sections(prompt: Prompt) -> list[tuple[str, list[Field]]]:
 
 def test_a_system_text_is_the_task_then_the_introduction_then_fixed_rules() -> None:
     for prompt, task in zip(every_prompt().values(), ("Judge.", "Choose.", "Answer.", "Check."), strict=True):
-        assert prompt.system.startswith(f"{task}\n\n{TASKS.project_introduction}\n\n{prompts.DATA_RULES}\n\n")
+        assert prompt.system.startswith(f"{task}\n\n{TASKS.project_introduction}\n\n{prompting.DATA_RULES}\n\n")
 
 
 def test_no_part_of_a_prompt_is_ever_empty() -> None:
     for prompt in every_prompt(Tasks(" ", "", "", "\n"), Conversation(())).values():
-        assert prompt.system.startswith(prompts.DATA_RULES)
+        assert prompt.system.startswith(prompting.DATA_RULES)
         assert prompt.user.strip()
 
 

@@ -27,7 +27,8 @@ from services.conversations.people import People
 from services.conversations.posts import Post, Posts
 from services.conversations.seen import Mark, Seen
 from services.discord.protocols import LookupFailed
-from services.llm.budget import Budget, Limits, Spent
+from services.llm.budget import Budget, Limits, Spent, read_spent, render_spent
+from services.storage import json_state
 from tests.services.conversations.places import ANNA, BEN, EPOCH, TESS, FullList, message
 from tests.services.quickly import QUICKLY
 
@@ -226,7 +227,7 @@ def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: S
         return InMemory(content)  # pyright: ignore[reportReturnType] (all that is asked of the path)
 
     assert state.read_marks(path(state.render_marks(marks))) == marks
-    assert state.read_spent(path(state.render_spent(spent))) == spent
+    assert read_spent(path(render_spent(spent))) == spent
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"x": 1}', "null", '{"1": {"below": "x", "done": []}}', "\x00\xff"])
@@ -234,7 +235,7 @@ def test_damaged_state_is_taken_for_empty(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(damage)
     assert state.read_marks(path) == {}
-    assert state.read_spent(path) == Spent()
+    assert read_spent(path) == Spent()
     assert state.read_posts(tmp_path / "none.jsonl") == []
 
 
@@ -249,7 +250,7 @@ def test_one_damaged_mark_does_not_cost_the_others(tmp_path: Path, caplog: pytes
 def test_damaged_budgets_start_at_zero(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "usage.json"
     path.write_text(damage)
-    assert state.read_spent(path) == Spent()
+    assert read_spent(path) == Spent()
 
 
 async def test_posts_are_kept_and_a_torn_line_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -270,11 +271,11 @@ async def test_a_post_that_cannot_be_noted_down_is_logged(tmp_path: Path, caplog
 
 def test_ids_of_people_who_opted_out_may_be_numbers_or_texts(tmp_path: Path) -> None:
     path = tmp_path / "opt-outs.json"
-    assert state.read_ids(path) == set()
+    assert json_state.read_ids(path) == set()
     path.write_text(json.dumps(["5", 6]))
-    assert state.read_ids(path) == {5, 6}
+    assert json_state.read_ids(path) == {5, 6}
     path.write_text("{")
-    assert state.read_ids(path) == set()
+    assert json_state.read_ids(path) == set()
 
 
 # Context

@@ -9,7 +9,6 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.assistant.protocol import Usage
 from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
 from services.documents.filling import fill
@@ -22,6 +21,7 @@ from services.documents.store.protocol import Collection, Document, DocumentStor
 from services.documents.tools.factory import Toolbox, build
 from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError
+from services.llm.usage import Usage
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import Embedder
 

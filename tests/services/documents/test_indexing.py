@@ -10,11 +10,11 @@ import pytest
 from services.documents.indexing import Indexed, index_global, index_team
 from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Search, State, Vectors
+from services.documents.store.protocol import Search, State
 from services.documents.tools import schemas
 from services.knowledge.library import IndexEntry, Source, SourceUnavailable
 from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed
+from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from tests.services.documents import cases
 
 BLOCK = """\

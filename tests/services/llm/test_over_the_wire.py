@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant.protocol import GatingResult, SelectionResult, Usage
+from services.assistant.protocol import GatingResult, SelectionResult
 from services.llm.crynux import CrynuxEndpoint
 from services.llm.endpoint import CallOptions, Method
 from services.llm.errors import BadOutput
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import GOOD, Verdict

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from clock import now
-from services.assistant.protocol import Usage
 from services.llm.budget import Budget, Limits
 from services.llm.spending import Spending
+from services.llm.usage import Usage
 
 
 async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> None:

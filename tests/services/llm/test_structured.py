@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.assistant.protocol import Usage
 from services.llm.errors import BadOutput, Rejected
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from tests.services.llm.asking import GOOD, ScriptedEndpoint, Verdict, reply_of
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from services.assistant.protocol import Usage
 from services.llm.crynux import CrynuxEndpoint
 from services.llm.endpoint import Call, Endpoint, Method, Reply, Request
 from services.llm.errors import BadOutput, Unavailable
@@ -22,6 +21,7 @@ from services.llm.retrying import RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
 from services.llm.untrusted import parse
+from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import GOOD, ScriptedEndpoint, Verdict, reply_of, request_of, run_virtually

@@ -13,7 +13,7 @@ from model.conversations import Turn as Said
 from services.assistant.prompts import Tasks, gate, select
 from services.conversations import state
 from services.conversations.posts import Post
-from services.llm.budget import Spent
+from services.llm.budget import Spent, read_spent, render_spent
 from services.llm.endpoint import Reply, Request
 from services.llm.exchanges import read, render
 from services.privacy.forgetting import Forgotten, forget, note_documents
@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> DataFolder:
         row = {"message_id": str(message_id), "voter": pseudonym(KEY, voter), "question": question, "vote": "up"}
         files.append(folder.feedback, json.dumps(row, ensure_ascii=False).encode() + b"\n")
     spent = Spent(day=20_000, answers=3, tokens=70, chains={ADA: deque([1.0]), BOB: deque([2.0])})
-    files.replace(folder.usage, state.render_spent(spent))
+    files.replace(folder.usage, render_spent(spent))
     gating = {"is_question": True, "is_answerable": True, "rewrite_query": REWRITTEN, "reason": "r"}
     lines = [
         exchange("gate", asked(QUESTION), f"Here it is: {json.dumps(gating)}"),
@@ -104,7 +104,7 @@ def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: Data
     assert [each.asker_id for each in state.read_posts(folder.posts)] == [BOB]
     rows = [json.loads(line) for line in folder.feedback.read_text().splitlines()]
     assert [(row["message_id"], row["question"]) for row in rows] == [("100", "[removed]"), ("200", BOBS)]
-    spent = state.read_spent(folder.usage)
+    spent = read_spent(folder.usage)
     assert (spent.answers, spent.tokens, list(spent.chains)) == (3, 70, [BOB])
     assert [each.step for each in read(folder.llm_recordings / "today.jsonl")] == ["gate", "select"]
 

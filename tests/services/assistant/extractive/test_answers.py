@@ -11,8 +11,9 @@ from model.conversations import Conversation, Role, Turn
 from services.assistant.citing import remove_foreign_links
 from services.assistant.extractive import NOTICE, ExtractiveAssistant
 from services.assistant.extractive.quoting import shortened
-from services.assistant.protocol import AnswerResult, Usage
+from services.assistant.protocol import AnswerResult
 from services.knowledge.library import IndexEntry, Source
+from services.llm.usage import Usage
 from tests.services.assistant.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED, Bookcase
 from tests.services.quickly import QUICKLY
 

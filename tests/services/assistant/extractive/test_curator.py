@@ -11,7 +11,7 @@ from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.extractive.curator import ExtractiveCurator
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
-from services.assistant.protocol import Usage
+from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
 from tests.services.assistant.extractive.marlstow_team import ANSWERED

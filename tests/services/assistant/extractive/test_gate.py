@@ -6,7 +6,8 @@ import pytest
 
 from model.conversations import Conversation, Role, Turn
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.protocol import GatingResult, Usage
+from services.assistant.protocol import GatingResult
+from services.llm.usage import Usage
 from tests.services.assistant.extractive.lanternfish import ANSWERABLE, INDEX, NOT_ANSWERABLE, UNANSWERED, Bookcase
 
 

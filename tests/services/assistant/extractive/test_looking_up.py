@@ -10,10 +10,10 @@ import pytest
 from model.conversations import Conversation, Role, Turn
 from operators.retrieve import earlier_in
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.protocol import Usage
 from services.documents.bound import BoundTools
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
+from services.llm.usage import Usage
 from services.search.embedding.hashing import HashingEmbedder
 from tests.services.assistant.extractive.lanternfish import Bookcase
 from tests.services.documents import cases

@@ -13,8 +13,8 @@ from assembly.graph_parts import library_of
 from assembly.temporary_index import with_an_index
 from model.conversations import Conversation, Role, Turn
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.protocol import Usage
 from services.knowledge.library import Library
+from services.llm.usage import Usage
 from settings import load
 from tests.services.assistant.extractive.marlstow import SCENES, Scene
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant.protocol import Usage
 from services.documents.asking.passages import Passage
 from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import Material, ModelSynthesiser
@@ -12,6 +11,7 @@ from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError, TimedOut, Unavailable
 from services.llm.retrying import RetryingEndpoint
 from services.llm.structured import StructuredLLM
+from services.llm.usage import Usage
 from tests.services.llm.asking import ScriptedEndpoint, reply_of
 
 

@@ -14,14 +14,13 @@ import pytest
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Vectors
 from services.documents.tools import schemas
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache, normalised
 from services.documents.tools.configs import CaseEvidence
 from services.documents.tools.core import DocumentQATool, Shared
 from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed
+from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from tests.services.documents import cases
 
 QUESTION = "What happened to ord-58213?"

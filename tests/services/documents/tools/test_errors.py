@@ -10,13 +10,13 @@ import pytest
 
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Described, Origin, StoreUnavailable, Vectors
+from services.documents.store.protocol import Described, Origin, StoreUnavailable
 from services.documents.tools import schemas
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.configs import CaseEvidence
 from services.documents.tools.factory import Toolbox, build
 from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed
+from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from tests.services.documents import cases
 
 SECRET = "disk sda1 is on fire"

@@ -12,7 +12,7 @@ from services.documents.bound import BoundTools
 from services.documents.filling import fill
 from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Collection, SearchMode, Vectors, Weights
+from services.documents.store.protocol import Collection, SearchMode, Weights
 from services.documents.tools import schemas
 from services.documents.tools.config import KBConfig, footer, parts, score_part
 from services.documents.tools.configs import CaseEvidence, GlobalKB, TeamKB, UserKB
@@ -21,6 +21,7 @@ from services.documents.tools.factory import build
 from services.documents.tools.schemas import PARAMETERS, SCHEMAS, ToolSchema
 from services.documents.tools.wrappers import DocumentTool
 from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.protocol import Vectors
 from tests.services.documents import cases
 
 

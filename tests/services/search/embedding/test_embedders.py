@@ -14,12 +14,12 @@ import pytest
 from aiohttp import web
 
 from services.documents.filling import fill
-from services.documents.store.protocol import State, Vectors
+from services.documents.store.protocol import State
 from services.search.embedding import packaged
 from services.search.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.packaged import PackagedEmbedder
-from services.search.embedding.protocol import EmbeddingFailed
+from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from tests.services.documents import cases
 
 needs_model = pytest.mark.skipif(not packaged.installed(), reason="the extra `embeddings` is not installed")

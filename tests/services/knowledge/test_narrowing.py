@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from services.knowledge.index_file import render
 from services.knowledge.library import IndexEntry
-from services.search.narrowing import narrow, narrowed
+from services.knowledge.narrowing import narrow, narrowed
 
 INDEX = (
     IndexEntry("team:tokens.txt", "Depositing tokens into the portal."),
@@ -196,5 +196,5 @@ async def test_an_index_that_fits_is_not_worth_leaving_the_event_loop(monkeypatc
     def unwanted(*_: object) -> None:
         pytest.fail("left the loop")
 
-    monkeypatch.setattr("services.search.narrowing.in_thread", unwanted)
+    monkeypatch.setattr("services.knowledge.narrowing.in_thread", unwanted)
     assert await narrowed(INDEX, "gpu", 10_000) is INDEX
