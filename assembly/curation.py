@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Filed:
+class CurationCount:
     """What has become of captured pairs in one run."""
 
     failed: int = 0

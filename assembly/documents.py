@@ -19,7 +19,7 @@ from services.documents.candidates import Candidate
 from services.documents.cases import Cases
 from services.documents.deletion import forget_evidence
 from services.documents.filling import fill
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
@@ -193,7 +193,7 @@ async def documents_for(
         runbooks = Runbooks(
             store,
             folder.shown_runbooks,
-            Limits(
+            FileLimits(
                 max_file_bytes=chosen.max_runbook_bytes,
                 max_lines=chosen.max_lines_per_file,
                 max_line_chars=chosen.max_line_chars,
@@ -240,8 +240,8 @@ def embedder_of(chosen: DocumentSettings) -> Embedder | None:
     return PackagedEmbedder() if installed() else None
 
 
-def limits_of(chosen: DocumentSettings) -> Limits:
-    return Limits(
+def limits_of(chosen: DocumentSettings) -> FileLimits:
+    return FileLimits(
         max_file_bytes=chosen.max_file_bytes,
         max_lines=chosen.max_lines_per_file,
         max_line_chars=chosen.max_line_chars,

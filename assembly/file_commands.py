@@ -15,7 +15,7 @@ from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.slash.calls import Call, CommandRefused
 from services.discord.text import inert
 from services.documents.deletion import remove_file
-from services.documents.limits import Refused, amount, check_offer, shown
+from services.documents.limits import FileRefused, amount, check_offer, shown
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State, StoreUnavailable
@@ -52,7 +52,7 @@ class RunbookCommands:
                 check_offer(name, document.size, self.runbooks.limits)
                 data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
             kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
-        except (Refused, TooManyRunbooks) as refused:
+        except (FileRefused, TooManyRunbooks) as refused:
             raise CommandRefused(inert(str(refused))) from refused
         except AttachmentFailed as error:
             log.warning("/kb add: %s", error)

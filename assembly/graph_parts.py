@@ -9,7 +9,7 @@ from pathlib import Path
 from assembly.curation import curation_parts, curation_rules, images_of_lessons
 from assembly.documents import Documents, evidence_rules
 from model.messages import Message
-from model.outcomes import End
+from model.outcomes import Result
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
@@ -29,7 +29,7 @@ from services.documents.tombstones import Tombstones
 from services.documents.tools.factory import Toolbox
 from services.knowledge.disk_library import DiskLibrary
 from services.knowledge.library import Library
-from services.llm.budget import Budget, Limits, read_spent, render_spent
+from services.llm.budget import Budget, BudgetLimits, read_spent, render_spent
 from services.llm.images import ImageSource
 from services.llm.spending import Spending, TellTokens, unheard
 from services.llm.structured import StructuredLLM
@@ -118,7 +118,7 @@ def assemble(
     assistant: Assistant,
     library: Library,
     poster: Poster,
-    ends: Callable[[End], None],
+    ends: Callable[[Result], None],
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
     gauge: Gauge = ignore,
@@ -149,7 +149,7 @@ def assemble(
     team = TeamActivity(people, history)
     posts = Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None)
     budget = Budget(
-        Limits(
+        BudgetLimits(
             settings.limits.chains_per_user_per_hour, settings.limits.answers_per_day, settings.limits.tokens_per_day
         ),
         read_spent(folder.usage),

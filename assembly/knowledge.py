@@ -16,7 +16,7 @@ from operators.fetch import Rechecks
 from services.assistant.describing import Describer, ModelDescriber
 from services.assistant.extractive.describing import ExtractiveDescriber
 from services.knowledge.ledger import Ledger
-from services.knowledge.updates import Places
+from services.knowledge.updates import SourcePaths
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
 from settings import Settings
@@ -71,7 +71,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
 def knowledge_rules(settings: Settings) -> KnowledgeRules:
     kb = settings.kb
     return KnowledgeRules(
-        places=Places(kb.sources_dir, kb.links_file_path, kb.web_fetch_cache_dir, kb.max_source_bytes),
+        places=SourcePaths(kb.sources_dir, kb.links_file_path, kb.web_fetch_cache_dir, kb.max_source_bytes),
         rechecks=Rechecks(kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds),
         downloads_at_once=kb.url_download_concurrency,
         descriptions_at_once=kb.summarization_concurrency,

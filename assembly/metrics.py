@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from assembly.errors import Unusable
 from assembly.llm import Observe, unobserved
-from model.outcomes import End
+from model.outcomes import Result
 from operators.step import Gauge, ignore
 from services.llm.spending import TellTokens, unheard
 from settings import MetricsSettings
 
 
-def uncounted(_end: End) -> None:
+def uncounted(_end: Result) -> None:
     """Nobody counts."""
 
 
@@ -26,7 +26,7 @@ def unfetched(_result: str) -> None:
 class Meters:
     """Functions to be handed to whatever is to be measured."""
 
-    end: Callable[[End], object] = uncounted
+    end: Callable[[Result], object] = uncounted
     """For every end of the outcome stream (`Sinks.ends`)."""
     gauge: Gauge = ignore
     """For `assemble`."""

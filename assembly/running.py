@@ -13,7 +13,7 @@ from types import FrameType
 
 from reactivex import Observable
 
-from model.outcomes import End
+from model.outcomes import Result
 from services.conversations.in_flight import InFlight
 from services.telemetry.plurals import number_of
 
@@ -56,7 +56,7 @@ def terminated_as_interrupted() -> Generator[None]:
 class Running:
     """Subscribes to a graph at once; `drain` ends it."""
 
-    def __init__(self, ends: Observable[End], in_flight: InFlight) -> None:
+    def __init__(self, ends: Observable[Result], in_flight: InFlight) -> None:
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_flight = in_flight
         self._subscription = ends.subscribe(on_error=self._fail, on_completed=self._complete)

@@ -16,7 +16,7 @@ from assembly.graph_parts import Parts, redactor_of
 from assembly.privacy import Privacy
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author
-from model.outcomes import Reason, Result
+from model.outcomes import OutcomeKind, Reason
 from services.assistant.protocol import Assistant
 from services.conversations.people import People
 from services.discord.slash.calls import Call, Callbacks, CommandRefused
@@ -68,7 +68,7 @@ def said(result: AIResult) -> str:
     """The answer, or in a few words why there is none."""
     if result.reply_text is not None:
         return result.reply_text
-    if result.debug["result"] == Result.FAILED:
+    if result.debug["result"] == OutcomeKind.FAILED:
         return FAILED
     return _SAID.get(result.debug["reason"], NO_ANSWER)
 

@@ -28,13 +28,13 @@ from benchmarks.verdicts import verdict
 from model.batches import Part
 from model.conversations import Conversation
 from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.knowledge.library import IndexEntry
 from services.llm.usage import Usage
 from services.storage import files
 from services.storage.data_folder import DataFolder
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.decisions import By
 from services.team.library import TeamLibrary
@@ -66,8 +66,10 @@ ANSWER = (
 def capture(number: int) -> Capture:
     """A question and its answer, about 500 characters."""
     first = (DAY * 1000 + number * 60_000 - DISCORD_EPOCH_MS) << 22
-    asked = Said(first, 10 + number, Turn(Speaker.USER, f"How do I tell the agent about vault {number}? {'Hm. ' * 20}"))
-    answered = Said(first + 1, 5, Turn(Speaker.TEAM, ANSWER.format(number)))
+    asked = Said(
+        first, 10 + number, PairTurn(Speaker.USER, f"How do I tell the agent about vault {number}? {'Hm. ' * 20}")
+    )
+    answered = Said(first + 1, 5, PairTurn(Speaker.TEAM, ANSWER.format(number)))
     message = Message(first + 1, 1, Author(5, "sue"), answered.turn.text, DAY + number * 60)
     part = Part(number, (message,), AuthorType.TEAM_MEMBER, PLACE, message.at)
     return Capture(part, f"reply_{first}", (asked, answered))
@@ -125,7 +127,7 @@ class Run:
         """Store a capture, and see it through."""
         self.described.clear()
         outcome = await self.raw.keep(capture(number))
-        assert outcome.result is Result.CAPTURED
+        assert outcome.result is OutcomeKind.CAPTURED
         self.captures.on_next(outcome)
         await self.described.wait()
 

@@ -25,7 +25,7 @@ from services.knowledge import cache, index_file
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry
 from services.knowledge.narrowing import narrowed
-from services.knowledge.updates import Event, How, Places, Report
+from services.knowledge.updates import How, SourcePaths, UpdateEvent, UpdateReport
 from services.knowledge.web.protocol import Fetched, FetchFailed
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
@@ -61,27 +61,27 @@ def fill(root: Path, count: int) -> None:
 
 def wired(root: Path) -> tuple[KnowledgeParts, KnowledgeRules]:
     ledger = Ledger(root / "index-cache.json")
-    places = Places(root / "sources", root / "links.txt", root / "web-cache", 2_000_000)
+    places = SourcePaths(root / "sources", root / "links.txt", root / "web-cache", 2_000_000)
     parts = KnowledgeParts(ledger, AtOnce(), NoWeb(), CacheAndIndex(ledger, root / "index.txt"))
     return parts, KnowledgeRules(places, Rechecks(1, 1), 3, 5, 60)
 
 
-async def updated(root: Path) -> Report:
-    finished: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+async def updated(root: Path) -> UpdateReport:
+    finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
     parts, rules = wired(root)
 
-    def see(event: Event | Report) -> None:
-        if isinstance(event, Report):
+    def see(event: UpdateEvent | UpdateReport) -> None:
+        if isinstance(event, UpdateReport):
             finished.set_result(event)
 
     update(parts, rules).subscribe(see, finished.set_exception)
     return await finished
 
 
-async def naively(root: Path) -> Report:
+async def naively(root: Path) -> UpdateReport:
     """The baseline: read all, and after each summary write both files whole."""
     records: dict[str, cache.Record] = {}
-    describer, report = AtOnce(), Report()
+    describer, report = AtOnce(), UpdateReport()
     for path in sorted((root / "sources").rglob("*.md")):
         name, text, status = path.relative_to(root / "sources").as_posix(), path.read_text(), path.stat()
         summary = await describer.summarize_for_kb_index(name, text, 60)
@@ -96,13 +96,13 @@ async def naively(root: Path) -> Report:
     return report
 
 
-async def asking(root: Path) -> Report:
+async def asking(root: Path) -> UpdateReport:
     """Narrow the index for some questions, two at a time as they may come."""
     entries = tuple(index_file.parse((root / "index.txt").read_text()))
     for number in range(10):
         questions = (f"How do I change option_{number}?", f"Subject {number} fails with its error E{number}")
         await asyncio.gather(*(narrowed(entries, question, 60_000) for question in questions))
-    return Report()
+    return UpdateReport()
 
 
 class Heartbeat:
@@ -149,8 +149,8 @@ class Blame:
 
 
 async def with_heartbeat(
-    work: Callable[[Path], Coroutine[Any, Any, Report]], root: Path, *, blame: bool
-) -> tuple[Report, float]:
+    work: Callable[[Path], Coroutine[Any, Any, UpdateReport]], root: Path, *, blame: bool
+) -> tuple[UpdateReport, float]:
     heart = Heartbeat()
     watcher = Blame(heart)
     beating = asyncio.create_task(heart.beat())

@@ -18,7 +18,7 @@ from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, rea
 from clock import VirtualLoop, now
 from commands.replay import PATIENCE_SECONDS
 from model.conversations import Conversation
-from model.outcomes import End, Outcome, Result
+from model.outcomes import Outcome, OutcomeKind, Result
 from operators.decode import decode
 from services.assistant.inquiry import Lesson
 from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
@@ -90,7 +90,7 @@ class OneShelf:
 
 async def archive(lesson: Lesson) -> Outcome:
     await think()
-    return Outcome(lesson.part, now(), Result.CAPTURED, llm_calls=1)
+    return Outcome(lesson.part, now(), OutcomeKind.CAPTURED, llm_calls=1)
 
 
 def ours(path: Path, team: frozenset[int]) -> Figures:
@@ -117,7 +117,7 @@ async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
     tally = Tally()
     in_order = InOrder(lambda outcome: digest.add(f"{outcome.result}", render(outcome)))
 
-    def ended(end: End) -> None:
+    def ended(end: Result) -> None:
         tally.add(end)
         in_order.add(end)
 
@@ -133,7 +133,7 @@ async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
     digest.counts["ignored"] = tally.ignored.total()
 
 
-def assembled(configured: Settings, ended: Callable[[End], None]) -> Parts:
+def assembled(configured: Settings, ended: Callable[[Result], None]) -> Parts:
     """As the command does it; nothing touches the disk while it runs."""
     parts = assemble(
         configured,

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.verdicts import verdict
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 
 MOST_PER_MEBIBYTE, MOST_LARGEST = 0.5, 5.0
@@ -56,7 +56,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measured(name: str, filename: str, data: bytes) -> float:
-    spent = seconds(lambda: prepare(filename, data, limits=Limits()))
+    spent = seconds(lambda: prepare(filename, data, limits=FileLimits()))
     times = spent / max(1e-6, seconds(lambda: yardstick(data)))
     print(f"{name:<34} {len(data) / 2**20:>6.2f} MiB {spent:>7.2f} s {times:>7.1f} times the yardstick")
     return spent

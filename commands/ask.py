@@ -11,7 +11,7 @@ from assembly.graph_parts import answer_rules, library_of, redactor_of
 from assembly.llm import assistant_for
 from assembly.temporary_index import with_an_index
 from model.conversations import Conversation, Role, Turn
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from settings import Settings
 from streams.single_answer import AIResult, Answerer
 
@@ -29,7 +29,7 @@ async def _ask(settings: Settings, question: str, record: Path | None, replay: P
     async with assistant_for(settings.ai_response, library, record=record, replay=replay) as assistant:
         result = await Answerer(assistant, library, answer_rules(settings)).generate_reply(conversation)
     show(result)
-    return 1 if result.debug["result"] == Result.FAILED else 0
+    return 1 if result.debug["result"] == OutcomeKind.FAILED else 0
 
 
 def show(result: AIResult) -> None:

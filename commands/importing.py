@@ -21,7 +21,7 @@ from assembly.running import Running, collect_rarely, terminated_as_interrupted
 from clock import VirtualLoop
 from commands.progress_counts import Count, counted
 from commands.replay import PATIENCE_SECONDS
-from model.outcomes import Reason, Result
+from model.outcomes import OutcomeKind, Reason
 from operators.decode import decode
 from services.discord.dispatches import Dispatch
 from services.discord.rehearsal import Rehearsal
@@ -113,19 +113,19 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
 
 
 def progress(tally: Tally) -> Count:
-    return Count(tally.messages, None, "message", number_of(tally.parts[Result.CAPTURED], "capture"))
+    return Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture"))
 
 
 def show(console: Console, tally: Tally, imported: Imported) -> None:
-    skipped = tally.reasons.get(Result.SKIPPED, Counter[str]())
-    stored = tally.parts[Result.CAPTURED]
+    skipped = tally.reasons.get(OutcomeKind.SKIPPED, Counter[str]())
+    stored = tally.parts[OutcomeKind.CAPTURED]
     left_out = tally.ignored[Reason.OPTED_OUT]
     for number, what in (
         (tally.messages, "messages" + (f", {left_out} of them left out as their authors wish" if left_out else "")),
         (stored, f"captures stored, of {number_of(len(imported.conversations), 'conversation')}"),
         (skipped[Reason.DUPLICATE], "captures that the archive holds already"),
         (skipped[Reason.NOTHING_TO_LEARN], "with nothing to learn from"),
-        (tally.parts[Result.FAILED], "failed"),
+        (tally.parts[OutcomeKind.FAILED], "failed"),
     ):
         console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)
     if stored:

@@ -16,7 +16,7 @@ from assembly.running import collect_rarely, terminated_as_interrupted
 from commands.progress import Progress, shown
 from operators.discover import links_of
 from services.knowledge.ledger import Ledger
-from services.knowledge.updates import Event, Report
+from services.knowledge.updates import UpdateEvent, UpdateReport
 from services.llm.usage import Usage
 from services.storage.data_folder import lock
 from settings import KnowledgeSettings, Settings
@@ -77,7 +77,7 @@ def check_writable(kb: KnowledgeSettings) -> None:
             raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
 
 
-async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> Report:
+async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> UpdateReport:
     llm = settings.kb.llm or settings.ai_response.llm
     adapter = settings.ai_response.llm_image_adapter
     async with (
@@ -107,13 +107,13 @@ def check_links(ledger: Ledger, rules: KnowledgeRules) -> None:
         raise Unusable(f"kb.links_file_path: {trouble.about}: {trouble.message}")
 
 
-async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, progress: Progress) -> Report:
+async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, progress: Progress) -> UpdateReport:
     """One update, to its end; when it is cut off, what it has done is written first."""
-    finished: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+    finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
 
-    def on_next(event: Event | Report) -> None:
+    def on_next(event: UpdateEvent | UpdateReport) -> None:
         told.tell(event)
-        if isinstance(event, Report):
+        if isinstance(event, UpdateReport):
             finished.set_result(event)
         else:
             progress.see(event)
@@ -127,7 +127,7 @@ async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, 
             told.tell(trouble)
 
 
-def failing(finished: asyncio.Future[Report]) -> Callable[[Exception], None]:
+def failing(finished: asyncio.Future[UpdateReport]) -> Callable[[Exception], None]:
     def fail(error: Exception) -> None:
         if not finished.done():
             finished.set_exception(error)

@@ -48,7 +48,7 @@ def _correct(settings: Settings, action: str, pair_id: str) -> str:
         correct = corrections.remove if action == "remove" else corrections.restore
         try:
             return correct(library, pair_id, rfc3339(time.time()))
-        except corrections.Refused as error:
+        except corrections.CorrectionRefused as error:
             raise Unusable(f"--kb {action}: {error}") from None
 
 

@@ -26,7 +26,7 @@ from assembly.running import Running, collect_rarely, yield_often
 from assembly.slash import slash_commands
 from clock import now
 from model.messages import Message
-from model.outcomes import End
+from model.outcomes import Result
 from operators.decode import decode
 from services.discord.attachments import Attachments, CDNAttachments
 from services.discord.connection import Health
@@ -99,7 +99,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             timeout_seconds=answering.image_download_timeout_seconds, max_retries=answering.image_download_max_retries
         )
 
-        def ended(end: End) -> None:
+        def ended(end: Result) -> None:
             meters.end(end)
             journal(end)
 

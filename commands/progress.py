@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from services.knowledge.updates import Due, Event, LeftOut, Pending, Settled, Suspect, Trouble
+from services.knowledge.updates import DuePage, LeftOut, Pending, Settled, Suspect, Trouble, UpdateEvent
 from services.telemetry.plurals import number_of
 
 LINE_SECONDS = 10.0
@@ -28,9 +28,9 @@ class Progress:
     def done(self) -> int:
         return self.total - len(self._open)
 
-    def see(self, event: Event) -> None:
+    def see(self, event: UpdateEvent) -> None:
         match event:
-            case Suspect(name=name) | Due(url=name):
+            case Suspect(name=name) | DuePage(url=name):
                 self._begin(name)
             case Pending(record=record):
                 self._begin(record.source_id)

@@ -25,7 +25,7 @@ from services.storage.data_folder import DataFolder, lock
 from services.storage.files import in_thread
 from services.team.decisions import Action, Decision, DecisionLog
 from services.team.opening import adopt, open_library
-from services.team.rebuilding import Build, Plan, plan
+from services.team.rebuilding import Build, RebuildPlan, plan
 from services.team.week_files import all_pairs
 from services.telemetry.plurals import number_of
 from settings import Settings
@@ -38,10 +38,10 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Report:
+class RebuildReport:
     """What a rebuild has come to."""
 
-    plan: Plan
+    plan: RebuildPlan
     actions: Counter[Action] = field(default_factory=Counter[Action])
     removed: int = 0
     """By others that made them obsolete."""
@@ -86,7 +86,7 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
 
 
-async def rebuild(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> Report:
+async def rebuild(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> RebuildReport:
     """`regen` on the running loop, for the holder of the lock."""
     llm = settings.kb.llm or settings.ai_response.llm
     usage = Usage()
@@ -96,7 +96,7 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         # Healed, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
         build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
-        report = Report(await in_thread(planned, build), usage=usage)
+        report = RebuildReport(await in_thread(planned, build), usage=usage)
         if restart:
             await in_thread(build.clear)
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
@@ -111,14 +111,14 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
     return report
 
 
-async def swap_in(build: Build, report: Report) -> None:
+async def swap_in(build: Build, report: RebuildReport) -> None:
     try:
         await in_thread(adopt, build.places, build.live)
     except OSError as error:
         report.given_up = files.why(error)
 
 
-def planned(build: Build) -> Plan:
+def planned(build: Build) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
     found = plan(all_pairs(build.live.raw), decisions)
     if not found.read and any(decision.action is Action.ADDED for decision in decisions):
@@ -130,7 +130,7 @@ def planned(build: Build) -> Plan:
 
 
 async def rebuilt(
-    settings: Settings, build: Build, report: Report, asker: StructuredLLM | None, describer: Describer
+    settings: Settings, build: Build, report: RebuildReport, asker: StructuredLLM | None, describer: Describer
 ) -> None:
     """Build to the end, or until it is given up."""
     key = curating_key(settings, by_model=asker is not None)
@@ -161,7 +161,7 @@ async def rebuilt(
     await in_thread(build.finish, report.plan, curator.by, rfc3339(now()))
 
 
-async def worked(report: Report, parts: CurationParts, rules: CurationRules) -> None:
+async def worked(report: RebuildReport, parts: CurationParts, rules: CurationRules) -> None:
     """Raises GivenUp."""
     finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -178,7 +178,7 @@ async def worked(report: Report, parts: CurationParts, rules: CurationRules) -> 
         subscription.dispose()
 
 
-def show(console: Console, report: Report) -> None:
+def show(console: Console, report: RebuildReport) -> None:
     plan, actions, usage = report.plan, report.actions, report.usage
     prompt = sum(count for (_, kind), count in usage.tokens.items() if kind == "prompt")
     by_operators = plan.kept - len(plan.tasks) - plan.wordless

@@ -15,7 +15,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from rich.console import Console
 
-from assembly.curation import Filed
+from assembly.curation import CurationCount
 from assembly.documents import documents_for
 from assembly.graph_parts import Learning, assemble, library_of, save, secrets_of
 from assembly.indexing import SearchableWhenAsked
@@ -23,7 +23,7 @@ from assembly.llm import askers_for, assistant_of, tool_limits
 from assembly.running import Running, collect_rarely
 from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
-from model.outcomes import End
+from model.outcomes import Result
 from operators.decode import decode
 from services.discord.attachments import RecordedAttachments
 from services.discord.dispatches import Dispatch
@@ -97,11 +97,11 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         if documents is not None and askers.answering is not None:
             documents.before_asking = SearchableWhenAsked(settings, documents, library)
 
-        def ended(end: End) -> None:
+        def ended(end: Result) -> None:
             tally.add(end)
             in_order.add(end)
 
-        filed = Filed()
+        filed = CurationCount()
         parts = assemble(
             settings,
             assistant=assistant_of(settings.ai_response, library, askers.answering, tool_limits(settings.documents)),

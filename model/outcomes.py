@@ -8,7 +8,7 @@ from enum import StrEnum
 from model.batches import Part
 
 
-class Result(StrEnum):
+class OutcomeKind(StrEnum):
     REPLIED = "replied"
     CAPTURED = "captured"
     SKIPPED = "skipped"
@@ -51,7 +51,7 @@ class Outcome:
     part: Part
     at: float
     """When it was decided, in stream time."""
-    result: Result
+    result: OutcomeKind
     reason: str | None = None
     """A `Reason`; for `failed` the kind of error and the step."""
     reply_text: str | None = None
@@ -83,5 +83,5 @@ class Removed:
     message_id: int
 
 
-End = Outcome | Ignored | Removed
+Result = Outcome | Ignored | Removed
 """Every message ends in exactly one of these."""

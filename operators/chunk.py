@@ -14,7 +14,7 @@ from clock import rfc3339
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.documents.candidates import Candidate
 from services.documents.cases import IngestJob
-from services.documents.limits import Limits, Refused, check_offer, shown
+from services.documents.limits import FileLimits, FileRefused, check_offer, shown
 from services.documents.preparing import prepare
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class IngestResult:
     """What became of a file."""
 
     filing: IngestJob
@@ -59,11 +59,11 @@ class Intake:
 
     store: DocumentStore
     attachments: Attachments
-    limits: Limits = field(default_factory=Limits)
+    limits: FileLimits = field(default_factory=FileLimits)
     redactors: DocumentRedactors = field(default_factory=document_redactors)
 
 
-def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, Filed]]:
+def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:
     """Check a file, download it, take it apart and make it searchable by words.
 
     A file that cannot be taken in is kept as failed, with its reason. What a closed thread's collection has lost
@@ -71,20 +71,20 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, Filed]]:
     """
     store = intake.store
 
-    async def filed(filing: IngestJob) -> Filed:
+    async def filed(filing: IngestJob) -> IngestResult:
         candidate = filing.candidate
         try:
             documents = await _held(store, candidate)
             known = next((doc for doc in documents if is_of(doc, candidate)), None)
             if known is not None and known.state is not State.PENDING:
-                return Filed(filing, known if known.state.searchable else None, known.error, is_new=False)
+                return IngestResult(filing, known if known.state.searchable else None, known.error, is_new=False)
             others = [doc for doc in documents if doc is not known and doc.state is not State.FAILED]
             return await taken(filing, others)
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
-            return Filed(filing, failure=f"{shown(candidate.filename)} {NOT_STORED}")
+            return IngestResult(filing, failure=f"{shown(candidate.filename)} {NOT_STORED}")
 
-    async def taken(filing: IngestJob, others: Sequence[Document]) -> Filed:
+    async def taken(filing: IngestJob, others: Sequence[Document]) -> IngestResult:
         candidate = filing.candidate
         collection, origin = collection_of(candidate), origin_of(candidate)
         # To its end even when it is called off: it may make the collection, and who deletes that waits for it.
@@ -103,7 +103,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, Filed]]:
             (alone if any(doc.sha256 == digest for doc in again) else check)(len(data))
             work = partial(prepare, candidate.filename, data, limits=intake.limits, redactors=intake.redactors)
             prepared = await in_thread(work)
-        except Refused as refused:
+        except FileRefused as refused:
             failure = str(refused)
         except AttachmentFailed as error:
             log.warning("evidence: %s", error)
@@ -116,9 +116,9 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, Filed]]:
         else:
             # As above: who deletes the file waits for what is being written of it.
             stored = await to_its_end(store.add(collection, [NewDocument(origin, prepared)], create=False))
-            return Filed(filing, stored[0] if stored else None, is_new=bool(stored))
+            return IngestResult(filing, stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, failure)
-        return Filed(filing, failure=failure)
+        return IngestResult(filing, failure=failure)
 
     async def content(candidate: Candidate) -> bytes:
         if candidate.text is not None:

@@ -18,7 +18,7 @@ from services.conversations.people import People
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedPart:
     """A part, and what may call it off."""
 
     part: Part
@@ -29,7 +29,9 @@ Addressee = Callable[[Reference], Hashable]
 """Tells, of a reply, whom it is to."""
 
 
-def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Observable[Batch]], Observable[Begun]]:
+def cut(
+    people: People, history: History, in_flight: InFlight
+) -> Callable[[Observable[Batch]], Observable[StartedPart]]:
     """Cut each batch where the person replied to changes, and number the parts.
 
     --[m1, m2→x, m3, m4→y]--------|
@@ -38,11 +40,11 @@ def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Obse
     """
     numbers = itertools.count(1)
 
-    def parts(batch: Batch) -> list[Begun]:
+    def parts(batch: Batch) -> list[StartedPart]:
         author_type = people.type_of(batch.messages[0].author)
         place = history.place(batch.messages[0].channel_id)
         return [
-            Begun(part, in_flight.begin(part))
+            StartedPart(part, in_flight.begin(part))
             for piece in pieces(batch.messages, author_type, addressee_in(history))
             for part in (Part(next(numbers), piece, author_type, place, batch.closed_at),)
         ]

@@ -10,11 +10,11 @@ from typing import Generic, Protocol, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class Due(Protocol):
+class HasDeadline(Protocol):
     deadline: float
 
 
-D = TypeVar("D", bound=Due)
+D = TypeVar("D", bound=HasDeadline)
 
 
 class Deadlines(Generic[K, D]):

@@ -16,17 +16,17 @@ from services.knowledge.ledger import Ledger, Unfit
 from services.knowledge.source_files import Listing, list_files
 from services.knowledge.source_links import Links, read_links
 from services.knowledge.updates import (
-    Due,
-    Event,
-    Forgotten,
-    Found,
+    Discovered,
+    DuePage,
     How,
     LeftOut,
     Pending,
-    Places,
+    Purged,
     Settled,
+    SourcePaths,
     Suspect,
     Trouble,
+    UpdateEvent,
 )
 from services.knowledge.web_cache import drop_page, page_name, page_names
 from services.storage.files import in_thread
@@ -35,17 +35,19 @@ KEPT_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions."""
 
 
-def discover(ledger: Ledger, places: Places, key: str) -> Callable[[object], Coroutine[Any, Any, list[Event]]]:
+def discover(
+    ledger: Ledger, places: SourcePaths, key: str
+) -> Callable[[object], Coroutine[Any, Any, list[UpdateEvent]]]:
     """Look at everything once. `key` names the prompt and model that descriptions are to come from.
 
-    The first event is `Found`; troubles come next, then what is to be done, in a fixed order. Files and pages are
+    The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Files and pages are
     looked at apart: where one kind cannot be looked at, nothing of that kind changes, and the other goes on.
 
     Raises:
         OSError: the cache file is there and cannot be read.
     """
 
-    async def discovered(_trigger: object) -> list[Event]:
+    async def discovered(_trigger: object) -> list[UpdateEvent]:
         if not ledger.loaded:
             await ledger.load()
         # Nothing else touches the ledger until this has ended: one update at a time, and this is its first step.
@@ -54,10 +56,10 @@ def discover(ledger: Ledger, places: Places, key: str) -> Callable[[object], Cor
     return discovered
 
 
-def _look(ledger: Ledger, places: Places, key: str, at: float) -> list[Event]:
+def _look(ledger: Ledger, places: SourcePaths, key: str, at: float) -> list[UpdateEvent]:
     listing = list_files(places.sources_dir, places.max_source_bytes)
     links, trouble = links_of(ledger, places)
-    events: list[Event] = [*_folder_troubles(listing, places)]
+    events: list[UpdateEvent] = [*_folder_troubles(listing, places)]
     if trouble is not None:
         events.append(trouble)
     events += files_to_do(listing, ledger.records, ledger.unfit, key, at)
@@ -65,23 +67,23 @@ def _look(ledger: Ledger, places: Places, key: str, at: float) -> list[Event]:
         pages = page_names(places.web_cache_dir)
         events += [LeftOut(where, reason) for where, reason in links.left_out.items()]
         for event in pages_to_do(links.urls, ledger.records, pages, key, at):
-            if isinstance(event, Forgotten):
+            if isinstance(event, Purged):
                 with suppress(OSError):
                     drop_page(places.web_cache_dir, event.source_id)
             events.append(event)
     count = Counter(type(event) for event in events)
     pages_listed = 0 if links is None else len(links.urls)
-    return [Found(len(listing.files), pages_listed, count[Suspect], count[Due], count[Pending]), *events]
+    return [Discovered(len(listing.files), pages_listed, count[Suspect], count[DuePage], count[Pending]), *events]
 
 
-def _folder_troubles(listing: Listing, places: Places) -> Iterator[Trouble]:
+def _folder_troubles(listing: Listing, places: SourcePaths) -> Iterator[Trouble]:
     for name, reason in listing.unreadable.items():
         where = str(places.sources_dir / name) if name else str(places.sources_dir)
         remedy = "nothing below it changes until it can be read"
         yield Trouble(where, "discover", f"{reason}; {remedy}", fatal=not name)
 
 
-def links_of(ledger: Ledger, places: Places) -> tuple[Links | None, Trouble | None]:
+def links_of(ledger: Ledger, places: SourcePaths) -> tuple[Links | None, Trouble | None]:
     where = str(places.links_file)
     try:
         links = read_links(places.links_file)
@@ -97,7 +99,7 @@ def links_of(ledger: Ledger, places: Places) -> tuple[Links | None, Trouble | No
 
 def files_to_do(
     listing: Listing, records: Mapping[str, Record], unfit: Mapping[str, Unfit], key: str, at: float
-) -> Iterator[Event]:
+) -> Iterator[UpdateEvent]:
     """What a listing means for the files in `records`."""
     left_out = dict(listing.left_out)
     for name, (size, mtime) in listing.files.items():
@@ -121,18 +123,18 @@ def files_to_do(
 
 def pages_to_do(
     urls: Collection[str], records: Mapping[str, Record], pages: Collection[str], key: str, at: float
-) -> Iterator[Event]:
+) -> Iterator[UpdateEvent]:
     """What a list of links means for the web pages in `records`; `pages` are the names of the cached ones."""
-    due: list[Due] = []
+    due: list[DuePage] = []
     for url in urls:
         record = records.get(url)
         if record is None or record.url is None:
-            due.append(Due(url, None, conditional=False))
+            due.append(DuePage(url, None, conditional=False))
             continue
         kept = bool(record.content_hash) and page_name(url) in pages
         lost = bool(record.content_hash) and not kept and record.url.fetch_status in {"success", "not_modified"}
         if lost or from_rfc3339(record.url.next_check_at) <= at:
-            due.append(Due(url, record, conditional=kept))
+            due.append(DuePage(url, record, conditional=kept))
         elif kept or record.described:
             yield from _unless_done(record, key)
         elif record.gone_at is not None:
@@ -144,7 +146,7 @@ def pages_to_do(
             yield from gone(record, at)
 
 
-def _unless_done(record: Record, key: str) -> Iterator[Event]:
+def _unless_done(record: Record, key: str) -> Iterator[UpdateEvent]:
     """What an unchanged source needs: nothing, a description, or to be welcomed back."""
     if not record.described or record.summary_key != key:
         yield Pending(replace(record, summary_pending=True, gone_at=None))
@@ -152,17 +154,17 @@ def _unless_done(record: Record, key: str) -> Iterator[Event]:
         yield Settled(replace(record, gone_at=None), How.SAME)
 
 
-def gone(record: Record, at: float) -> Iterator[Event]:
+def gone(record: Record, at: float) -> Iterator[UpdateEvent]:
     """A source that is not there: remembered at first, forgotten in the end."""
     if record.gone_at is None:
         yield Settled(replace(record, gone_at=rfc3339(at)), How.GONE)
     elif at - from_rfc3339(record.gone_at) >= KEPT_SECONDS:
-        yield Forgotten(record.source_id)
+        yield Purged(record.source_id)
 
 
-def host_by_host(due: Iterable[Due]) -> Iterator[Due]:
+def host_by_host(due: Iterable[DuePage]) -> Iterator[DuePage]:
     """One page of each host, then the second of each: whoever waits for a slow host's turn holds up others less."""
-    hosts: dict[str, list[Due]] = {}
+    hosts: dict[str, list[DuePage]] = {}
     for each in due:
         hosts.setdefault(host_of(each.url), []).append(each)
     return (each for each in chain.from_iterable(zip_longest(*hosts.values())) if each is not None)
@@ -177,9 +179,9 @@ def host_of(url: str) -> str:
 class Few:
     """Some events that go on together; between two of these, the event loop has its turn."""
 
-    events: tuple[Event, ...]
+    events: tuple[UpdateEvent, ...]
 
 
-def few_at_once(events: Sequence[Event], size: int = 64) -> Iterator[Few]:
+def few_at_once(events: Sequence[UpdateEvent], size: int = 64) -> Iterator[Few]:
     """Cut a long list, which would otherwise hold up the loop while each event runs through the whole graph."""
     return (Few(tuple(events[at : at + size])) for at in range(0, len(events), size))

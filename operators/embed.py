@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from operators.chunk import Filed
+from operators.chunk import IngestResult
 from services.documents.filling import fill
 from services.documents.store import naming
 from services.documents.store.protocol import DocumentStore, StoreUnavailable
@@ -15,10 +15,10 @@ from services.search.embedding.protocol import Embedder
 log = logging.getLogger(__name__)
 
 
-def embed(store: DocumentStore, embedder: Embedder) -> Callable[[Filed], Coroutine[Any, Any, Filed]]:
+def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], Coroutine[Any, Any, IngestResult]]:
     """Give a file its vectors. Where there are none to be had, it stays searchable by words."""
 
-    async def embedded(filed: Filed) -> Filed:
+    async def embedded(filed: IngestResult) -> IngestResult:
         if filed.document is not None:
             name = naming.case(str(filed.filing.candidate.case_id))
             try:

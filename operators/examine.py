@@ -11,7 +11,7 @@ from operators.discover import gone
 from services.knowledge.cache import FileFacts, Record, hash_text
 from services.knowledge.ledger import Ledger, Unfit
 from services.knowledge.source_files import NotText, read_text
-from services.knowledge.updates import Event, How, LeftOut, Pending, Places, Settled, Suspect, Trouble
+from services.knowledge.updates import How, LeftOut, Pending, Settled, SourcePaths, Suspect, Trouble, UpdateEvent
 from services.storage.files import in_thread
 
 AT_ONCE = 32
@@ -22,11 +22,11 @@ Examined = tuple[str, FileFacts] | NotText | OSError
 
 
 def examine(
-    ledger: Ledger, places: Places, key: str
-) -> Callable[[Sequence[Suspect]], Coroutine[Any, Any, list[Event]]]:
+    ledger: Ledger, places: SourcePaths, key: str
+) -> Callable[[Sequence[Suspect]], Coroutine[Any, Any, list[UpdateEvent]]]:
     """Read suspects together; each gives one event, and one more if it was a source before and is none now."""
 
-    async def examined(suspects: Sequence[Suspect]) -> list[Event]:
+    async def examined(suspects: Sequence[Suspect]) -> list[UpdateEvent]:
         results = await in_thread(_read_all, places, suspects)
         at = now()
         return [
@@ -38,11 +38,11 @@ def examine(
     return examined
 
 
-def _read_all(places: Places, suspects: Sequence[Suspect]) -> list[Examined]:
+def _read_all(places: SourcePaths, suspects: Sequence[Suspect]) -> list[Examined]:
     return [_read(places, suspect) for suspect in suspects]
 
 
-def _read(places: Places, suspect: Suspect) -> Examined:
+def _read(places: SourcePaths, suspect: Suspect) -> Examined:
     try:
         found = read_text(places.sources_dir, suspect.name, places.max_source_bytes)
     except (NotText, OSError) as error:
@@ -50,7 +50,7 @@ def _read(places: Places, suspect: Suspect) -> Examined:
     return hash_text(found.text), FileFacts(suspect.name, found.size_bytes, found.mtime_ns)
 
 
-def _verdict(suspect: Suspect, result: Examined, ledger: Ledger, key: str, at: float) -> Iterator[Event]:
+def _verdict(suspect: Suspect, result: Examined, ledger: Ledger, key: str, at: float) -> Iterator[UpdateEvent]:
     record = ledger.records.get(suspect.name)
     if isinstance(result, NotText):
         ledger.unfit[suspect.name] = Unfit(suspect.size_bytes, suspect.mtime_ns, str(result))

@@ -8,10 +8,10 @@ from typing import Any
 
 from clock import now
 from model.messages import AuthorType, Message
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant.inquiry import Lesson
 from services.conversations.context import Context
-from services.team.archive import Speaker, Turn
+from services.team.archive import PairTurn, Speaker
 from services.team.captures import REPLY, Capture, Picture, Said, pictures_of
 
 SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
@@ -46,7 +46,7 @@ def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracte
         said = await turns(messages[message_id] for message_id in sorted(messages))
         capture = Capture(part, conversation_of(lesson, messages), said, lesson.continues)
         if capture.continues is None and not capture.teaches:
-            return Outcome(part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+            return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
         return Extracted(lesson, capture, pictures)
 
@@ -56,7 +56,7 @@ def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracte
             speaker = SPEAKERS.get(await context.author_type(message))
             text = context.text_of(message)
             if speaker is not None and text:
-                said.append(Said(message.id, message.author.id, Turn(speaker, text)))
+                said.append(Said(message.id, message.author.id, PairTurn(speaker, text)))
         return tuple(said)
 
     return extracted

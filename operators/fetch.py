@@ -10,7 +10,7 @@ from clock import now, rfc3339
 from operators.examine import settled_or_pending
 from services.knowledge.cache import Record, UrlFacts, hash_text
 from services.knowledge.ledger import Ledger
-from services.knowledge.updates import Due, Event, How, Places, Settled, Trouble
+from services.knowledge.updates import DuePage, How, Settled, SourcePaths, Trouble, UpdateEvent
 from services.knowledge.web.protocol import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
 from services.knowledge.web_cache import write_page
 from services.storage.files import in_thread
@@ -30,15 +30,15 @@ Result = Literal["success", "not_modified", "timeout", "error"]
 
 
 def fetch(
-    web: Web, ledger: Ledger, places: Places, key: str, rechecks: Rechecks, count: Callable[[Result], object]
-) -> Callable[[Due], Coroutine[Any, Any, list[Event]]]:
+    web: Web, ledger: Ledger, places: SourcePaths, key: str, rechecks: Rechecks, count: Callable[[Result], object]
+) -> Callable[[DuePage], Coroutine[Any, Any, list[UpdateEvent]]]:
     """Fetch one page. Gives what became of it, and a trouble as well when it could not be had.
 
     A page that cannot be had keeps the text and description that it has; what is pending goes on. How often one host
     is asked is the web's own affair, which knows of every redirect.
     """
 
-    async def fetched(due: Due) -> list[Event]:
+    async def fetched(due: DuePage) -> list[UpdateEvent]:
         facts = None if due.record is None or not due.conditional else due.record.url
         etag, last_modified = (None, None) if facts is None else (facts.etag, facts.last_modified)
         try:
@@ -49,7 +49,7 @@ def fetch(
         count("success" if isinstance(answer, Page) else "not_modified")
         return [settled_or_pending(record, ledger, key)]
 
-    async def _taken(due: Due, answer: Page | NotModified) -> Record:
+    async def _taken(due: DuePage, answer: Page | NotModified) -> Record:
         at = now()
         if isinstance(answer, Page):
             text = with_title(answer)
@@ -75,7 +75,7 @@ def fetch(
         )
         return as_page(due.record, due.record.content_hash, facts, rfc3339(at))
 
-    def refused(due: Due, error: Exception) -> list[Event]:
+    def refused(due: DuePage, error: Exception) -> list[UpdateEvent]:
         status: Result = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
         count(status)
         at = now()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from model.batches import Key, Part
 from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
-from operators.cut import Begun
+from operators.cut import StartedPart
 from services.assistant.inquiry import Inquiry, Lesson, skipped
 from services.conversations.history import History
 from services.conversations.people import People
@@ -69,7 +69,7 @@ class Router:
         self._captured: OrderedDict[Key, Message] = OrderedDict()
         """By team member and channel, the end of the last part that was captured."""
 
-    async def route(self, begun: Begun) -> Inquiry | Lesson | Ignored | Outcome:
+    async def route(self, begun: StartedPart) -> Inquiry | Lesson | Ignored | Outcome:
         """Decide about one part.
 
         Raises:
@@ -83,7 +83,7 @@ class Router:
             return not_addressed(part)
         return await self._for_community(begun, target)
 
-    def _lesson(self, begun: Begun, target: Message | None) -> Lesson:
+    def _lesson(self, begun: StartedPart, target: Message | None) -> Lesson:
         part = begun.part
         if part.place.is_thread:
             return Lesson(part, target, begun.token)
@@ -107,7 +107,7 @@ class Router:
                     return target
         return None
 
-    async def _for_community(self, begun: Begun, target: Message | None) -> Inquiry | Ignored | Outcome:
+    async def _for_community(self, begun: StartedPart, target: Message | None) -> Inquiry | Ignored | Outcome:
         part = begun.part
         if await self._answered_before(part):
             return Ignored(Reason.DUPLICATE, part.place.id, part.message_ids, part.number)

@@ -24,14 +24,14 @@ DEDUPLICATED = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class Admitted:
     """A message of a person, with the time at which it came."""
 
     at: float
     message: Message
 
 
-Screened = Spoken | Amend[Key, Spoken] | Ignored | Removed
+Screened = Admitted | Amend[Key, Admitted] | Ignored | Removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def screen(
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
-        return Spoken(at, message)
+        return Admitted(at, message)
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:
@@ -131,13 +131,13 @@ def screen(
     return spread(on_event)
 
 
-def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Spoken]:
+def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Admitted]:
     """Replace one waiting message by its edited form, or drop it."""
 
-    def changed(spoken: Spoken) -> Spoken | None:
+    def changed(spoken: Admitted) -> Admitted | None:
         if spoken.message.id != message_id:
             return spoken
-        return None if edit is None else Spoken(spoken.at, edited(spoken.message, edit))
+        return None if edit is None else Admitted(spoken.at, edited(spoken.message, edit))
 
     return Amend(key, changed)
 

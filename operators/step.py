@@ -11,7 +11,7 @@ from reactivex import Observable
 from clock import now
 from clock.cancel_token import CancelToken
 from model.batches import Part
-from model.outcomes import Outcome, Result
+from model.outcomes import Outcome, OutcomeKind
 from operators.map_async import map_async
 from operators.pass_through import pass_through
 from services.assistant.inquiry import Inquiry, end
@@ -95,10 +95,10 @@ def failure(inquiry: Inquiry, name: str, error: Exception) -> Outcome:
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:
     """How a part ends that was called off, or that something went wrong with."""
     if isinstance(error, CalledOff):
-        return Outcome(part, now(), Result.CANCELLED, error.reason)
+        return Outcome(part, now(), OutcomeKind.CANCELLED, error.reason)
     about.set(part)
     log.warning("%s failed: %s: %s", name, type(error).__name__, error, exc_info=None if expected(error) else error)
-    return Outcome(part, now(), Result.FAILED, f"{type(error).__name__} at {name}")
+    return Outcome(part, now(), OutcomeKind.FAILED, f"{type(error).__name__} at {name}")
 
 
 def expected(error: Exception) -> bool:

@@ -13,13 +13,13 @@ from services.knowledge import index_file
 from services.knowledge.cache import FileFacts, Record, hash_text
 from services.knowledge.ledger import Ledger
 from services.knowledge.source_files import NotText, read_text
-from services.knowledge.updates import How, Pending, Places, Settled
+from services.knowledge.updates import How, Pending, Settled, SourcePaths
 from services.knowledge.web_cache import read_page
 from services.storage.files import in_thread
 
 
 def summarise(
-    describer: Describer, ledger: Ledger, places: Places, timeout_seconds: float
+    describer: Describer, ledger: Ledger, places: SourcePaths, timeout_seconds: float
 ) -> Callable[[Pending], Coroutine[Any, Any, Settled]]:
     """Describe the text as it is now, which may be newer than what discovery saw.
 
@@ -58,7 +58,7 @@ def summarise(
     return summarised
 
 
-def _current(record: Record, places: Places) -> tuple[Record, str]:
+def _current(record: Record, places: SourcePaths) -> tuple[Record, str]:
     """The source's text, and its record with the hash of just that text."""
     if record.file is not None:
         name = record.file.rel_path

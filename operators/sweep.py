@@ -12,7 +12,7 @@ from model.messages import Place
 from services.discord.protocols import LookupFailed
 from services.documents.candidates import is_closed
 from services.documents.store import naming
-from services.documents.store.protocol import Described, DocumentStore, StoreUnavailable
+from services.documents.store.protocol import CollectionSummary, DocumentStore, StoreUnavailable
 from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def sweep(
         """The threads that have collections, with their guilds."""
         found: dict[int, int | None] = {}
         for name in await store.list_collections(naming.CASE_PREFIX):
-            one: Described | None = await store.describe(name)
+            one: CollectionSummary | None = await store.describe(name)
             if one is not None:
                 found[int(name.removeprefix(naming.CASE_PREFIX))] = one.collection.guild_id
         return found

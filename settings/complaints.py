@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from settings.draft import Draft
 from settings.errors import Problem, dotted, variable
-from settings.keys import Key, all_keys, find, names_below
+from settings.keys import SettingKey, all_keys, find, names_below
 
 FEW = 10
 """So many known names are listed where none comes close."""
@@ -77,7 +77,7 @@ def _complaint(kind: str, path: tuple[str, ...], draft: Draft) -> Problem:
     return Problem(where, name, f"{name} must be {key.kind}{as_json}{item}")
 
 
-def _nearest(path: tuple[str, ...]) -> tuple[Key, tuple[str, ...]]:
+def _nearest(path: tuple[str, ...]) -> tuple[SettingKey, tuple[str, ...]]:
     """The key that a path leads to or through, and the rest of the path."""
     for length in range(len(path), 0, -1):
         key = find(path[:length])

@@ -14,7 +14,7 @@ from dotenv.parser import parse_stream
 from settings.complaints import unknown
 from settings.draft import Draft
 from settings.errors import Problem, SettingsError, dotted, variable
-from settings.keys import Key, find
+from settings.keys import SettingKey, find
 from settings.yaml_file import read_text
 
 PREFIX = "app__"
@@ -82,7 +82,7 @@ def _path(name: str) -> tuple[str, ...] | None:
     return tuple(lower.removeprefix(PREFIX).split("__")) if lower.startswith(PREFIX) else None
 
 
-def _value(key: Key, text: str) -> Any:
+def _value(key: SettingKey, text: str) -> Any:
     """JSON where the key takes no text; what is not JSON stays text, for the models to refuse."""
     if key.as_text:
         return text

@@ -18,7 +18,7 @@ ANY = "<id>"
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SettingKey:
     path: tuple[str, ...]
     kind: str
     """What its value must be."""
@@ -38,12 +38,12 @@ class Key:
 
 
 @cache
-def all_keys() -> tuple[Key, ...]:
+def all_keys() -> tuple[SettingKey, ...]:
     """Sections and keys, each section before what lies below it, in the order in which the models name them."""
     return tuple(_below(Settings, ()))
 
 
-def find(path: Sequence[str]) -> Key | None:
+def find(path: Sequence[str]) -> SettingKey | None:
     """The key at `path`, in which any word may stand for a channel id; None: there is none."""
     for key in all_keys():
         if len(key.path) == len(path) and all(mine in {ANY, given} for mine, given in zip(key.path, path, strict=True)):
@@ -61,13 +61,13 @@ def names_below(path: Sequence[str]) -> list[str]:
     ]
 
 
-def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[Key]:
+def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[SettingKey]:
     for name, field in model.model_fields.items():
         path = (*above, name)
         section, nullable, by_id = _section_of(field.annotation)
         says = next((mark for mark in field.metadata if isinstance(mark, Says)), None)
         kind = says.kind if says else "a mapping of keys, or null" if nullable else "a mapping of keys"
-        yield Key(
+        yield SettingKey(
             path=path,
             kind="a mapping of channel ids" if by_id else kind,
             description=field.description or "",
@@ -81,7 +81,9 @@ def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[Key]:
         )
         if section is not None and by_id:
             path = (*path, ANY)
-            yield Key(path=path, kind="a mapping of keys", description="One channel.", default={}, section=section)
+            yield SettingKey(
+                path=path, kind="a mapping of keys", description="One channel.", default={}, section=section
+            )
         if section is not None:
             yield from _below(section, path)
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from settings.keys import ANY, Key, all_keys
+from settings.keys import ANY, SettingKey, all_keys
 
 BEGIN = "<!-- settings:begin -->"
 END = "<!-- settings:end -->"
@@ -120,7 +120,7 @@ def _with_table(text: str) -> str:
     return f"{before}{BEGIN}\n{reference_table()}{END}{after}"
 
 
-def _below_null(key: Key) -> bool:
+def _below_null(key: SettingKey) -> bool:
     return any(
         above.nullable
         for above in all_keys()
@@ -128,7 +128,7 @@ def _below_null(key: Key) -> bool:
     )
 
 
-def _setting(key: Key) -> list[str]:
+def _setting(key: SettingKey) -> list[str]:
     name = key.path[-1]
     if key.required or (key.section is not None and not key.nullable):
         return [f"{name}:"]
@@ -140,7 +140,7 @@ def _setting(key: Key) -> list[str]:
     return [f"{name}: {_yaml(value)}"]
 
 
-def _example(above: Key) -> list[str]:
+def _example(above: SettingKey) -> list[str]:
     """The keys below one that is empty by default, as they would be written."""
     lines = [f"{above.path[-1]}:"]
     for key in all_keys():
@@ -168,7 +168,7 @@ def _yaml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _default_in_table(key: Key) -> str:
+def _default_in_table(key: SettingKey) -> str:
     if key.required:
         return "(required)"
     value = _plain(key.default)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.team import qa_ids, week_files
 from services.team.archive import Pair, render
@@ -69,8 +69,8 @@ class RawArchive:
             if stored_as is None and (pair := await self._add(joined)) is not None:
                 stored_as = pair.id
         if stored_as is None:
-            return Outcome(part, now(), Result.SKIPPED, Reason.NOTHING_TO_LEARN)
-        return Outcome(part, now(), Result.CAPTURED, qa_id=stored_as)
+            return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
+        return Outcome(part, now(), OutcomeKind.CAPTURED, qa_id=stored_as)
 
     async def keep_late(self, capture: Capture) -> Pair | None:
         """Store a capture that had to wait, without taking anything from what was captured of its conversation

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from model.messages import Author, Message, snowflake_time
-from operators.chunk import Filed
+from operators.chunk import IngestResult
 from services.conversations.history import History
 from services.conversations.people import People
 from services.discord.protocols import Poster, PostFailed
@@ -37,7 +37,7 @@ class FileNotes:
         if candidate.attachment.size >= LARGE_BYTES:
             await self._react(candidate.place_id, candidate.message_id, WORKING)
 
-    async def ended(self, filed: Filed) -> None:
+    async def ended(self, filed: IngestResult) -> None:
         """A file can be searched, or cannot be read."""
         candidate = filed.filing.candidate
         if not filed.is_new:
@@ -59,7 +59,7 @@ class FileNotes:
             log.warning("evidence: thread %d: may be told again: %s", case_id, error)
         await self._send(case_id, POST_AGAIN, f"{case_id:x}-r")
 
-    async def _say(self, filed: Filed) -> None:
+    async def _say(self, filed: IngestResult) -> None:
         candidate = filed.filing.candidate
         (text, *_) = split(f"{FAILED} {inert(filed.failure)}")
         await self._send(candidate.place_id, text, f"{candidate.attachment.id:x}-f")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clock import now
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.team.captures import Capture
 from sinks.archive import RawArchive
 
@@ -51,9 +51,9 @@ class Imported:
         joined = self.archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
         if capture.part is not None and self.blocks.hold(message_ids):
-            return Outcome(capture.part, now(), Result.SKIPPED, Reason.DUPLICATE)
+            return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
         outcome = await self.archive.keep(capture)
-        if outcome.result is Result.CAPTURED:
+        if outcome.result is OutcomeKind.CAPTURED:
             self.blocks.add(message_ids)
             self.conversations.add(joined.conversation_id or "")
         return outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from model.outcomes import End, Ignored, Outcome
+from model.outcomes import Ignored, Outcome, Result
 
 
 class InOrder:
@@ -18,7 +18,7 @@ class InOrder:
         self._next = 1
         self._early: dict[int, Outcome | None] = {}
 
-    def add(self, end: End) -> None:
+    def add(self, end: Result) -> None:
         match end:
             case Outcome(part=part):
                 self._early[part.number] = end

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 
-from model.outcomes import End, Ignored, Outcome
+from model.outcomes import Ignored, Outcome, Result
 from services.telemetry.logs import about
 from services.telemetry.plurals import number_of
 
 log = logging.getLogger(__name__)
 
 
-def journal(end: End) -> None:
+def journal(end: Result) -> None:
     """One line for each part that a branch had taken on, at INFO; for what was ignored, at DEBUG."""
     if isinstance(end, Outcome):
         if log.isEnabledFor(logging.INFO):

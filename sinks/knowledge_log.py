@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 
 from services.knowledge.source_files import HIDDEN
-from services.knowledge.updates import Event, How, LeftOut, Report, Trouble
+from services.knowledge.updates import How, LeftOut, Trouble, UpdateEvent, UpdateReport
 
 NAMED = 5
 """Troubles of one phase that are named, unless somebody wants to see more of them; of the rest only the number is told,
@@ -28,7 +28,7 @@ class KnowledgeLog:
         self._named: Counter[str] = Counter()
         self._left_out = 0
 
-    def tell(self, event: Event | Report) -> None:
+    def tell(self, event: UpdateEvent | UpdateReport) -> None:
         match event:
             case LeftOut(name=name, reason=reason):
                 if self._new(name, reason):
@@ -40,7 +40,7 @@ class KnowledgeLog:
                     self._named[phase] += 1
                     level = logging.WARNING if self._named[phase] <= self._most_named else logging.DEBUG
                     log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", phase, about, message)
-            case Report():
+            case UpdateReport():
                 self._finish(event)
             case _:
                 pass
@@ -51,7 +51,7 @@ class KnowledgeLog:
         self._telling.add(told)
         return new
 
-    def _finish(self, report: Report) -> None:
+    def _finish(self, report: UpdateReport) -> None:
         for phase, count in self._named.items():
             if count > self._most_named:
                 log.warning("%s: %d further failures", phase, count - self._most_named)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from model.events import Event, Posted
-from model.outcomes import End, Ignored, Outcome, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 
 
 @dataclass(slots=True)
@@ -17,8 +17,8 @@ class Tally:
     """Heard from the source, so that the sum can be checked."""
     removed: int = 0
     ignored: Counter[str] = field(default_factory=Counter[str])
-    parts: Counter[Result] = field(default_factory=Counter[Result])
-    reasons: dict[Result, Counter[str]] = field(default_factory=dict[Result, Counter[str]])
+    parts: Counter[OutcomeKind] = field(default_factory=Counter[OutcomeKind])
+    reasons: dict[OutcomeKind, Counter[str]] = field(default_factory=dict[OutcomeKind, Counter[str]])
     messages_in_parts: int = 0
 
     def hear(self, event: Event) -> None:
@@ -26,7 +26,7 @@ class Tally:
         if isinstance(event, Posted):
             self.messages += 1
 
-    def add(self, end: End) -> None:
+    def add(self, end: Result) -> None:
         match end:
             case Removed():
                 self.removed += 1
@@ -45,7 +45,9 @@ class Tally:
     @property
     def failed(self) -> bool:
         """Whether anything went wrong or was cut off."""
-        return bool(self.parts[Result.FAILED]) or bool(self.reasons.get(Result.CANCELLED, Counter())["shutdown"])
+        return bool(self.parts[OutcomeKind.FAILED]) or bool(
+            self.reasons.get(OutcomeKind.CANCELLED, Counter())["shutdown"]
+        )
 
     def summary(self) -> dict[str, object]:
         """The form of the last line of `--json`."""
@@ -54,11 +56,11 @@ class Tally:
             "removed": self.removed,
             "ignored": _sorted(self.ignored),
             "parts": self.parts.total(),
-            "replied": self.parts[Result.REPLIED],
-            "captured": self.parts[Result.CAPTURED],
-            "skipped": _sorted(self.reasons.get(Result.SKIPPED, Counter())),
-            "cancelled": _sorted(self.reasons.get(Result.CANCELLED, Counter())),
-            "failed": _sorted(self.reasons.get(Result.FAILED, Counter())),
+            "replied": self.parts[OutcomeKind.REPLIED],
+            "captured": self.parts[OutcomeKind.CAPTURED],
+            "skipped": _sorted(self.reasons.get(OutcomeKind.SKIPPED, Counter())),
+            "cancelled": _sorted(self.reasons.get(OutcomeKind.CANCELLED, Counter())),
+            "failed": _sorted(self.reasons.get(OutcomeKind.FAILED, Counter())),
             "messages_in_parts": self.messages_in_parts,
         }
 

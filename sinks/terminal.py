@@ -10,18 +10,18 @@ from rich.text import Text
 
 from clock import rfc3339
 from model.batches import Part
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant.extractive import asking_sentences, first_quote
 from services.telemetry.plurals import number_of
 from sinks.plain import in_cells, one_line
 from sinks.tally import Tally
 
 LOOKS = {
-    Result.REPLIED: ("✓", "green"),
-    Result.CAPTURED: ("+", "cyan"),
-    Result.SKIPPED: ("–", "yellow"),
-    Result.CANCELLED: ("×", "magenta"),
-    Result.FAILED: ("!", "bold red"),
+    OutcomeKind.REPLIED: ("✓", "green"),
+    OutcomeKind.CAPTURED: ("+", "cyan"),
+    OutcomeKind.SKIPPED: ("–", "yellow"),
+    OutcomeKind.CANCELLED: ("×", "magenta"),
+    OutcomeKind.FAILED: ("!", "bold red"),
 }
 WIDEST = 110
 """Columns. Longer lines are harder to read, not easier."""
@@ -65,7 +65,7 @@ class Terminal:
             " ",
         )
         rest = self._width - what.cell_len
-        if outcome.result is Result.REPLIED:
+        if outcome.result is OutcomeKind.REPLIED:
             self._line(what, *self._answer(outcome, rest))
         else:
             why = became(outcome)
@@ -73,16 +73,22 @@ class Terminal:
             self._line(what, (in_cells(asked(part), asking), "dim"), " ", (one_line(why), style))
 
     def finish(self, tally: Tally) -> None:
-        skipped = dict(tally.reasons.get(Result.SKIPPED, {}))
+        skipped = dict(tally.reasons.get(OutcomeKind.SKIPPED, {}))
         silent = skipped.pop(Reason.NOT_ANSWERABLE, 0)
         self._line()
         self._line(
             (number_of(tally.messages, "message"), "bold"), f" in {number_of(tally.parts.total(), 'part')}, or ignored"
         )
-        for result in (Result.REPLIED, Result.CAPTURED, Result.SKIPPED, Result.CANCELLED, Result.FAILED):
-            count = sum(skipped.values()) if result is Result.SKIPPED else tally.parts[result]
-            reasons = skipped if result is Result.SKIPPED else dict(tally.reasons.get(result, {}))
-            if count or result is Result.REPLIED:
+        for result in (
+            OutcomeKind.REPLIED,
+            OutcomeKind.CAPTURED,
+            OutcomeKind.SKIPPED,
+            OutcomeKind.CANCELLED,
+            OutcomeKind.FAILED,
+        ):
+            count = sum(skipped.values()) if result is OutcomeKind.SKIPPED else tally.parts[result]
+            reasons = skipped if result is OutcomeKind.SKIPPED else dict(tally.reasons.get(result, {}))
+            if count or result is OutcomeKind.REPLIED:
                 self._count(count, result, reasons, LOOKS[result][1])
         if silent:
             examples = " ".join(f"“{text}”" for text in self._examples((self._width - 32) // EXAMPLES - 3))
@@ -143,7 +149,7 @@ def asked(part: Part) -> str:
 
 
 def became(outcome: Outcome) -> str:
-    if outcome.result is Result.CAPTURED:
+    if outcome.result is OutcomeKind.CAPTURED:
         return "learned"
     return f"{outcome.result}: {outcome.reason}" if outcome.reason else str(outcome.result)
 

@@ -34,7 +34,7 @@ class Spot:
     is_forum: bool = False
 
 
-class History(Protocol):
+class MissedMessages(Protocol):
     async def payloads(
         self, channel_id: int, *, limit: int = PAGE, after: int | None = None
     ) -> Sequence[Mapping[str, Any]]:
@@ -88,7 +88,7 @@ async def catch_up(
     after: Mapping[int, int],
     *,
     guild_id: int,
-    history: History,
+    history: MissedMessages,
     introduce: Introduce = known_already,
     seconds: float = LONGEST_SECONDS,
 ) -> list[Dispatch]:
@@ -136,7 +136,7 @@ async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> d
     return results
 
 
-async def _read(place_id: int, after: int, history: History) -> list[Mapping[str, Any]]:
+async def _read(place_id: int, after: int, history: MissedMessages) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     while True:
         page = await history.payloads(place_id, limit=PAGE, after=after)

@@ -9,7 +9,7 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen
-from model.outcomes import Outcome, Result
+from model.outcomes import Outcome, OutcomeKind
 from operators import delay_unless_replaced, only, spread
 from operators.discard import Closing, Discarding, Dropping
 from services.conversations.history import History
@@ -104,7 +104,7 @@ def unanswered(cases: Cases, history: History) -> Callable[[Outcome], Iterator[C
 
     def of(outcome: Outcome) -> Iterator[Closing]:
         part = outcome.part
-        if part.place.is_thread or outcome.result is Result.REPLIED:
+        if part.place.is_thread or outcome.result is OutcomeKind.REPLIED:
             return
         if cases.has_files(part.last.id) and not history.knows(part.last.id):
             yield Closing(part.last.id)

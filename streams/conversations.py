@@ -11,11 +11,11 @@ from reactivex import operators as ops
 from clock import now, utc_clock
 from model.batches import Batch, Key
 from model.events import Event, Posted, Ready
-from model.outcomes import End, Ignored, Outcome, Reason
+from model.outcomes import Ignored, Outcome, Reason, Result
 from operators import Amend, map_async, quiet_window, serialize_by_key, spread
-from operators.cut import Begun
+from operators.cut import StartedPart
 from operators.route import Routed, Router
-from operators.screen import Screened, Spoken
+from operators.screen import Admitted, Screened
 from operators.step import Gauge, failure_of, named
 from services.assistant.inquiry import Inquiry, Lesson
 from services.conversations.history import History
@@ -46,10 +46,12 @@ def remembered(events: Observable[Event], history: History, people: People, seen
     return events.pipe(ops.do_action(hear))
 
 
-def settled(ends: Observable[End], in_flight: InFlight, seen: Seen, tell: Callable[[End], None]) -> Observable[End]:
+def settled(
+    ends: Observable[Result], in_flight: InFlight, seen: Seen, tell: Callable[[Result], None]
+) -> Observable[Result]:
     """The same ends, once nothing holds their messages any more and `tell` has heard of them."""
 
-    def settle(end: End) -> None:
+    def settle(end: Result) -> None:
         # Of a duplicate, the message itself may still be in hand; as a part, catch-up has brought it in vain.
         if not (isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None):
             in_flight.settle(end)
@@ -70,7 +72,7 @@ def batches(
 
     def tell(item: Screened) -> None:
         # For every message: no more than a look at the level where nobody reads it.
-        if isinstance(item, Spoken) and log.isEnabledFor(logging.INFO):
+        if isinstance(item, Admitted) and log.isEnabledFor(logging.INFO):
             log.info("discord.user_batch_wait: %g s", quiet_seconds, extra=about_message(item.message))
 
     return screened.pipe(
@@ -88,32 +90,34 @@ def batches(
     )
 
 
-def waiting(item: Screened) -> tuple[Spoken | Amend[Key, Spoken], ...]:
-    return (item,) if isinstance(item, Spoken | Amend) else ()
+def waiting(item: Screened) -> tuple[Admitted | Amend[Key, Admitted], ...]:
+    return (item,) if isinstance(item, Admitted | Amend) else ()
 
 
-def where_and_who(spoken: Spoken) -> Key:
+def where_and_who(spoken: Admitted) -> Key:
     return Key(spoken.message.channel_id, spoken.message.author.id)
 
 
-def batch_of(spoken: list[Spoken]) -> Batch:
+def batch_of(spoken: list[Admitted]) -> Batch:
     messages = sorted((item.message for item in spoken), key=lambda message: message.id)
     return Batch(tuple(messages), now())
 
 
-def routed(parts: Observable[Begun], router: Router, gauge: Gauge) -> Observable[Inquiry | Lesson | Ignored | Outcome]:
+def routed(
+    parts: Observable[StartedPart], router: Router, gauge: Gauge
+) -> Observable[Inquiry | Lesson | Ignored | Outcome]:
     """Each part with its destination; one person's parts in one place stay in order.
 
     parts    --p1-p2-----p3--------|
     routed   ---q1-l2-----i3-------|      an inquiry, a lesson, an `Ignored`
     """
 
-    async def route(begun: Begun) -> Routed:
+    async def route(begun: StartedPart) -> Routed:
         about.set(begun.part)
         log.info("discord.user_batch_process_start: %s", number_of(len(begun.part.messages), "message"))
         return Routed(begun.part.key, await router.route(begun))
 
-    def failed(begun: Begun, error: Exception) -> Routed:
+    def failed(begun: StartedPart, error: Exception) -> Routed:
         return Routed(begun.part.key, failure_of(begun.part, "route", error))
 
     return parts.pipe(

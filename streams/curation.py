@@ -23,7 +23,7 @@ from reactivex import operators as ops
 
 from clock import run_blocking
 from clock.backoff import Backoff
-from model.outcomes import Outcome, Result
+from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
 from operators.coalesce import coalesce
 from operators.in_flight import in_flight
@@ -85,7 +85,7 @@ class CurationRules:
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
     """Of what `streams.lessons` gives, that which is in the archive now."""
-    return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is Result.CAPTURED))
+    return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 
 
 def curation(

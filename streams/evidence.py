@@ -14,7 +14,7 @@ from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import Outcome
 from operators import fork, map_async, only, serialize_by_key, spread
-from operators.chunk import Filed, chunk
+from operators.chunk import IngestResult, chunk
 from operators.discard import Discarding, discard
 from operators.embed import embed
 from operators.step import named
@@ -37,7 +37,7 @@ Work = IngestJob | Discarding
 
 class Done(NamedTuple):
     case_id: int
-    filed: Filed | None = None
+    filed: IngestResult | None = None
 
 
 def evidence(
@@ -46,7 +46,7 @@ def evidence(
     outcomes: Observable[Outcome],
     parts: EvidenceParts | None,
     rules: EvidenceRules,
-) -> Observable[Filed]:
+) -> Observable[IngestResult]:
     """Each file, when it can be searched in every way, or never will be.
 
     offered  --f1-f2--------f3-----|      all of one thread: in their order
@@ -110,7 +110,7 @@ def begun(cases: Cases, candidate: Candidate) -> tuple[IngestJob, ...]:
     return () if filing is None else (filing,)
 
 
-def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[Filed]]:
+def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
     """Read files and delete them: those of one thread in the order in which that was called for."""
     filing = chunk(parts.intake)
     discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
@@ -143,7 +143,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
             )
         )
 
-    def operator(source: Observable[Work]) -> Observable[Filed]:
+    def operator(source: Observable[Work]) -> Observable[IngestResult]:
         return source.pipe(
             serialize_by_key(
                 case_of,
@@ -167,7 +167,9 @@ def token_of(work: Work) -> CancelToken | None:
     return work.token if isinstance(work, IngestJob) else None
 
 
-def embedding(parts: EvidenceParts, rules: EvidenceRules) -> Callable[[Observable[Filed]], Observable[Filed]]:
+def embedding(
+    parts: EvidenceParts, rules: EvidenceRules
+) -> Callable[[Observable[IngestResult]], Observable[IngestResult]]:
     """Give files their vectors, where there is somebody who makes them."""
     if parts.embedder is None:
         return lambda read: read
@@ -180,13 +182,13 @@ def embedding(parts: EvidenceParts, rules: EvidenceRules) -> Callable[[Observabl
     )
 
 
-def as_it_is(filed: Filed, error: Exception) -> Filed:
+def as_it_is(filed: IngestResult, error: Exception) -> IngestResult:
     if filed.filing.token.error is None:
         log.error("evidence: attachment %d: by words only", filed.filing.candidate.attachment.id, exc_info=error)
     return filed
 
 
-def tell(listener: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[Observable[Any]], Observable[Filed]]:
+def tell(listener: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[Observable[Any]], Observable[IngestResult]]:
     """Let somebody know, beside everything else; nothing comes out."""
 
     def failed(_item: object, error: Exception) -> None:

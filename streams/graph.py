@@ -27,7 +27,7 @@ from reactivex import Observable
 from reactivex.subject import Subject
 
 from model.events import Event
-from model.outcomes import End, Ignored, Outcome, Removed
+from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.cut import cut
 from operators.screen import screen
@@ -41,8 +41,8 @@ from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
 
 
-def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[End]:
-    """Wire the bot. Completes when `events` has and all work is done; every message comes out in one `End`.
+def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
+    """Wire the bot. Completes when `events` has and all work is done; every message comes out in one `Result`.
 
     A `fork` stands wherever branches part: what comes before it runs once, however many follow.
     """

@@ -21,9 +21,9 @@ from reactivex import operators as ops
 
 from model.events import Event
 from model.messages import AuthorType
-from model.outcomes import End, Ignored, Outcome, Removed
+from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
-from operators.cut import Begun, cut
+from operators.cut import StartedPart, cut
 from operators.route import not_addressed
 from operators.screen import screen
 from services.assistant.inquiry import Lesson
@@ -32,8 +32,8 @@ from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
 
 
-def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[End]:
-    """Completes when `events` has and all is stored; every message comes out in one `End`."""
+def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
+    """Completes when `events` has and all is stored; every message comes out in one `Result`."""
     s = services
     heard = remembered(events, s.history, s.people, s.seen)
     screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
@@ -50,5 +50,5 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     return settled(ends, s.in_flight, s.seen, sinks.ends)
 
 
-def is_of_the_team(begun: Begun) -> bool:
+def is_of_the_team(begun: StartedPart) -> bool:
     return begun.part.author_type is AuthorType.TEAM_MEMBER

@@ -33,7 +33,18 @@ from operators.step import Gauge, expected, ignore
 from operators.summarise import summarise
 from services.assistant.describing import Describer
 from services.knowledge.ledger import Ledger
-from services.knowledge.updates import Due, Event, Forgotten, How, Pending, Places, Report, Settled, Suspect, Trouble
+from services.knowledge.updates import (
+    DuePage,
+    How,
+    Pending,
+    Purged,
+    Settled,
+    SourcePaths,
+    Suspect,
+    Trouble,
+    UpdateEvent,
+    UpdateReport,
+)
 from services.knowledge.web.protocol import Web
 
 T = TypeVar("T")
@@ -79,7 +90,7 @@ class KnowledgeParts:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeRules:
-    places: Places
+    places: SourcePaths
     rechecks: Rechecks
     downloads_at_once: int
     descriptions_at_once: int
@@ -87,7 +98,9 @@ class KnowledgeRules:
     """How long one description may take, repeated attempts included."""
 
 
-def knowledge(triggers: Observable[object], parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[Event | Report]:
+def knowledge(
+    triggers: Observable[object], parts: KnowledgeParts, rules: KnowledgeRules
+) -> Observable[UpdateEvent | UpdateReport]:
     """Bring the knowledge base up to date at every trigger: what became of each source, then the update's report.
 
     triggers  --t-----t-t---------------|
@@ -99,9 +112,9 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts, rules: Knowle
     return triggers.pipe(coalesce(lambda _: update(parts, rules)))
 
 
-def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[Event | Report]:
+def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[UpdateEvent | UpdateReport]:
     """One update; wired anew for each, so that none leaves anything behind."""
-    report = Report()
+    report = UpdateReport()
     ledger, places, key = parts.ledger, rules.places, parts.describer.key
 
     few: Observable[Few] = rx.of(None).pipe(
@@ -118,7 +131,7 @@ def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[Event | R
         ops.share(),
     )
     fetched = found.pipe(
-        only(Due),
+        only(DuePage),
         step(
             "fetch",
             fetch(parts.web, ledger, places, key, rules.rechecks, parts.count),
@@ -146,7 +159,7 @@ def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[Event | R
         spread(members),
     )
 
-    def closing(_scheduler: object) -> Observable[Event | Report]:
+    def closing(_scheduler: object) -> Observable[UpdateEvent | UpdateReport]:
         report.descriptions = parts.files.entries
         return rx.of(report)
 
@@ -170,20 +183,20 @@ def step(
     return map_async(fn, on_failure=failed, max_concurrent=max_concurrent, gauge=lambda count: gauge(name, count))
 
 
-def fails_whole(name: str, _item: object, error: Exception) -> Sequence[Event]:
+def fails_whole(name: str, _item: object, error: Exception) -> Sequence[UpdateEvent]:
     about = getattr(error, "filename", None) or "knowledge base"
     return [Trouble(str(about), name, message_of(error), fatal=True)]
 
 
-def fails_together(name: str, item: Sequence[Suspect], error: Exception) -> Sequence[Event]:
+def fails_together(name: str, item: Sequence[Suspect], error: Exception) -> Sequence[UpdateEvent]:
     return [Trouble(each.name, name, message_of(error)) for each in item]
 
 
-def fails_as_page(name: str, item: Due, error: Exception) -> Sequence[Event]:
+def fails_as_page(name: str, item: DuePage, error: Exception) -> Sequence[UpdateEvent]:
     return [Trouble(item.url, name, message_of(error))]
 
 
-def fails_as_source(name: str, item: Pending, error: Exception) -> Event:
+def fails_as_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
     return Trouble(item.record.source_id, name, message_of(error))
 
 
@@ -208,18 +221,18 @@ def suspects(some: Few) -> Iterable[Sequence[Suspect]]:
     return [those] if those else []
 
 
-def members(events: Sequence[Event]) -> Sequence[Event]:
+def members(events: Sequence[UpdateEvent]) -> Sequence[UpdateEvent]:
     return events
 
 
-def keep_in(ledger: Ledger) -> Callable[[Event], None]:
+def keep_in(ledger: Ledger) -> Callable[[UpdateEvent], None]:
     """The fold: what each event means for what is known."""
 
-    def keep(event: Event) -> None:
+    def keep(event: UpdateEvent) -> None:
         match event:
             case Settled(record=record) | Pending(record=record):
                 ledger.put(record)
-            case Forgotten(source_id=source_id):
+            case Purged(source_id=source_id):
                 ledger.drop(source_id)
             case _:
                 pass
@@ -227,10 +240,10 @@ def keep_in(ledger: Ledger) -> Callable[[Event], None]:
     return keep
 
 
-def share_of(ledger: Ledger) -> Callable[[Event], float]:
+def share_of(ledger: Ledger) -> Callable[[UpdateEvent], float]:
     """How much of the index an event changes. What is gone has to leave it at once."""
 
-    def share(event: Event) -> float:
+    def share(event: UpdateEvent) -> float:
         if not isinstance(event, Settled):
             return 0.0
         return 1.0 if event.how is How.GONE else 1 / len(ledger.records)

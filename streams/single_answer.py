@@ -12,14 +12,14 @@ from clock import now
 from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import Outcome, Result
+from model.outcomes import Outcome, OutcomeKind
 from operators import CancelToken
 from operators.retrieve import Lookup
 from services.assistant.citing import links_block
 from services.assistant.inquiry import Inquiry
 from services.assistant.protocol import Assistant
 from services.knowledge.library import Library
-from services.llm.budget import Budget, Limits
+from services.llm.budget import Budget, BudgetLimits
 from services.llm.spending import Spending
 from services.llm.usage import Usage
 from streams.answers import chain
@@ -66,7 +66,7 @@ class Answerer:
         """`budget`: what the answers count against; `usage`: that of the run, told of each call; `lookup`: who finds
         things in the files of the thread that is asked in, and in the asker's runbooks. Nobody else reads the answers.
         """
-        self._budget = budget or Budget(Limits(chains_per_user_per_hour=0))
+        self._budget = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
         self._usage = usage or Usage(Spending(self._budget))
         self._chain = chain(assistant, library, self._budget, rules, lookup=lookup, public=False)
 
@@ -80,7 +80,7 @@ class Answerer:
         except Exception as error:
             log.exception("the answer chain broke")
             end = Outcome(
-                inquiry.part, now(), Result.FAILED, f"{type(error).__name__} at chain", decisions=inquiry.decisions
+                inquiry.part, now(), OutcomeKind.FAILED, f"{type(error).__name__} at chain", decisions=inquiry.decisions
             )
         finally:
             inquiry.token.close()

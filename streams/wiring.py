@@ -8,8 +8,8 @@ from typing import Any
 
 from model.events import Reaction
 from model.messages import Message
-from model.outcomes import End, Outcome
-from operators.chunk import Filed, Intake
+from model.outcomes import Outcome, Result
+from operators.chunk import IngestResult, Intake
 from operators.retrieve import Lookup
 from operators.route import Router
 from operators.screen import ScreenRules
@@ -59,7 +59,7 @@ class EvidenceParts:
     withheld: Callable[[Message], bool]
     begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
     """Told of each file when it is begun, and …"""
-    ended: Callable[[Filed], Coroutine[Any, Any, None]]
+    ended: Callable[[IngestResult], Coroutine[Any, Any, None]]
     reopened: Callable[[int], Coroutine[Any, Any, None]]
     """Told of each thread that is open again after its files were deleted."""
     """… when it can be searched, or has failed."""
@@ -104,7 +104,7 @@ class Sinks:
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
-    ends: Callable[[End], None]
+    ends: Callable[[Result], None]
     """Told of every end, at once; must not fail."""
     decided: Callable[[Decided], None] = untold
     """Told of what becomes of captured pairs and topics, as `ends`."""

@@ -11,7 +11,7 @@ from typing import Any
 from operators.fetch import Rechecks
 from services.knowledge.cache import Record, parse
 from services.knowledge.ledger import Ledger
-from services.knowledge.updates import Event, Places, Report
+from services.knowledge.updates import SourcePaths, UpdateEvent, UpdateReport
 from services.knowledge.web.protocol import Fetched, FetchFailed, Page
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
@@ -81,7 +81,7 @@ class Shelf:
         self.rechecks = Rechecks(72 * 3600, 300)
         self.counted: list[str] = []
         self.parts = self.begin()
-        self.events: list[Event] = []
+        self.events: list[UpdateEvent] = []
 
     def begin(self) -> KnowledgeParts:
         """Start anew from what is on disk."""
@@ -93,7 +93,7 @@ class Shelf:
     @property
     def rules(self) -> KnowledgeRules:
         return KnowledgeRules(
-            Places(self.sources, self.links, self.pages, self.max_source_bytes),
+            SourcePaths(self.sources, self.links, self.pages, self.max_source_bytes),
             self.rechecks,
             self.downloads_at_once,
             self.descriptions_at_once,
@@ -109,15 +109,15 @@ class Shelf:
     def link(self, *urls: str) -> None:
         self.links.write_text("".join(f"{url}\n" for url in urls))
 
-    async def update(self, *, again: bool = False) -> Report:
+    async def update(self, *, again: bool = False) -> UpdateReport:
         """Run to the end; `describer.asked` and `web.asked` then hold what this update asked for."""
         self.describer.asked, self.web.asked = [], []
         self.events = []
         parts = self.parts if again else self.begin()
-        finished: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+        finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
 
-        def see(event: Event | Report) -> None:
-            if isinstance(event, Report):
+        def see(event: UpdateEvent | UpdateReport) -> None:
+            if isinstance(event, UpdateReport):
                 finished.set_result(event)
             else:
                 self.events.append(event)

@@ -20,7 +20,7 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
-from operators.cut import Begun
+from operators.cut import StartedPart
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.team_activity import TeamActivity
@@ -111,8 +111,8 @@ class Talk:
         kind = self.people.type_of(messages[0].author) if kind is None else kind
         return Part(next(self._numbers), messages, kind, place, messages[-1].at + 60)
 
-    def begun(self, *messages: Message) -> Begun:
-        return Begun(self.part(*messages), CancelToken())
+    def begun(self, *messages: Message) -> StartedPart:
+        return StartedPart(self.part(*messages), CancelToken())
 
 
 class SmallFetcher:

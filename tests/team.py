@@ -13,7 +13,7 @@ from services.assistant.curator import ClassificationResult, ImageSummary, Image
 from services.knowledge.library import IndexEntry
 from services.llm.usage import Usage
 from services.team import qa_ids
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.decisions import By
 
 R = TypeVar("R")
@@ -33,7 +33,7 @@ def pair(number: int, asked: str = "why?", answered: str = "so.", *, conversatio
         conversation_id=f"reply_{first}",
         message_ids=(first, first + number),
         author_ids=(1, 50),
-        turns=(Turn(Speaker.USER, asked), Turn(Speaker.TEAM, answered)),
+        turns=(PairTurn(Speaker.USER, asked), PairTurn(Speaker.TEAM, answered)),
     )
 
 

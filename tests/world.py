@@ -29,7 +29,7 @@ from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
-from model.outcomes import End, Ignored, Outcome, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from services.assistant.protocol import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import Fetcher, PostFailed
@@ -287,7 +287,7 @@ class World:
         self.parts, self.script, self.shelf, self.board = parts, script, shelf, board
         self.documents: Documents | None = None
         self._stack = AsyncExitStack()
-        self.ends: list[End] = []
+        self.ends: list[Result] = []
         self.captures: list[Capture] = []
         self.delivered: Counter[int] = Counter()
         """How often each message was."""
@@ -421,7 +421,7 @@ class World:
             self.parts.services.history.recent(place_id) for place_id in {sent.place_id for sent in self.board.sent}
         ]
 
-    def _end(self, end: End) -> None:
+    def _end(self, end: Result) -> None:
         self.ends.append(end)
         self.tally.add(end)
         self._in_order.add(end)
@@ -429,10 +429,10 @@ class World:
     async def _archive(self, capture: Capture) -> Outcome:
         self.captures.append(capture)
         assert capture.part is not None
-        return Outcome(capture.part, now(), Result.CAPTURED, qa_id=f"qa_{len(self.captures)}")
+        return Outcome(capture.part, now(), OutcomeKind.CAPTURED, qa_id=f"qa_{len(self.captures)}")
 
 
-def told(end: End) -> str:
+def told(end: Result) -> str:
     match end:
         case Outcome(result=result, reason=reason):
             return str(result) if reason is None else f"{result}: {reason}"

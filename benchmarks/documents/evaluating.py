@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.documents.figures import Figures, quantile, share, table
 from benchmarks.documents.shelves import MIB, Asked, Scripted, Shelves, fill_shelves
 from benchmarks.documents.suites import FOLLOW_UP, Question, Suites
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.results import ConversationContext
 from services.documents.store.protocol import Collection, NewDocument, Origin
@@ -148,7 +148,7 @@ async def _caching(shelves: Shelves, suites: Suites) -> tuple[int, int, int]:
     for question in some:
         await shelves.ask(tools, question)
     hits = sum([(await shelves.ask(tools, question)).result.cached for question in some])
-    extra = NewDocument(Origin("later.txt"), prepare("later.txt", b"One more note.\n", limits=Limits()))
+    extra = NewDocument(Origin("later.txt"), prepare("later.txt", b"One more note.\n", limits=FileLimits()))
     for thread in {shelves.cases[question.file] for question in some}:
         await shelves.store.add(Collection(f"case_{thread}", "case", thread), [extra])
     stale = sum([(await shelves.ask(tools, question)).result.cached for question in some])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.documents.shelves import Asked
 from benchmarks.documents.suites import CONFIG, DOCS, Question
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 from services.documents.results import Status
 
 EXACT_SUITES = ("log_line", "log_time", "log_identifier", "log_severity")
@@ -100,7 +100,7 @@ class Figures:
             self.exact = (self.exact or 0) + any(_plain(answer) in _plain(folded) for answer in question.answers)
 
 
-def holds(question: Question, passage: Passage) -> bool:
+def holds(question: Question, passage: CitedPassage) -> bool:
     """Whether a passage is one of the right ones: patterns are judged by all their lines, windows by theirs."""
     if question.gold_docs:
         return passage.metadata.get("kb_article_id") in question.gold_docs

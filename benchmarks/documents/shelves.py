@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.filling import fill
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
 from services.documents.store.chroma import ChromaStore
@@ -34,7 +34,7 @@ CONFIG_CASE = "900"
 @dataclass(frozen=True, slots=True)
 class Asked:
     result: QAResult
-    passages: tuple[Passage, ...]
+    passages: tuple[CitedPassage, ...]
     seconds: float
 
 
@@ -42,7 +42,7 @@ class Listening(ExtractiveSynthesiser):
     """Quotes, and keeps what it was given."""
 
     def __init__(self) -> None:
-        self.passages: tuple[Passage, ...] = ()
+        self.passages: tuple[CitedPassage, ...] = ()
 
     async def answer(self, material: Material) -> str:
         self.passages = material.passages
@@ -79,8 +79,8 @@ class Shelves:
     costs: dict[str, Costs] = field(default_factory=dict[str, Costs])
     cache: AnswerCache = field(default_factory=AnswerCache)
     _listening: Listening = field(default_factory=Listening)
-    _answered: dict[tuple[str, str], tuple[Passage, ...]] = field(
-        default_factory=dict[tuple[str, str], tuple[Passage, ...]]
+    _answered: dict[tuple[str, str], tuple[CitedPassage, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[CitedPassage, ...]]
     )
     """What an answer was made of: one from the cache does not tell."""
 
@@ -139,7 +139,7 @@ async def _take_in(shelves: Shelves, collection: Collection, kind: str, files: M
     for name, data in files.items():
         article = {"kb_article_id": Path(name).stem} if kind == "articles" else {}
         begun = time.perf_counter()
-        prepared = prepare(name, data, limits=Limits())
+        prepared = prepare(name, data, limits=FileLimits())
         (document,) = await shelves.store.add(collection, [NewDocument(Origin(name, extra=article), prepared)])
         lexical = time.perf_counter()
         await fill(shelves.store, shelves.embedder, collection.name, document.doc_id)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.documents.figures import quantile
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, NewDocument, Origin, Search
@@ -89,7 +89,7 @@ async def _taking_in(store: EmbeddedStore) -> bool:
         size += len(line) + 1
     data = "\n".join(lines).encode()
     begun = time.perf_counter()
-    prepared = prepare("orders.log", data, limits=Limits())
+    prepared = prepare("orders.log", data, limits=FileLimits())
     await store.add(Collection("case_1", "case", "1"), [NewDocument(Origin("orders.log"), prepared)])
     taken = time.perf_counter() - begun
     fine = taken < 2  # noqa: PLR2004 (what is wanted)

@@ -10,7 +10,7 @@ from clock.cancel_token import CancelToken
 from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.documents.toolset import Toolset
 from services.knowledge.library import Source
 from services.llm.usage import Usage
@@ -79,7 +79,7 @@ class Lesson:
 
 def end(
     inquiry: Inquiry,
-    result: Result,
+    result: OutcomeKind,
     reason: str | None = None,
     *,
     reply_place_id: int | None = None,
@@ -100,8 +100,8 @@ def end(
 
 
 def skipped(inquiry: Inquiry, reason: Reason) -> Outcome:
-    return end(inquiry, Result.SKIPPED, reason)
+    return end(inquiry, OutcomeKind.SKIPPED, reason)
 
 
 def replied(inquiry: Inquiry, place_id: int, text: str) -> Outcome:
-    return end(inquiry, Result.REPLIED, reply_place_id=place_id, reply_text=text)
+    return end(inquiry, OutcomeKind.REPLIED, reply_place_id=place_id, reply_text=text)

@@ -11,7 +11,7 @@ from services.assistant.curator import ImageSummaryResult
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.llm.errors import BadOutput
 from services.llm.untrusted import clean
-from services.team.archive import Speaker, Turn
+from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Picture
 
 
@@ -57,7 +57,7 @@ def in_words(capture: Capture, summaries: Mapping[Picture, str], redact: Callabl
     lines: dict[int, list[str]] = {said.message_id: said.turn.text.split("\n") for said in capture.said}
     for picture, summary in summaries.items():
         lines[picture.message_id][picture.line] = f"[image: {_harmless(redact(summary))}]"
-    said = (replace(each, turn=Turn(each.turn.speaker, "\n".join(lines[each.message_id]))) for each in capture.said)
+    said = (replace(each, turn=PairTurn(each.turn.speaker, "\n".join(lines[each.message_id]))) for each in capture.said)
     return replace(capture, said=tuple(said))
 
 

@@ -15,7 +15,7 @@ from model.conversations import Conversation, Role
 from services.knowledge.library import IndexEntry, Source
 from services.llm.prompting import Prompt, question, system
 from services.llm.untrusted import Field, one_line, section
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def _head(pair: Pair) -> tuple[Field, Field]:
     return Field("Id", pair.id), Field("Said", pair.said_at)
 
 
-def _said(turns: Sequence[Turn]) -> Iterable[Field]:
+def _said(turns: Sequence[PairTurn]) -> Iterable[Field]:
     """Turns, the middle of a very long conversation left out: what it is about stands first, what settled it last."""
     texts = [_middle_cut(turn.text, TURN_CHARS) for turn in turns]
     room = PAIR_CHARS - sum(map(len, texts))

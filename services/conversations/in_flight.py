@@ -9,7 +9,7 @@ from clock.cancel_token import CancelToken
 from model.batches import Key, Part
 from model.events import Deleted
 from model.messages import AuthorType, Message
-from model.outcomes import End, Ignored, Outcome, Reason
+from model.outcomes import Ignored, Outcome, Reason, Result
 
 
 class CalledOff(Exception):
@@ -99,7 +99,7 @@ class InFlight:
         for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
             self._call_off(message_id, Reason.DELETED)
 
-    def settle(self, end: End) -> None:
+    def settle(self, end: Result) -> None:
         """The messages have their end."""
         if isinstance(end, Outcome):
             self._release(end.part.message_ids)

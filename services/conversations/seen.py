@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from model.messages import DISCORD_EPOCH_MS, Message
-from model.outcomes import End, Ignored, Outcome, Reason, Removed
+from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Seen:
         if message.id > mark.below and message.id not in mark.done:
             mark.open.add(message.id)
 
-    def settled(self, end: End) -> None:
+    def settled(self, end: Result) -> None:
         """Messages have their end, except those that a shutdown cut off: catch-up takes them up."""
         match end:
             case Outcome(part=part):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from services.documents.asking import checking
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.tools.core import DEFAULT_K
@@ -84,7 +84,8 @@ class BoundTools:
     def checked(self, text: str, known: Iterable[str]) -> str:
         cited = (citation for result in self.results for citation in result.citations)
         places = [
-            Passage(each.doc_id, each.source, "", each.line_start, each.line_end, (), each.chunk_id) for each in cited
+            CitedPassage(each.doc_id, each.source, "", each.line_start, each.line_end, (), each.chunk_id)
+            for each in cited
         ]
         given = [self.text(name, result) for name, result in self._found]
         checked = checking.check(text, places, [*given, *self.files, *known])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.documents.severities import Field
+from services.documents.severities import LevelField
 
 _REACH = 240
 _LONGEST = 120
@@ -30,7 +30,7 @@ _BETWEEN = re.compile(
 _NAMED = re.compile(r"(?:^|\s)(?:component|logger|service|module|target|caller)=\"?([\w.$:/@-]{1,120})")
 
 
-def component(line: str, end: int, field: Field | None, *, timed: bool) -> str | None:
+def component(line: str, end: int, field: LevelField | None, *, timed: bool) -> str | None:
     """`end`: where the time ends; `field`: the severity field, if there is one."""
     syslog = _SYSLOG.match(line, end, end + _REACH) if timed else None
     if field is None or not field.end or (syslog and syslog.end() <= field.start):

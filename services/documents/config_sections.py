@@ -14,7 +14,7 @@ LARGE_CHARS = 1500
 """What is larger is cut at the next level."""
 
 
-class Section(NamedTuple):
+class ConfigSection(NamedTuple):
     parent: Path
     path: Path
     """Of the first key in it; its parent's where there is none."""
@@ -30,7 +30,7 @@ class _Node:
     children: list[_Node] = field(default_factory=list["_Node"])
 
 
-def sections(lines: Sequence[str], outline: Outline) -> list[Section]:
+def sections(lines: Sequence[str], outline: Outline) -> list[ConfigSection]:
     cutter = _Cutter(lines)
     return list(cutter.cut(_tree(lines, outline)))
 
@@ -80,7 +80,7 @@ class _Cutter:
         for line in lines:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
 
-    def cut(self, root: _Node) -> Iterator[Section]:
+    def cut(self, root: _Node) -> Iterator[ConfigSection]:
         """Depth first, without recursion: a file may be nested as deep as it likes."""
         waiting = [(root, root.first)]
         while waiting:
@@ -112,14 +112,14 @@ class _Cutter:
         if group:
             yield group
 
-    def _pieces(self, parent: Path, path: Path, first: int, last: int) -> Iterator[Section]:
+    def _pieces(self, parent: Path, path: Path, first: int, last: int) -> Iterator[ConfigSection]:
         """At line ends, where a single value is too large."""
         start = first
         for number in range(first, last + 1):
             if number > start and self._size(start, number) > LARGE_CHARS:
-                yield Section(parent, path, start, number - 1)
+                yield ConfigSection(parent, path, start, number - 1)
                 start = number
-        yield Section(parent, path, start, last)
+        yield ConfigSection(parent, path, start, last)
 
     def _size(self, first: int, last: int) -> int:
         return self._offsets[last] - self._offsets[first - 1]

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from services.documents.config_sections import Section, sections
+from services.documents.config_sections import ConfigSection, sections
 from services.documents.extensions import extension
 from services.documents.indented_outline import read_indented
 from services.documents.ini_outline import read_ini
@@ -67,7 +67,7 @@ def config_chunks(lines: Sequence[str], outline: Outline, values: Values) -> Con
     return Config(tuple(chunks), flags)
 
 
-def _section(index: int, section: Section, lines: Sequence[str], redacted: Callable[[str], str]) -> Chunk:
+def _section(index: int, section: ConfigSection, lines: Sequence[str], redacted: Callable[[str], str]) -> Chunk:
     parent = redacted(dotted(section.parent)) or None
     header = [redacted(" › ".join(section.parent))] if section.parent else []
     return Chunk(

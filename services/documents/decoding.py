@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-from services.documents.limits import Refused, shown
+from services.documents.limits import FileRefused, shown
 
 MOST_UNDECODABLE = 0.05
 """The share of undecodable bytes beyond which a file is taken for binary."""
@@ -34,13 +34,13 @@ def decode(filename: str, data: bytes) -> Decoded:
     else:
         text, given = _utf8(data), data.count("\ufffd".encode())
     if "\x00" in text:
-        raise Refused(
+        raise FileRefused(
             f"{shown(filename)} is refused: it holds NUL bytes, so it is not text. "
             "Export it as UTF-8 text and send that."
         )
     replaced = text.count("\ufffd") - given
     if replaced > MOST_UNDECODABLE * len(data):
-        raise Refused(
+        raise FileRefused(
             f"{shown(filename)} is refused: {replaced / len(data):.0%} of it cannot be decoded, and 5% is the most. "
             "Save it as UTF-8 text and send that."
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from services.documents.extensions import accepted
 from services.documents.filling import fill
-from services.documents.limits import Limits, Refused
+from services.documents.limits import FileLimits, FileRefused
 from services.documents.preparing import prepare
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
@@ -152,7 +152,7 @@ async def _prepared(wanted: list[Wanted]) -> list[NewDocument]:
     for each in wanted:
         try:
             docs.append(NewDocument(each.origin, await in_thread(each.prepare)))
-        except Refused as error:
+        except FileRefused as error:
             log.warning("%s is not indexed: %s", each.origin.filename, error)
     return docs
 
@@ -211,7 +211,7 @@ def _article(name: str, text: str, max_bytes: int) -> Wanted:
     origin = Origin(name, extra={"kb_article_id": name, "title": title, "category": _category(name)})
     is_page = name.startswith(("http://", "https://"))
     taken_as = name if accepted(name) and not is_page else "page.md"
-    limits = Limits(max_file_bytes=max(max_bytes, len(data)), max_lines=_MAX_LINES)
+    limits = FileLimits(max_file_bytes=max(max_bytes, len(data)), max_lines=_MAX_LINES)
 
     def made() -> Prepared:
         return replace(prepare(taken_as, data, limits=limits), filename=name)

@@ -54,31 +54,31 @@ _NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?%?")
 _KEY = re.compile(r"[\w.$/@-]{1,80}")
 
 
-class Classified(NamedTuple):
+class DetectedKind(NamedTuple):
     kind: DocumentKind
     confidence: float
 
 
-def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> Classified:
+def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> DetectedKind:
     """Never doubtful: what is not sure enough is text."""
     if chosen is not None:
-        return Classified(chosen, 1.0)
+        return DetectedKind(chosen, 1.0)
     if named := kind_by_name(filename):
-        return Classified(named, _BY_NAME)
+        return DetectedKind(named, _BY_NAME)
     sample = text[:SAMPLE_BYTES]
     if len(text) > SAMPLE_BYTES and "\n" in sample:
         sample = sample[: sample.rindex("\n")]
     found = by_content(sample)
     if found.kind is DocumentKind.TEXT and extension(filename) in _PRINTED_BY_NAME:
-        return Classified(DocumentKind.LOG, SURE_ENOUGH)
-    return found if found.confidence >= SURE_ENOUGH else Classified(DocumentKind.TEXT, SURE_ENOUGH)
+        return DetectedKind(DocumentKind.LOG, SURE_ENOUGH)
+    return found if found.confidence >= SURE_ENOUGH else DetectedKind(DocumentKind.TEXT, SURE_ENOUGH)
 
 
-def by_content(sample: str) -> Classified:
+def by_content(sample: str) -> DetectedKind:
     """What the beginning of a file looks like, and how sure that is."""
     lines = [line for line in lines_of(sample) if line.strip()]
     if not lines:
-        return Classified(DocumentKind.TEXT, SURE_ENOUGH)
+        return DetectedKind(DocumentKind.TEXT, SURE_ENOUGH)
     reader = TimeReader()
     timed = any(reader.read(line) for line in lines)
     signs = _log_signs(lines)
@@ -94,7 +94,7 @@ def by_content(sample: str) -> Classified:
         kind, confidence = DocumentKind.CODE, 0.75
     else:
         kind, confidence = DocumentKind.TEXT, 0.7
-    return Classified(kind, confidence)
+    return DetectedKind(kind, confidence)
 
 
 def _log_signs(lines: list[str]) -> int:

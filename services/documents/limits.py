@@ -14,12 +14,12 @@ _MIB = 1024 * 1024
 _LONGEST_NAME = 80
 
 
-class Refused(Exception):
+class FileRefused(Exception):
     """One readable line: what is too much or cannot be read, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FileLimits:
     """Of one file, and of all files of one place."""
 
     max_file_bytes: int = 10 * _MIB
@@ -29,7 +29,7 @@ class Limits:
     max_total_bytes: int = 30 * _MIB
 
 
-def check_offer(filename: str, size: int, limits: Limits, *, files: int = 0, total_bytes: int = 0) -> None:
+def check_offer(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
     """Whether a file is worth downloading, by its name and size alone.
 
     `files` and `total_bytes`: how much the place that it is for holds already.
@@ -40,12 +40,12 @@ def check_offer(filename: str, size: int, limits: Limits, *, files: int = 0, tot
     check_name(filename)
     check_size(filename, size, limits.max_file_bytes)
     if files >= limits.max_files:
-        raise Refused(
+        raise FileRefused(
             f"{shown(filename)} is one too many: this place has {number_of(files, 'file')}, and "
             f"{limits.max_files} is the most. Delete one that is no longer needed."
         )
     if total_bytes + size > limits.max_total_bytes:
-        raise Refused(
+        raise FileRefused(
             f"{shown(filename)} has {amount(size)}, and with it the files here would pass the limit of "
             f"{amount(limits.max_total_bytes)} together. {REMEDY} Or delete a file that is no longer needed."
         )
@@ -61,9 +61,9 @@ def check_name(filename: str) -> None:
         return
     ending = extension(filename)
     if reason := BINARY.get(ending):
-        raise Refused(f"{shown(filename)} is {reason}.")
+        raise FileRefused(f"{shown(filename)} is {reason}.")
     what = f"files ending in {ending} are" if ending else "a file without an extension is"
-    raise Refused(
+    raise FileRefused(
         f"{shown(filename)} is not taken: {what} none of the kinds known as text. "
         "If it is text, send it as .txt or .log."
     )
@@ -76,9 +76,9 @@ def check_size(filename: str, size: int, most: int) -> None:
         Refused: too large, or empty.
     """
     if size == 0:
-        raise Refused(f"{shown(filename)} is empty. Save it again and send it once more.")
+        raise FileRefused(f"{shown(filename)} is empty. Save it again and send it once more.")
     if size > most:
-        raise Refused(f"{shown(filename)} has {amount(size)}, and {amount(most)} is the most. {REMEDY}")
+        raise FileRefused(f"{shown(filename)} has {amount(size)}, and {amount(most)} is the most. {REMEDY}")
 
 
 def check_lines(filename: str, lines: int, most: int) -> None:
@@ -88,7 +88,7 @@ def check_lines(filename: str, lines: int, most: int) -> None:
         Refused: too many lines.
     """
     if lines > most:
-        raise Refused(f"{shown(filename)} has {lines:,} lines, and {most:,} is the most. {REMEDY}")
+        raise FileRefused(f"{shown(filename)} has {lines:,} lines, and {most:,} is the most. {REMEDY}")
 
 
 def shown(filename: str) -> str:

@@ -17,7 +17,7 @@ DEEPEST = 64
 _NAMES = frozenset({"name", "key", "id", "job_name"})
 
 
-class Key(NamedTuple):
+class ConfigKey(NamedTuple):
     path: Path
     line: int
 
@@ -38,7 +38,7 @@ class Leaf(NamedTuple):
 class Outline:
     """Keys and values in the order of the file. Lines count from 1."""
 
-    keys: list[Key] = field(default_factory=list[Key])
+    keys: list[ConfigKey] = field(default_factory=list[ConfigKey])
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     comments: tuple[str, ...] = ("#",)
     """What begins a line that belongs to the key below it."""
@@ -49,7 +49,7 @@ class Outline:
     def add_key(self, path: Path, line: int) -> None:
         """Of several keys in one line, the first is the one that sections can begin at."""
         if not self.keys or line > self.keys[-1].line:
-            self.keys.append(Key(path, line))
+            self.keys.append(ConfigKey(path, line))
 
     def add(self, leaf: Leaf) -> None:
         self.n_values += 1

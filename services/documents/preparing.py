@@ -9,7 +9,7 @@ from services.documents.configs import config_chunks, outline_of
 from services.documents.decoding import cut_lines, decode, lines_of
 from services.documents.extensions import extension
 from services.documents.kinds import classify
-from services.documents.limits import Limits, check_lines, check_name, check_size
+from services.documents.limits import FileLimits, check_lines, check_name, check_size
 from services.documents.logs import read_log
 from services.documents.markdown import markdown_chunks
 from services.documents.outlines import Outline
@@ -27,7 +27,7 @@ def prepare(
     filename: str,
     data: bytes,
     *,
-    limits: Limits,
+    limits: FileLimits,
     kind: DocumentKind | None = None,
     title: str | None = None,
     redactors: DocumentRedactors = _KNOWING_NOTHING,

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from clock import now, rfc3339
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
@@ -40,7 +40,7 @@ class Runbooks:
     store: DocumentStore
     shown_path: Path
     """The ids of those who show theirs in threads."""
-    limits: Limits = field(default_factory=lambda: Limits(max_file_bytes=3 * _MIB))
+    limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))
     max_runbooks: int = 200
     redactors: DocumentRedactors = field(default_factory=document_redactors)
     forget_answers: Callable[[str], object] = lambda _: None

@@ -50,14 +50,14 @@ _KEYWORD = re.compile(
 )
 
 
-class Field(NamedTuple):
+class LevelField(NamedTuple):
     severity: str
     start: int
     end: int
     """Where its word stands; both 0 when it is no word."""
 
 
-def field(line: str, start: int, end: int) -> Field | None:
+def field(line: str, start: int, end: int) -> LevelField | None:
     """The severity field of a line whose time stands between `start` and `end` (both 0 when there is none)."""
     for found in _FIELD.finditer(line, 0, end + _REACH):
         word = found[1]
@@ -66,7 +66,7 @@ def field(line: str, start: int, end: int) -> Field | None:
         before = line[end : found.start()] + line[:start] if found.start() >= end else line[: found.start()]
         if _fields(before) > _MOST_FIELDS:
             break
-        return Field(_BY_WORD[word.lower()], found.start(), found.end())
+        return LevelField(_BY_WORD[word.lower()], found.start(), found.end())
     return _other_field(line, end)
 
 
@@ -108,12 +108,12 @@ def _fields(before: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in bare.split())
 
 
-def _other_field(line: str, end: int) -> Field | None:
+def _other_field(line: str, end: int) -> LevelField | None:
     named = _NAMED_FIELD.search(line, 0, end + 2 * _REACH)
     if named and (severity := _BY_WORD.get(named[1].lower())):
-        return Field(severity, named.start(1), named.end(1))
+        return LevelField(severity, named.start(1), named.end(1))
     if klog := _KLOG.match(line):
-        return Field(_BY_LETTER[klog[0]], 0, 1)
+        return LevelField(_BY_LETTER[klog[0]], 0, 1)
     if end and (logcat := _LOGCAT.match(line, end)):
-        return Field(_BY_LETTER[logcat[1]], logcat.start(1), logcat.end(1))
+        return LevelField(_BY_LETTER[logcat[1]], logcat.start(1), logcat.end(1))
     return None

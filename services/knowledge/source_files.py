@@ -23,7 +23,7 @@ class NotText(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileText:
     text: str
     size_bytes: int
     mtime_ns: int
@@ -109,7 +109,7 @@ def _take(
         listing.files[name] = status.st_size, status.st_mtime_ns
 
 
-def read_text(folder: Path, name: str, max_bytes: int) -> Text:
+def read_text(folder: Path, name: str, max_bytes: int) -> FileText:
     """The text of a file that was listed, and what it looked like when it was read.
 
     Bytes that are no UTF-8 become U+FFFD, when they are few.
@@ -136,7 +136,7 @@ def read_text(folder: Path, name: str, max_bytes: int) -> Text:
         os.close(descriptor)
     if len(data) > max_bytes:
         raise NotText(f"it is larger than {max_bytes} bytes (kb.max_source_bytes)")
-    return Text(_decoded(data), status.st_size, status.st_mtime_ns)
+    return FileText(_decoded(data), status.st_size, status.st_mtime_ns)
 
 
 def _read(descriptor: int, size: int) -> bytes:

@@ -12,7 +12,7 @@ from services.telemetry.plurals import number_of
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SourcePaths:
     """Where sources are and what may be read of them."""
 
     sources_dir: Path
@@ -22,7 +22,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Discovered:
     """The first event of an update: how much there is, and how much of it may have changed."""
 
     files: int
@@ -42,7 +42,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DuePage:
     """A page to ask for."""
 
     url: str
@@ -78,7 +78,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class Purged:
     """Gone for so long that nothing is kept of it any more."""
 
     source_id: str
@@ -105,11 +105,11 @@ class Trouble:
     """Whether all sources of its kind are affected."""
 
 
-Event = Found | Suspect | Due | Settled | Pending | Forgotten | LeftOut | Trouble
+UpdateEvent = Discovered | Suspect | DuePage | Settled | Pending | Purged | LeftOut | Trouble
 
 
 @dataclass(slots=True)
-class Report:
+class UpdateReport:
     """Adds up the events of one update."""
 
     files: int = 0
@@ -120,9 +120,9 @@ class Report:
     descriptions: int = 0
     """How many entries the index has afterwards."""
 
-    def add(self, event: Event) -> None:
+    def add(self, event: UpdateEvent) -> None:
         match event:
-            case Found(files=files, pages=pages):
+            case Discovered(files=files, pages=pages):
                 self.files, self.pages = files, pages
             case Settled(how=how):
                 self.settled[how] += 1

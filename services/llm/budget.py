@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BudgetLimits:
     """0 means unlimited."""
 
     chains_per_user_per_hour: int = 20
@@ -40,7 +40,7 @@ class Spent:
 class Budget:
     """Counts, and says when there is nothing left."""
 
-    def __init__(self, limits: Limits, spent: Spent | None = None) -> None:
+    def __init__(self, limits: BudgetLimits, spent: Spent | None = None) -> None:
         self._limits = limits
         self.spent = spent or Spent()
         self._told: dict[tuple[str, int], float] = {}

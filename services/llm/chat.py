@@ -21,7 +21,6 @@ from langchain_core.messages import (
     HumanMessage,
     InvalidToolCall,
     SystemMessage,
-    ToolCall,
     ToolMessage,
 )
 from langchain_core.messages.tool import invalid_tool_call, tool_call
@@ -30,7 +29,7 @@ from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableTy
 from pydantic import SecretStr
 
 import clock
-from services.llm.endpoint import Call, CallOptions, EndpointSettings, Function, Part, Reply, Request, Round
+from services.llm.endpoint import CallOptions, EndpointSettings, Function, Part, Reply, Request, RequestedCall, Round
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
 
 log = logging.getLogger(__name__)
@@ -186,11 +185,13 @@ def _object(arguments: str) -> dict[str, Any] | None:
 
 def _reply(message: AIMessage, *, with_calls: bool) -> Reply:
     calls = [
-        Call(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False))
+        RequestedCall(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False))
         for call in message.tool_calls
     ]
     # Arguments that are no JSON, because they are cut or have prose around them.
-    calls += [Call(call["id"] or "", call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls]
+    calls += [
+        RequestedCall(call["id"] or "", call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls
+    ]
     content = str(message.text)
     usage = message.usage_metadata
     reason = cast("object", message.response_metadata.get("finish_reason"))

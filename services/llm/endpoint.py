@@ -47,7 +47,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestedCall:
     """A tool that the model wants called."""
 
     id: str
@@ -60,7 +60,7 @@ class Call:
 class Round:
     """One round of tool calls: what the model said along with them, and what came of each."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[RequestedCall, ...]
     results: tuple[str, ...]
     """One for each call."""
     text: str = ""
@@ -103,7 +103,7 @@ class Reply:
     completion_tokens: int
     finish_reason: str | None
     """`stop`, `tool_calls`, `length` (cut at the limit), …; None when the server does not say."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RequestedCall, ...] = ()
     """Each tool call by itself, that of the wanted shape included; of requests that offer tools only."""
     content: str = ""
     """What was said beside the calls."""

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError, model_validator
 
-from services.llm.endpoint import Call, Reply, Request, Round
+from services.llm.endpoint import Reply, Request, RequestedCall, Round
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class UnreadableExchanges(Exception):
 class Response(BaseModel):
     text: str
     finish_reason: str | None = None
-    calls: tuple[Call, ...] = ()
+    calls: tuple[RequestedCall, ...] = ()
     content: str = ""
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from clock import now
-from services.llm.endpoint import Call, Round
+from services.llm.endpoint import RequestedCall, Round
 from services.llm.tools import Tool, ToolLimits
 from services.llm.untrusted import Field, section
 
@@ -59,14 +59,14 @@ class ToolCalls:
         """Whether nothing more may be called."""
         return self._calls >= self._limits.max_calls or self._seconds >= self._limits.seconds
 
-    async def run(self, calls: Sequence[Call], text: str) -> Round:
+    async def run(self, calls: Sequence[RequestedCall], text: str) -> Round:
         """One round of calls, side by side, with one result for each."""
         begun = now()
         results = await asyncio.gather(*(self._result(call) for call in calls))
         self._seconds += now() - begun
         return Round(tuple(calls), tuple(results), text)
 
-    async def _result(self, call: Call) -> str:
+    async def _result(self, call: RequestedCall) -> str:
         # Up to its first await, each call is judged in the order in which they stand.
         if call.name == self._answer:
             return NOT_YET
@@ -79,7 +79,7 @@ class ToolCalls:
             return str(refusal)
         return await self._run(tool, arguments)
 
-    def _understood(self, call: Call) -> tuple[Tool, Mapping[str, Any]]:
+    def _understood(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]]:
         """The tool that is called, with those of the arguments that it takes.
 
         Raises:

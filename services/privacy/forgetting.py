@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from services.assistant.protocol import GatingResult
 from services.conversations import state
-from services.llm.budget import Budget, Limits, read_spent, render_spent
+from services.llm.budget import Budget, BudgetLimits, read_spent, render_spent
 from services.llm.finding import NotFound, first_that_fits
 from services.privacy.pseudonyms import pseudonym
 from services.privacy.text_match import TextMatch
@@ -186,7 +186,7 @@ def _forget_votes(folder: DataFolder, user_id: int, about: set[str], done: Forgo
 
 
 def _forget_usage(folder: DataFolder, user_id: int, done: Forgotten) -> None:
-    budget = Budget(Limits(), read_spent(folder.usage))
+    budget = Budget(BudgetLimits(), read_spent(folder.usage))
     done.usage = budget.forget(user_id)
     if done.usage:
         files.replace(folder.usage, render_spent(budget.spent))

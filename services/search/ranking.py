@@ -21,7 +21,7 @@ In a small library every word is in a large share of the documents, and no score
 """
 
 
-class Corpus:
+class Postings:
     """Documents, turned inside out: for each word, who holds it. Built once, then cheap to ask."""
 
     def __init__(self, documents: Iterable[Sequence[str]]) -> None:
@@ -38,7 +38,7 @@ class Corpus:
         self.words = sum(self.lengths)
 
     @classmethod
-    def joined(cls, corpora: Iterable[Corpus]) -> Corpus:
+    def joined(cls, corpora: Iterable[Postings]) -> Postings:
         """All documents of `corpora`, in their order, so that a search costs one look-up a word."""
         whole = cls(())
         for corpus in corpora:
@@ -70,7 +70,7 @@ class _Tally:
     matches: int = 0
 
 
-def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = None) -> list[Fit]:
+def rank(query: Query, corpora: Sequence[Postings], background: Postings | None = None) -> list[Fit]:
     """The documents of all corpora that hold a word of the query, best first; on a tie in their own order.
 
     A `Fit` counts its place through all corpora, in their order. `background` tells how rare words are, where the
@@ -106,7 +106,7 @@ def rank(query: Query, corpora: Sequence[Corpus], background: Corpus | None = No
     return fits
 
 
-def weigh(word: str, corpus: Corpus) -> float:
+def weigh(word: str, corpus: Postings) -> float:
     """How rare a word is."""
     return _rarity(len(corpus.postings.get(word, ())), len(corpus.lengths) + _IMAGINED)
 
@@ -115,7 +115,7 @@ def _rarity(holders: int, total: int) -> float:
     return math.log(1 + (total - holders + 0.5) / (holders + 0.5))
 
 
-def _holders(word: str, corpora: Sequence[Corpus]) -> list[tuple[int, int]]:
+def _holders(word: str, corpora: Sequence[Postings]) -> list[tuple[int, int]]:
     if len(corpora) == 1:
         return corpora[0].postings.get(word, [])
     holders: list[tuple[int, int]] = []

@@ -14,14 +14,14 @@ Record = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Edited:
+class LineEdits:
     changed: int = 0
     dropped: int = 0
     damaged: int = 0
     """Lines that are no JSON object: they stay as they are."""
 
 
-def edit(path: Path, change: Callable[[Record], Record | None]) -> Edited:
+def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
     """Put each object through `change`: None drops its line. Lines that come back equal stay byte for byte.
 
     A file that does not exist has no lines. Atomic; a file in which nothing changed is not written. Appends by this
@@ -34,8 +34,8 @@ def edit(path: Path, change: Callable[[Record], Record | None]) -> Edited:
         return _edit(path, change)
 
 
-def _edit(path: Path, change: Callable[[Record], Record | None]) -> Edited:
-    edited = Edited()
+def _edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
+    edited = LineEdits()
     kept: list[bytes] = []
     try:
         lines = path.read_bytes().splitlines(keepends=True)

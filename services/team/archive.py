@@ -53,7 +53,7 @@ class Speaker(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PairTurn:
     """One message. Line ends become line feeds; half of a surrogate pair, which UTF-8 cannot hold, U+FFFD."""
 
     speaker: Speaker
@@ -82,7 +82,7 @@ class Pair:
     """`thread_<thread id>`, or `reply_<id of the first message of the chain>`."""
     message_ids: tuple[int, ...]
     author_ids: tuple[int, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[PairTurn, ...]
     """One for each message, in the same order."""
 
     def __post_init__(self) -> None:
@@ -116,12 +116,12 @@ def render(pair: Pair) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def render_turns(turns: Iterable[Turn]) -> list[str]:
+def render_turns(turns: Iterable[PairTurn]) -> list[str]:
     """The lines of turns, as they stand in the archive and in topic files."""
     return [line for turn in turns for line in f"{turn.speaker}: {turn.text}".replace("\n", "\n" + _INDENT).split("\n")]
 
 
-def parse_turns(lines: Iterable[str]) -> tuple[Turn, ...]:
+def parse_turns(lines: Iterable[str]) -> tuple[PairTurn, ...]:
     """The turns in `lines`, the reverse of `render_turns`.
 
     Raises:
@@ -136,7 +136,7 @@ def parse_turns(lines: Iterable[str]) -> tuple[Turn, ...]:
             said.append((Speaker(name), [text]))
         else:
             raise Malformed(f"{line[:40]!r} is neither a turn nor the rest of one")
-    return tuple(Turn(speaker, "\n".join(texts)) for speaker, texts in said)
+    return tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in said)
 
 
 def without(pair: Pair, author_id: int) -> Pair:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from model.batches import Part
 from model.messages import Attachment, Message, snowflake_time
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 
 KEPT = 2_000
 """Conversations kept in memory; those captured longest ago are forgotten first."""
@@ -24,7 +24,7 @@ class Said:
 
     message_id: int
     author_id: int
-    turn: Turn
+    turn: PairTurn
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 
 
-class Refused(Exception):
+class CorrectionRefused(Exception):
     """There is nothing to correct: one readable line that says why, and what to do instead."""
 
 
@@ -24,7 +24,7 @@ def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
     pair = _pair(library, pair_id)
     standing = library.standing(pair)
     if standing.withdrawn:
-        raise Refused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
+        raise CorrectionRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
     library.decide(Decision(pair.id, at, Action.REMOVED, By.OPERATOR, standing.topic))
     if standing.topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
@@ -43,11 +43,11 @@ def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
     pair = _pair(library, pair_id)
     standing = library.standing(pair)
     if standing.topic is not None:
-        raise Refused(f"{pair.id} is in {standing.topic} already")
+        raise CorrectionRefused(f"{pair.id} is in {standing.topic} already")
     if not standing.withdrawn and standing.last_topic is None:
-        raise Refused(f"{pair.id} is in no topic to go back to; --regen decides about all conversations anew")
+        raise CorrectionRefused(f"{pair.id} is in no topic to go back to; --regen decides about all conversations anew")
     if standing.later is not None:
-        raise Refused(
+        raise CorrectionRefused(
             f"{standing.later.id}, a later capture of the same conversation, stands for {pair.id}; "
             f"remove that first: --kb remove {standing.later.id}"
         )
@@ -60,7 +60,7 @@ def _pair(library: TeamLibrary, pair_id: str) -> Pair:
     try:
         pair = library.pair(pair_id)
     except qa_ids.BadId as error:
-        raise Refused(str(error)) from None
+        raise CorrectionRefused(str(error)) from None
     if pair is None:
-        raise Refused(f"{library.places.raw} holds no conversation {pair_id}; --kb show TOPIC tells the ids")
+        raise CorrectionRefused(f"{library.places.raw} holds no conversation {pair_id}; --kb show TOPIC tells the ids")
     return pair

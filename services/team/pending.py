@@ -26,7 +26,7 @@ from clock import from_rfc3339, rfc3339
 from model.conversations import Image
 from model.messages import Attachment
 from services.storage import files
-from services.team.archive import Speaker, Turn
+from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Picture, Said
 
 log = logging.getLogger(__name__)
@@ -152,7 +152,8 @@ def parse(data: bytes) -> Waiting:
     except ValueError:
         raise Damaged("its time is none") from None
     said = tuple(
-        Said(int(each.message_id), int(each.author_id), Turn(Speaker(each.speaker), each.text)) for each in head.said
+        Said(int(each.message_id), int(each.author_id), PairTurn(Speaker(each.speaker), each.text))
+        for each in head.said
     )
     lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in said}
     continues = None if head.continues is None else int(head.continues)

@@ -48,7 +48,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RebuildPlan:
     read: int
     """Pairs in the archive."""
     kept: int
@@ -66,7 +66,7 @@ class Plan:
         return sum(why == WORDLESS for _, why in self.left_out)
 
 
-def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> Plan:
+def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     """`decisions`: those of the live library."""
     before = Placement()
     for decision in decisions:
@@ -84,7 +84,9 @@ def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> Plan:
         else:
             left_out[pair.id] = WORDLESS
     tasks.sort(key=lambda task: place(task.pair))
-    return Plan(read, len(longest), tuple(tasks), tuple(map(unplaced, said_by_operators)), tuple(left_out.items()))
+    return RebuildPlan(
+        read, len(longest), tuple(tasks), tuple(map(unplaced, said_by_operators)), tuple(left_out.items())
+    )
 
 
 def longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
@@ -137,7 +139,7 @@ class Build:
     def _plan(self) -> Path:
         return self.folder / "plan.json"
 
-    def begin(self, plan: Plan, key: str) -> list[Decision]:
+    def begin(self, plan: RebuildPlan, key: str) -> list[Decision]:
         """Prepare the folder for `open_library`. Gives the decisions that stand already, one for
         each of the first tasks.
 
@@ -158,7 +160,7 @@ class Build:
             files.replace(self.places.cache, self.live.cache.read_bytes())
         return [own[0] for own in standing]
 
-    def finish(self, plan: Plan, by: By, at: str) -> None:
+    def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
         """Decide about the pairs that were left out, so that no start takes them for new. Raises OSError.
 
         For a build that no library is open in any more.

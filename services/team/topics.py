@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from services.team import qa_ids
-from services.team.archive import MARKER, REMOVED, Malformed, Pair, Speaker, Turn, parse_turns, render_turns
+from services.team.archive import MARKER, REMOVED, Malformed, Pair, PairTurn, Speaker, parse_turns, render_turns
 from services.team.decisions import Decision
 from services.team.placement import Placement
 
@@ -33,7 +33,7 @@ class Block:
 
     id: str
     timestamp: str
-    turns: tuple[Turn, ...]
+    turns: tuple[PairTurn, ...]
 
 
 @dataclass(frozen=True, slots=True)

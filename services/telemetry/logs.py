@@ -51,7 +51,7 @@ def about_message(message: Message) -> dict[str, dict[str, str]]:
     }
 
 
-class Lines(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """One line (and a traceback, where there is one) for people, or a JSON object for machines."""
 
     def __init__(self, style: str, redact: Callable[[str], str]) -> None:
@@ -100,7 +100,7 @@ def configure(
 
     A file that cannot be opened is an error line, not the end.
     """
-    lines = Lines(style, redact)
+    lines = LineFormatter(style, redact)
     console = logging.StreamHandler(sys.stderr)
     console.setFormatter(lines)
     console.handleError = _unwritten

@@ -8,7 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 
 from model.batches import Destination
 from model.messages import AuthorType
-from model.outcomes import End, Ignored, Outcome, Reason
+from model.outcomes import Ignored, Outcome, Reason, Result
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -44,7 +44,7 @@ class Metrics:
         self._in_flight = Gauge("operator_in_flight", "Items that an operator works on", ["operator"], registry=all_)
         self._open = Gauge("open_batches", "Batches that wait for their author to fall quiet", registry=all_)
 
-    def end(self, end: End) -> None:
+    def end(self, end: Result) -> None:
         """Count one end of the outcome stream."""
         if isinstance(end, Outcome):
             self._outcome(end)

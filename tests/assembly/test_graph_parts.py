@@ -6,16 +6,16 @@ from assembly.graph_parts import assemble, library_of
 from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import End
+from model.outcomes import Result
 from operators import CancelToken
-from operators.cut import Begun
+from operators.cut import StartedPart
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
 from services.discord.rehearsal import Rehearsal
 from settings import load
 
 
-def unheard(_end: End) -> None:
+def unheard(_end: Result) -> None:
     """The test looks elsewhere."""
 
 
@@ -38,7 +38,7 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     message = Message(10, 17, Author(311, "ada"), "How?", now())
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(17, PlaceKind.CHANNEL), now())
     token = CancelToken()
-    inquiry = await parts.services.router.route(Begun(part, token))
+    inquiry = await parts.services.router.route(StartedPart(part, token))
     token.close()
     assert isinstance(inquiry, Inquiry)
     inquiry.usage.add("gate", prompt_tokens=30, completion_tokens=4)

@@ -16,7 +16,7 @@ import assembly.knowledge
 from app import main
 from commands.progress import Progress, lines, shown
 from services.knowledge.cache import FileFacts, Record
-from services.knowledge.updates import Due, Forgotten, Found, How, LeftOut, Pending, Settled, Suspect, Trouble
+from services.knowledge.updates import Discovered, DuePage, How, LeftOut, Pending, Purged, Settled, Suspect, Trouble
 from services.storage.data_folder import lock
 from tests.shelves import FakeDescriber
 
@@ -130,15 +130,15 @@ def test_progress_counts_each_source_once() -> None:
     seen: list[tuple[int, int]] = []
     progress = Progress(lambda done, total: seen.append((done, total)))
     for event in (
-        Found(1, 1, 2, 1, 0),
+        Discovered(1, 1, 2, 1, 0),
         Suspect("a.md", 1, 1),
         Suspect("b.md", 1, 1),
-        Due("https://c.example", None, conditional=False),
+        DuePage("https://c.example", None, conditional=False),
         Pending(RECORD),
         LeftOut("b.md", "it is empty"),
         Trouble("https://c.example", "fetch", "HTTP 500"),
         Settled(RECORD, How.DESCRIBED),
-        Forgotten("d.md"),
+        Purged("d.md"),
     ):
         progress.see(event)
     assert seen == [(0, 1), (0, 2), (0, 3), (0, 3), (1, 3), (2, 3), (3, 3)]

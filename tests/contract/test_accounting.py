@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.messages import Message
-from model.outcomes import End, Ignored, Outcome, Removed
+from model.outcomes import Ignored, Outcome, Removed, Result
 from tests.services.quickly import QUICKLY
 from tests.world import (
     ANNA,
@@ -110,7 +110,7 @@ async def played(lines: Sequence[Line], folder: Path) -> World:  # noqa: C901 (o
     return world
 
 
-def ids_of(end: End) -> tuple[int, ...]:
+def ids_of(end: Result) -> tuple[int, ...]:
     match end:
         case Outcome(part=part):
             return part.message_ids

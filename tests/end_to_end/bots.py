@@ -15,7 +15,7 @@ import pytest
 import commands.live
 from assembly.graph_parts import Parts, assemble
 from commands.live import LiveOptions, run_bot
-from model.outcomes import End, Ignored, Outcome, Reason, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Result
 from services.discord.attachments import CDNAttachments
 from settings import Settings
 from streams.gateway import Gateway
@@ -42,7 +42,7 @@ class RunningBot:
         self.server = server
         self.settings = settings
         self._options = options
-        self.ends: list[End] = []
+        self.ends: list[Result] = []
         self.parts: Parts | None = None
         self.task: asyncio.Task[int] | None = None
 
@@ -53,8 +53,8 @@ class RunningBot:
         """
         tasks_before = asyncio.all_tasks()
 
-        def listened_in(*args: Any, ends: Callable[[End], None], **kwargs: Any) -> Parts:
-            def heard(end: End) -> None:
+        def listened_in(*args: Any, ends: Callable[[Result], None], **kwargs: Any) -> Parts:
+            def heard(end: Result) -> None:
                 self.ends.append(end)
                 ends(end)
 
@@ -109,13 +109,13 @@ class RunningBot:
         return [end for end in self.ends if isinstance(end, Outcome)]
 
     @property
-    def results(self) -> list[tuple[Result, str | None]]:
+    def results(self) -> list[tuple[OutcomeKind, str | None]]:
         return [(outcome.result, outcome.reason) for outcome in self.outcomes]
 
     def ignored(self, reason: Reason) -> list[Ignored]:
         return [end for end in self.ends if isinstance(end, Ignored) and end.reason is reason]
 
-    def end_of(self, message: Message) -> End | None:
+    def end_of(self, message: Message) -> Result | None:
         """The last end that a message came to, second deliveries left aside."""
         for end in reversed(self.ends):
             if isinstance(end, Ignored) and end.reason is Reason.DUPLICATE:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assembly import documents as documents_module
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from services.documents.indexing import index_team
 from services.team.decisions import DecisionLog
 from tests.end_to_end.bots import RunningBot
@@ -167,7 +167,7 @@ async def test_a_model_is_shown_an_internal_topic_for_the_team_alone(
     await bot.until_ended(await discord_server.say(help_, ada, ASKED))
     await bot.until_ended(await discord_server.say(help_, ada, f"{ASKED} See it.", attachments=[UPLOAD]))
     assert SECRET not in await said(discord_server, help_, ada, "ask", question=ASKED)
-    assert [outcome.result for outcome in bot.outcomes] == [Result.REPLIED, Result.REPLIED]
+    assert [outcome.result for outcome in bot.outcomes] == [OutcomeKind.REPLIED, OutcomeKind.REPLIED]
     tools = [name for seen in llm_server.seen for name in offered_tools(seen.body)]
     assert "answer_from_team_kb" in tools, "there is a topic for everybody as well"
     assert not told(llm_server.seen)

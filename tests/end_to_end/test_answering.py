@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from model.outcomes import Reason, Result
+from model.outcomes import OutcomeKind, Reason
 from tests.end_to_end.bots import answers_to, posts_in
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering
@@ -28,7 +28,7 @@ async def test_a_question_gets_a_thread_and_in_it_the_answer(start: Start, disco
     assert post.thread.name == QUESTION
     assert "lf backup restore" in post.content
     assert post.allowed_mentions == {"parse": []}
-    assert bot.results == [(Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.REPLIED, None)]
     assert await bot.stop() == 0
     assert not discord_server.unknown
 
@@ -74,7 +74,7 @@ async def test_small_talk_gets_no_answer(start: Start, discord_server: DiscordSe
     bot = await start()
     message = await discord_server.say(help_, ada, "good morning all")
     await bot.until_ended(message)
-    assert bot.results == [(Result.SKIPPED, Reason.NOT_ANSWERABLE)]
+    assert bot.results == [(OutcomeKind.SKIPPED, Reason.NOT_ANSWERABLE)]
     assert not discord_server.posts
 
 
@@ -125,7 +125,7 @@ async def test_a_message_that_only_mentions_everyone_is_not_for_the_bot_in_a_men
     bob = discord_server.add_member("bob")
     mentioned = await discord_server.say(help_, bob, f"{discord_server.bot.mention} {QUESTION}")
     await bot.until_posts(1)
-    assert bot.results == [(Result.SKIPPED, Reason.REPLY_MODE), (Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.SKIPPED, Reason.REPLY_MODE), (OutcomeKind.REPLIED, None)]
     assert len(answers_to(discord_server, mentioned)) == 1
 
 

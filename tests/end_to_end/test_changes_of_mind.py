@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from model.outcomes import Reason, Removed, Result
+from model.outcomes import OutcomeKind, Reason, Removed
 from tests.end_to_end.bots import RunningBot, answers_to
 from tests.end_to_end.conftest import Start, llm
 from tests.loopback.discord_server import DiscordServer
@@ -72,7 +72,7 @@ async def test_a_question_deleted_while_the_model_thinks_is_not_answered(
     await thinking(bot, discord_server, llm_server)
     await discord_server.delete(question)
     await bot.until_ended(question)
-    assert bot.results == [(Result.CANCELLED, Reason.DELETED)]
+    assert bot.results == [(OutcomeKind.CANCELLED, Reason.DELETED)]
     assert not discord_server.posts
 
 
@@ -85,7 +85,7 @@ async def test_a_team_member_who_answers_while_the_model_thinks_is_left_the_word
     await thinking(bot, discord_server, llm_server)
     await discord_server.say(help_, kim, "with lf backup restore", reply_to=question)
     await bot.until_ended(question)
-    assert bot.results[0] == (Result.CANCELLED, Reason.TEAM_ANSWERED)
+    assert bot.results[0] == (OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED)
     assert not discord_server.posts
 
 
@@ -100,7 +100,7 @@ async def test_the_bot_keeps_out_of_its_thread_once_a_team_member_has_joined_it(
     await bot.until_ended(helped)
     second = await discord_server.say(post.place, ada, "how do I turn off face recognition?")
     await bot.until_ended(second)
-    assert (Result.SKIPPED, Reason.TEAM_IS_ANSWERING) in bot.results
+    assert (OutcomeKind.SKIPPED, Reason.TEAM_IS_ANSWERING) in bot.results
     assert len(discord_server.posts) == 1
     # A person who mentions the bot gets an answer all the same.
     asked = await discord_server.say(post.place, ada, f"{discord_server.bot.mention} {QUESTION}")
@@ -120,7 +120,7 @@ async def test_a_team_member_who_has_just_replied_in_the_channel_is_not_talked_o
     await bot.until_ended(hello)
     question = await discord_server.say(help_, ada, QUESTION)
     await bot.until_ended(question)
-    assert (Result.SKIPPED, Reason.TEAM_IS_ANSWERING) in bot.results
+    assert (OutcomeKind.SKIPPED, Reason.TEAM_IS_ANSWERING) in bot.results
     assert not discord_server.posts
 
 

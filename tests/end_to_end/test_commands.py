@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commands.live import LiveOptions
-from model.outcomes import Reason, Result
+from model.outcomes import OutcomeKind, Reason
 from services.llm.exchanges import read
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
@@ -97,7 +97,7 @@ async def test_a_registration_that_fails_is_one_line_and_the_bot_goes_on(
     await discord_server.until(lambda: "no slash commands" in caplog.text)
     await discord_server.say(help_, ada, QUESTION)
     await bot.until_posts(1)
-    assert bot.results == [(Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.REPLIED, None)]
     lines = [record for record in caplog.records if "no slash commands" in record.message]
     assert len(lines) == 1
     assert lines[0].exc_info is None
@@ -257,7 +257,7 @@ async def test_forgetting_removes_what_the_running_bot_has_kept(
     mine = await discord_server.say(help_, ada, "how can I restore a backup of my zebra pictures?")
     await bot.until_posts(1)
     await discord_server.say(help_, tess, "With lf backup restore.", reply_to=mine)
-    await discord_server.until(lambda: any(result is Result.CAPTURED for result, _ in bot.results))
+    await discord_server.until(lambda: any(result is OutcomeKind.CAPTURED for result, _ in bot.results))
     await bot.until_idle()
     await until_quiet(discord_server, exchanges)
     assert {path.name for path in holding(data, "zebra")} >= {"posts.jsonl", "day.jsonl"}

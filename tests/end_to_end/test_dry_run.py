@@ -7,7 +7,7 @@ import pytest
 
 from assembly import documents as documents_module
 from commands.live import LiveOptions
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.loopback.discord_server import DiscordServer
@@ -30,7 +30,7 @@ async def test_a_dry_run_decides_everything_and_posts_nothing(
     bot = await start(options, app=sections, discord={"feedback": True})
     question = await discord_server.say(help_, ada, "how can I restore a backup?")
     await bot.until_ended(question)
-    assert bot.results == [(Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.REPLIED, None)]
     assert "would post" in caplog.text
     assert await bot.stop() == 0
     assert {request.method for request in discord_server.requests} == {"GET"}
@@ -58,5 +58,5 @@ async def test_a_dry_run_looks_things_up_as_the_bot_would(
         assert await bot.stop() == 0
     tools = [list(offered(seen.body)) for seen in llm_server.seen if offered(seen.body)]
     assert ["answer_from_case_evidence", "answer_from_global_kb"] in tools
-    assert bot.results == [(Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.REPLIED, None)]
     assert not discord_server.posts

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import posts_in
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import echoing
@@ -39,7 +39,7 @@ async def test_many_askers_each_get_their_own_answer_in_their_own_thread(
     for n, question in enumerate(questions):
         assert [post.content for post in posts_in(discord_server, question.id)] == [f"About case-{n}."]
     assert len(discord_server.posts) == ASKERS
-    assert bot.results == [(Result.REPLIED, None)] * ASKERS
+    assert bot.results == [(OutcomeKind.REPLIED, None)] * ASKERS
     assert not discord_server.unknown
 
 

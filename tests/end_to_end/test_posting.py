@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import Start
 from tests.loopback.discord_server import DiscordServer
@@ -45,7 +45,7 @@ async def test_a_ban_of_the_address_is_not_argued_with(
     discord_server.rate_limit_next("POST", "/threads$", via=False)
     question = await discord_server.say(help_, ada, QUESTION)
     await bot.until_ended(question)
-    assert bot.results == [(Result.FAILED, "PostFailed at reply")]
+    assert bot.results == [(OutcomeKind.FAILED, "PostFailed at reply")]
     assert discord_server.count("POST", "/threads$") == 1
     assert not discord_server.posts
     again = await discord_server.say(help_, discord_server.add_member("bob"), QUESTION)
@@ -62,7 +62,7 @@ async def test_a_bad_gateway_in_the_middle_of_posting_leaves_one_thread_and_one_
     discord_server.fail_next("POST", route, status=502, after_effect=after_effect)
     question = await discord_server.say(help_, ada, QUESTION)
     await bot.until_posts(1)
-    assert bot.results == [(Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.REPLIED, None)]
     assert len(answers_to(discord_server, question)) == len(discord_server.posts) == 1
     assert len(discord_server.history(discord_server.posts[0].place)) == 2  # the starter's shadow, and the answer
 
@@ -75,7 +75,7 @@ async def test_a_line_cut_after_the_post_was_made_does_not_make_a_second_one(
     question = await discord_server.say(help_, ada, QUESTION)
     await bot.until_idle()
     await bot.until_ended(question)
-    assert bot.results == [(Result.REPLIED, None)]
+    assert bot.results == [(OutcomeKind.REPLIED, None)]
     assert len(discord_server.posts) == 1
 
 
@@ -89,7 +89,7 @@ async def test_without_the_permission_for_threads_nothing_is_posted_and_discord_
         asker = discord_server.add_member(name)
         question = await discord_server.say(help_, asker, QUESTION)
         await bot.until_ended(question)
-    assert bot.results == [(Result.FAILED, "PostFailed at reply")] * 2
+    assert bot.results == [(OutcomeKind.FAILED, "PostFailed at reply")] * 2
     assert not discord_server.posts
     assert discord_server.count("POST", "/threads$") == 1
 

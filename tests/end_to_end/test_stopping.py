@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from model.outcomes import Reason, Result
+from model.outcomes import OutcomeKind, Reason
 from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import PLAIN, Start, llm
@@ -58,7 +58,7 @@ async def test_what_a_stop_cuts_off_is_answered_by_the_next_life_and_nothing_twi
     cut_off = [await ask(discord_server, help_, n) for n in range(2, 5)]
     await discord_server.until(lambda: bot.parts and len(bot.parts.services.in_flight) == 3)
     assert await bot.stop() == 1
-    assert bot.results[2:] == [(Result.CANCELLED, Reason.SHUTDOWN)] * 3
+    assert bot.results[2:] == [(OutcomeKind.CANCELLED, Reason.SHUTDOWN)] * 3
     await discord_server.until(lambda: not asyncio.all_tasks() - before)
     meanwhile = await ask(discord_server, help_, 5)
     llm_server.otherwise = echoing()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from commands.live import LiveOptions
-from commands.regenerating import Report, rebuild
-from model.outcomes import Result
+from commands.regenerating import RebuildReport, rebuild
+from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.loopback.discord_server import DiscordServer
@@ -63,7 +63,7 @@ async def test_what_the_team_answered_once_answers_the_next_who_asks(
     await discord_server.say(help_, bob, AGAIN)
     *_, post = await bot.until_posts(posted + 1)
     replied = bot.outcomes[-1]
-    assert replied.result is Result.REPLIED
+    assert replied.result is OutcomeKind.REPLIED
     assert [source.partition(":")[0] for source in replied.sources] == ["team"]
     assert ("skip_raw = true" in post.content) != by_model
     assert await bot.stop() == 0
@@ -131,7 +131,7 @@ async def test_a_dry_run_captures_nothing(start: Start, discord_server: DiscordS
     asked = await discord_server.say(help_, ada, ASKED)
     answer = await discord_server.say(help_, kim, ANSWERED, reply_to=asked)
     await bot.until_ended(answer)
-    assert Result.CAPTURED in {outcome.result for outcome in bot.outcomes}
+    assert OutcomeKind.CAPTURED in {outcome.result for outcome in bot.outcomes}
     assert await bot.stop() == 0
     assert names_below(data) == before
 
@@ -142,7 +142,7 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
     """Pitfall 6."""
     store(data, *[pair(number, ASKED, ANSWERED) for number in (1, 2, 3)])
 
-    async def regenerated(**changes: Any) -> tuple[Report, list[str]]:
+    async def regenerated(**changes: Any) -> tuple[RebuildReport, list[str]]:
         before = len(llm_server.seen)
         settings = settings_of(data, ai_response={"llm": llm(llm_server, **changes)})
         report = await rebuild(settings, restart=False, record=None, replay=None)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from model.outcomes import Result
+from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import Start, llm
 from tests.loopback import llm_scenes as scenes
@@ -41,7 +41,7 @@ async def test_a_model_in_trouble_costs_its_answer_and_nothing_else(
     unlucky = await discord_server.say(help_, discord_server.add_member("ada"), QUESTION)
     await bot.until_ended(unlucky)
     ((result, reason),) = bot.results
-    assert result is Result.FAILED
+    assert result is OutcomeKind.FAILED
     assert reason is not None
     assert reason.endswith("at gate")
     assert not discord_server.posts

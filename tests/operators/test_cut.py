@@ -9,7 +9,7 @@ from reactivex.subject import Subject
 
 from model.batches import Batch
 from model.messages import AuthorType, Message, Reference
-from operators.cut import Begun, cut, pieces
+from operators.cut import StartedPart, cut, pieces
 from services.conversations.in_flight import InFlight
 from tests.talk import ANN, BOT, CHANNEL, PRIVATE, STAFF, THREAD, Talk
 
@@ -103,7 +103,7 @@ def test_no_two_neighbouring_pieces_could_have_been_one(targets: list[int | None
 def test_parts_are_numbered_in_order_and_know_their_author_and_place() -> None:
     talk = Talk()
     batches: Subject[Batch] = Subject()
-    parts: list[Begun] = []
+    parts: list[StartedPart] = []
     batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     asked = talk.says(ANN, "where is it?")
     other = talk.says(ANN, "you are welcome", to=talk.says(BOT))
@@ -121,7 +121,7 @@ def test_parts_are_numbered_in_order_and_know_their_author_and_place() -> None:
 def test_replies_to_several_messages_of_one_person_are_one_part_as_far_as_the_messages_are_at_hand() -> None:
     talk = Talk()
     batches: Subject[Batch] = Subject()
-    parts: list[Begun] = []
+    parts: list[StartedPart] = []
     batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     asked, more, lost = talk.says(ANN), talk.says(ANN), talk.says(ANN, unheard=True)
     answers = tuple(talk.says(STAFF, to=to) for to in (asked, more, lost, lost))
@@ -133,7 +133,7 @@ def test_what_one_person_said_in_private_is_not_answered_in_one_part_with_what_t
     """Pitfall 47."""
     talk = Talk()
     batches: Subject[Batch] = Subject()
-    parts: list[Begun] = []
+    parts: list[StartedPart] = []
     batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     answers = tuple(talk.says(STAFF, to=talk.says(ANN, place=place)) for place in (CHANNEL, PRIVATE))
     batches.on_next(Batch(answers, 5.0))

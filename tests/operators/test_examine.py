@@ -12,13 +12,13 @@ from operators.discover import gone
 from operators.examine import examine
 from services.knowledge.cache import FileFacts, Record
 from services.knowledge.ledger import Ledger
-from services.knowledge.updates import LeftOut, Places, Settled, Suspect, Trouble
+from services.knowledge.updates import LeftOut, Settled, SourcePaths, Suspect, Trouble
 
 SUSPECT = Suspect("guide.md", 5, 1)
 
 
 async def events_after(folder: Path) -> list[object]:
-    places = Places(folder, folder / "links.txt", folder / "web-cache", 1000)
+    places = SourcePaths(folder, folder / "links.txt", folder / "web-cache", 1000)
     return list(await examine(Ledger(folder / "cache.json"), places, "key")([SUSPECT]))
 
 

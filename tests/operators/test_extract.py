@@ -6,7 +6,7 @@ import pytest
 
 from clock.cancel_token import CancelToken
 from model.messages import Attachment, Author, Message
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.extract import Extracted, extract
 from services.assistant.inquiry import Lesson
 from services.conversations.context import Context, ContextRules
@@ -152,7 +152,7 @@ async def test_where_only_one_side_is_heard_there_is_nothing_to_learn() -> None:
     rules = ContextRules(withheld=lambda message: message.author.id == BEN.id)
     result = await extracted(talk, answer, to=asked, rules=rules)
     assert isinstance(result, Outcome)
-    assert (result.result, result.reason) == (Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+    assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
 
 
 async def test_a_part_that_goes_on_with_another_is_not_judged_alone() -> None:

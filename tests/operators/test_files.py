@@ -14,7 +14,7 @@ from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import Place, PlaceKind
 from operators import chunk as chunk_module
-from operators.chunk import Filed, Intake, chunk, collection_of, to_its_end
+from operators.chunk import IngestResult, Intake, chunk, collection_of, to_its_end
 from operators.discard import Closing, Dropping, discard
 from operators.embed import embed
 from operators.retrieve import Lookup, earlier_in
@@ -65,7 +65,9 @@ def filing_of(uploads: Uploads, name: str = "app.log", content: str = "all is we
     return filing
 
 
-async def taken(store: BrokenStore, uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> Filed:
+async def taken(
+    store: BrokenStore, uploads: Uploads, name: str = "app.log", content: str = "all is well\n"
+) -> IngestResult:
     return await chunk(Intake(store, uploads))(filing_of(uploads, name, content))
 
 

@@ -10,7 +10,7 @@ import pytest
 from clock import now
 from operators.retry_pending import retry_pending
 from services.llm.errors import BadOutput, Unavailable
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Said
 from services.team.pending import PendingFolder, Waiting
 from tests.team import pair
@@ -19,7 +19,7 @@ DAY = 86_400.0
 
 
 def waiting(number: int, since: float = 0.0, *, asked: str = "Why?") -> Waiting:
-    said = Said(number, 11, Turn(Speaker.USER, asked)), Said(number + 1, 50, Turn(Speaker.TEAM, "So."))
+    said = Said(number, 11, PairTurn(Speaker.USER, asked)), Said(number + 1, 50, PairTurn(Speaker.TEAM, "So."))
     return Waiting(since, Capture(None, f"thread_{number}", said), ())
 
 
@@ -119,7 +119,7 @@ async def test_after_a_day_it_is_given_up_and_named(tmp_path: Path, caplog: pyte
 
 async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_path: Path) -> None:
     theirs, mixed = waiting(1, 1.0), waiting(5, 2.0)
-    third = Said(9, 12, Turn(Speaker.USER, "Me too."))
+    third = Said(9, 12, PairTurn(Speaker.USER, "Me too."))
     longer = Waiting(2.0, Capture(None, "thread_5", (*mixed.capture.said, third)), ())
     desk = Desk(tmp_path, theirs, longer)
     desk.error_for = lambda _: BadOutput("prose")
@@ -133,9 +133,9 @@ async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_p
 
 
 async def test_the_text_of_somebody_who_opted_out_leaves_a_file_that_keeps_its_name(tmp_path: Path) -> None:
-    said = (*waiting(1).capture.said, Said(9, 50, Turn(Speaker.TEAM, "Yes.")))
+    said = (*waiting(1).capture.said, Said(9, 50, PairTurn(Speaker.TEAM, "Yes.")))
     middle = Waiting(
-        1.0, Capture(None, "thread_1", (said[0], Said(1, 12, Turn(Speaker.USER, "secret")), *said[1:])), ()
+        1.0, Capture(None, "thread_1", (said[0], Said(1, 12, PairTurn(Speaker.USER, "secret")), *said[1:])), ()
     )
     desk = Desk(tmp_path, middle)
     desk.withheld = lambda author, _: author == 12

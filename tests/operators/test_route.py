@@ -8,8 +8,8 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from model.messages import Author, Message, Place, Reference
-from model.outcomes import Ignored, Outcome, Reason, Result
-from operators.cut import Begun
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
+from operators.cut import StartedPart
 from operators.route import Router, RouteRules
 from operators.step import ignore
 from services.assistant.inquiry import Inquiry, Lesson
@@ -535,7 +535,7 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     """Pitfall 28."""
     talk, fetcher = live(old(BEN))
     fetcher.broken = LookupFailed("500")
-    parts: Subject[Begun] = Subject()
+    parts: Subject[StartedPart] = Subject()
     results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
     routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.begun(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
@@ -544,7 +544,7 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     ends = {type(end): end for end in await results}
     failed = ends[Outcome]
     assert isinstance(failed, Outcome)
-    assert (failed.result, failed.reason) == (Result.FAILED, "LookupFailed at route")
+    assert (failed.result, failed.reason) == (OutcomeKind.FAILED, "LookupFailed at route")
     assert Inquiry in ends
 
 
@@ -560,7 +560,7 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
         return list(await slow(channel_id, around=limits["around"]))
 
     fetcher.messages = slowly  # the same answers, later
-    parts: Subject[Begun] = Subject()
+    parts: Subject[StartedPart] = Subject()
     results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
     routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.begun(talk.says(asked, to=theirs)))

@@ -11,7 +11,7 @@ from operators.summarise_images import summarise_images
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
-from services.team.archive import Speaker, Turn
+from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Picture, Said
 from services.team.pending import PendingFolder, Waiting
 from tests.team import ScriptedCurator
@@ -37,7 +37,7 @@ def picture(attachment: int, message: int = 1, index: int = 0, line: int = -1) -
 
 def waiting(*pictures: Picture) -> Waiting:
     lines = "\n".join(f"[image: {each.attachment.filename}]" for each in pictures)
-    said = Said(1, 11, Turn(Speaker.USER, lines)), Said(2, 50, Turn(Speaker.TEAM, "Restart."))
+    said = Said(1, 11, PairTurn(Speaker.USER, lines)), Said(2, 50, PairTurn(Speaker.TEAM, "Restart."))
     return Waiting(5.0, Capture(None, "thread_1", said), pictures)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from settings import Settings, SettingsError, load
-from settings.keys import ANY, Key, all_keys
+from settings.keys import ANY, SettingKey, all_keys
 from tests.settings.conftest import Failure
 
 SECRET = "Sup3rS3cr3tV4lue"
@@ -21,7 +21,7 @@ LEAVES = [key for key in all_keys() if key.section is None and not key.kind.star
 TIMES = [key for key in LEAVES if any(unit in key.kind for unit in ("seconds", "minutes", "hours"))]
 
 
-def _yaml_for(key: Key, value: object) -> str:
+def _yaml_for(key: SettingKey, value: object) -> str:
     """A configuration that is complete but for this one value."""
     tree: dict[str, object] = {}
     at = tree
@@ -34,19 +34,19 @@ def _yaml_for(key: Key, value: object) -> str:
     return yaml.safe_dump(tree)
 
 
-def _name(key: Key) -> str:
+def _name(key: SettingKey) -> str:
     return key.dotted
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5", 10**400])
 @pytest.mark.parametrize("key", TIMES, ids=_name)
-def test_impossible_times_are_refused_by_name(refused: Failure, key: Key, value: object) -> None:
+def test_impossible_times_are_refused_by_name(refused: Failure, key: SettingKey, value: object) -> None:
     """Pitfall 45: negative, NaN and infinite times are accepted."""
     assert f"{key.dotted} must be {key.kind}" in refused(_yaml_for(key, value))
 
 
 @pytest.mark.parametrize("key", TIMES, ids=_name)
-def test_zero_is_refused_where_it_does_not_mean_off(refused: Failure, key: Key) -> None:
+def test_zero_is_refused_where_it_does_not_mean_off(refused: Failure, key: SettingKey) -> None:
     """Pitfall 45: zero times are accepted."""
     if key.dotted == "discord.catch_up_minutes":
         assert Settings.model_validate(yaml.safe_load(_yaml_for(key, 0))).discord.catch_up_minutes == 0
@@ -56,7 +56,7 @@ def test_zero_is_refused_where_it_does_not_mean_off(refused: Failure, key: Key) 
 
 @pytest.mark.parametrize("value", [{"no": 1}, 1.5, b"bytes"])
 @pytest.mark.parametrize("key", LEAVES, ids=_name)
-def test_a_value_of_the_wrong_type_is_refused_by_name(refused: Failure, key: Key, value: object) -> None:
+def test_a_value_of_the_wrong_type_is_refused_by_name(refused: Failure, key: SettingKey, value: object) -> None:
     if isinstance(value, float) and key.kind.startswith("a number"):
         value = "1.5"
     line = refused(_yaml_for(key, value))

@@ -12,10 +12,10 @@ from typing import cast
 import pytest
 
 from clock import VirtualLoop, now, rfc3339
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.team import archive
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.week_files import ArchiveUnwritable, recent_pairs, week_files
 from sinks.archive import RawArchive
@@ -29,8 +29,8 @@ def capture(number: int, *texts: str) -> Capture:
     """A question and its answer, of messages that no other number has."""
     question, answer = texts or (f"Question {number}?", f"Answer {number},\n\nand more.")
     said = (
-        Said(snowflake(2 * number), ANN.id, Turn(Speaker.USER, question)),
-        Said(snowflake(2 * number + 1), STAFF.id, Turn(Speaker.TEAM, answer)),
+        Said(snowflake(2 * number), ANN.id, PairTurn(Speaker.USER, question)),
+        Said(snowflake(2 * number + 1), STAFF.id, PairTurn(Speaker.TEAM, answer)),
     )
     return Capture(PART, f"reply_{said[0].message_id}", said)
 
@@ -57,7 +57,7 @@ def at(moment: float, *captures: Capture, folder: Path) -> list[Outcome]:
 
 def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path) -> None:
     [outcome] = at(START + 60.5, capture(1), folder=tmp_path / "raw")
-    assert (outcome.result, outcome.qa_id) == (Result.CAPTURED, "qa_20260101_000100.500000")
+    assert (outcome.result, outcome.qa_id) == (OutcomeKind.CAPTURED, "qa_20260101_000100.500000")
     assert (outcome.part, outcome.at) == (PART, START + 60.5)
     first, second = snowflake(2), snowflake(3)
     assert (tmp_path / "raw" / "2026-W01.txt").read_text() == (
@@ -124,7 +124,7 @@ def test_a_block_from_the_end_of_time_does_not_end_all_capture(
 def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages_of_both(tmp_path: Path) -> None:
     """Pitfalls 13 and 15: of a conversation, the last block holds everything."""
     first = capture(1)
-    more = Said(snowflake(9), STAFF.id, Turn(Speaker.TEAM, "P.S."))
+    more = Said(snowflake(9), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     at(START, first, folder=tmp_path)
     at(START + 60, Capture(PART, first.conversation_id, (first.said[0], more)), folder=tmp_path)
     old, new = recent_pairs(tmp_path, 1)
@@ -137,11 +137,11 @@ def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages
 def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, conversation: str | None) -> None:
     """Pitfalls 14 and 25."""
     first = replace(capture(1), conversation_id=conversation or capture(1).conversation_id)
-    edited = replace(first, said=(first.said[0], replace(first.said[1], turn=Turn(Speaker.TEAM, "Or rather:"))))
+    edited = replace(first, said=(first.said[0], replace(first.said[1], turn=PairTurn(Speaker.TEAM, "Or rather:"))))
     [stored] = at(START, first, folder=tmp_path)
     before = content(tmp_path)
     [again, other] = at(START + 60, first, capture(2), folder=tmp_path)
-    assert (again.result, again.qa_id) == (Result.CAPTURED, stored.qa_id)
+    assert (again.result, again.qa_id) == (OutcomeKind.CAPTURED, stored.qa_id)
     assert content(tmp_path).startswith(before)
     assert [pair.id for pair in recent_pairs(tmp_path, 9)] == [stored.qa_id, other.qa_id]
     # Once it differs, it is a capture of its own, and so is what it was before.
@@ -150,9 +150,9 @@ def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, co
 
 
 def test_a_continuation_of_nothing_is_not_written(tmp_path: Path) -> None:
-    alone = Capture(PART, None, (Said(5, STAFF.id, Turn(Speaker.TEAM, "And so on.")),), continues=4)
+    alone = Capture(PART, None, (Said(5, STAFF.id, PairTurn(Speaker.TEAM, "And so on.")),), continues=4)
     [outcome] = at(START, alone, folder=tmp_path)
-    assert (outcome.result, outcome.reason) == (Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+    assert (outcome.result, outcome.reason) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
     assert week_files(tmp_path) == []
 
 
@@ -219,7 +219,7 @@ def crash(folder: Path, number: int, last: int, partial: int | None = None) -> t
             pair = raw.write(capture(number), f"reply_{snowflake(2 * number)}", START + number)
         except PowerCut:
             return died(), None
-    return died(), Outcome(PART, 0.0, Result.CAPTURED, qa_id=pair.id)
+    return died(), Outcome(PART, 0.0, OutcomeKind.CAPTURED, qa_id=pair.id)
 
 
 def fresh(tmp_path: Path, name: object) -> Path:
@@ -242,7 +242,7 @@ def test_a_crash_at_any_system_call_loses_at_most_what_did_not_count_as_stored(t
         assert after in (["Question 1?"], ["Question 1?", "Question 2?"])
         assert outcome is None or len(after) == 2
         [again] = at(START + 3, capture(3), folder=folder)
-        assert again.result is Result.CAPTURED
+        assert again.result is OutcomeKind.CAPTURED
         assert texts(folder) == [*after, "Question 3?"]
         last += 1
     assert last > len(("open", "write", "fsync", "close"))
@@ -305,10 +305,10 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
     assert content(tmp_path) == before
     monkeypatch.undo()
     outcome = await raw.keep(capture(3))
-    assert outcome.result is Result.CAPTURED
+    assert outcome.result is OutcomeKind.CAPTURED
     assert texts(tmp_path) == ["Question 1?", "Question 3?"]
     # What was not stored is nobody's earlier conversation.
-    more = Said(snowflake(90), STAFF.id, Turn(Speaker.TEAM, "P.S."))
+    more = Said(snowflake(90), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     await raw.keep(Capture(PART, "reply_1", (capture(2).said[0], more)))
     assert [pair.conversation_id for pair in recent_pairs(tmp_path, 1)][-1] == "reply_1"
 
@@ -363,7 +363,7 @@ def later(first: Capture, *more: Said) -> Capture:
 
 
 def more(number: int, text: str) -> Said:
-    return Said(snowflake(number), STAFF.id, Turn(Speaker.TEAM, text))
+    return Said(snowflake(number), STAFF.id, PairTurn(Speaker.TEAM, text))
 
 
 def in_thread(capture: Capture) -> Capture:

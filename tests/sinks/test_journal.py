@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.telemetry.logs import about
 from sinks.journal import journal
 from tests.services.telemetry.test_metrics import part
@@ -12,8 +12,8 @@ from tests.services.telemetry.test_metrics import part
 
 def test_each_part_ends_in_one_line_with_its_time_and_cost(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "sinks.journal"):
-        journal(Outcome(part(), 67.5, Result.REPLIED, llm_calls=3))
-        journal(Outcome(part(), 65.0, Result.SKIPPED, Reason.NOT_ANSWERABLE))
+        journal(Outcome(part(), 67.5, OutcomeKind.REPLIED, llm_calls=3))
+        journal(Outcome(part(), 65.0, OutcomeKind.SKIPPED, Reason.NOT_ANSWERABLE))
         journal(Ignored(Reason.BOT, 1, (10,)))
         journal(Removed(1, 10))
     assert caplog.messages == ["replied after 2.5 s, 3 LLM calls", "skipped (not answerable) after 0.0 s, 0 LLM calls"]
@@ -24,5 +24,5 @@ def test_what_was_ignored_is_a_detail_and_where_nobody_reads_nothing_is_made(cap
     with caplog.at_level(logging.DEBUG, "sinks.journal"):
         journal(Ignored(Reason.BOT, 1, (10,)))
     with caplog.at_level(logging.WARNING, "sinks.journal"):
-        journal(Outcome(part(), 67.5, Result.REPLIED))
+        journal(Outcome(part(), 67.5, OutcomeKind.REPLIED))
     assert caplog.messages == ["ignored 1 message in 1: bot"]

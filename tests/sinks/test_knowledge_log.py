@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from services.knowledge.source_files import HIDDEN
-from services.knowledge.updates import Found, How, LeftOut, Report, Trouble
+from services.knowledge.updates import Discovered, How, LeftOut, Trouble, UpdateReport
 from sinks.knowledge_log import KnowledgeLog
 
 
@@ -14,7 +14,7 @@ def test_a_trouble_is_told_once_and_again_after_it_was_gone(caplog: pytest.LogCa
             told.tell(Trouble("a.md", "read", "denied"))
             told.tell(Trouble("a.md", "read", "denied"))
             told.tell(LeftOut("b.md", "it is empty"))
-        told.tell(Report())
+        told.tell(UpdateReport())
     assert caplog.text.count("read: a.md: denied") == caplog.text.count("b.md is left out: it is empty") == 2
 
 
@@ -22,7 +22,7 @@ def test_an_outage_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> N
     told = KnowledgeLog()
     for number in range(100):
         told.tell(Trouble(f"{number}.md", "summarise", "unreachable"))
-    told.tell(Report())
+    told.tell(UpdateReport())
     assert len(caplog.records) == 6
     assert "summarise: 95 further failures" in caplog.text
 
@@ -31,8 +31,8 @@ def test_a_folder_of_photographs_does_not_flood_the_log(caplog: pytest.LogCaptur
     told = KnowledgeLog()
     for number in range(100):
         told.tell(LeftOut(f"{number}.jpg", "it is binary"))
-    told.tell(Report())
-    told.tell(Report())
+    told.tell(UpdateReport())
+    told.tell(UpdateReport())
     assert len(caplog.records) == 21
     assert "80 more are left out" in caplog.text
 
@@ -41,7 +41,7 @@ def test_whoever_sits_there_may_see_more_troubles(caplog: pytest.LogCaptureFixtu
     told = KnowledgeLog(named=10)
     for number in range(12):
         told.tell(Trouble(f"{number}.md", "summarise", "unreachable"))
-    told.tell(Report())
+    told.tell(UpdateReport())
     assert len(caplog.records) == 11
     assert "summarise: 2 further failures" in caplog.text
 
@@ -49,13 +49,13 @@ def test_whoever_sits_there_may_see_more_troubles(caplog: pytest.LogCaptureFixtu
 def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     told = KnowledgeLog()
-    told.tell(Found(0, 0, 0, 0, 0))
+    told.tell(Discovered(0, 0, 0, 0, 0))
     told.tell(LeftOut(".git", HIDDEN))
-    report = Report(1)
+    report = UpdateReport(1)
     report.settled[How.GONE] += 1
     told.tell(report)
     told.tell(LeftOut(".git", HIDDEN))
-    told.tell(Report(1))
+    told.tell(UpdateReport(1))
     assert [record.levelname for record in caplog.records] == ["INFO", "INFO", "DEBUG"]
 
 

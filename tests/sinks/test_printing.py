@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from model.batches import Part
 from model.messages import AuthorType, Place, PlaceKind
-from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.in_order import InOrder
 from sinks.json_lines import JsonLines
 from sinks.tally import Tally
@@ -22,7 +22,7 @@ THREAD = Place(7, PlaceKind.THREAD, "a thread", guild_id=5, parent_id=1)
 
 
 def outcome(
-    number: int = 1, result: Result = Result.SKIPPED, reason: str | None = None, place: Place = CHANNEL
+    number: int = 1, result: OutcomeKind = OutcomeKind.SKIPPED, reason: str | None = None, place: Place = CHANNEL
 ) -> Outcome:
     part = Part(number, (message(number),), AuthorType.COMMUNITY_USER, place, EPOCH + 60)
     return Outcome(part, EPOCH + 61.25, result, reason)
@@ -46,13 +46,13 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
     out, tally = io.StringIO(), Tally()
     lines = JsonLines(out)
     answered = replace(
-        outcome(3, Result.REPLIED),
+        outcome(3, OutcomeKind.REPLIED),
         reply_text="Grüße",
         sources=("kb:a.md",),
         reply_place_id=3,
         llm_calls=2,
     )
-    for each in (answered, outcome(4, Result.CANCELLED, Reason.DELETED, THREAD)):
+    for each in (answered, outcome(4, OutcomeKind.CANCELLED, Reason.DELETED, THREAD)):
         lines.write(each)
         tally.add(each)
     tally.add(Removed(1, 9))
@@ -96,6 +96,6 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
 
 def test_a_run_has_failed_when_something_failed_or_was_cut_off() -> None:
     failed, cut_off = Tally(), Tally()
-    failed.add(outcome(1, Result.FAILED, "TimedOut at gate"))
-    cut_off.add(outcome(1, Result.CANCELLED, Reason.SHUTDOWN))
+    failed.add(outcome(1, OutcomeKind.FAILED, "TimedOut at gate"))
+    cut_off.add(outcome(1, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
     assert (failed.failed, cut_off.failed, failed.adds_up) == (True, True, False)

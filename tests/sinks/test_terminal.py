@@ -12,7 +12,7 @@ from rich.console import Console
 
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from sinks.plain import in_cells, one_line
 from sinks.tally import Tally
 from sinks.terminal import Terminal
@@ -31,11 +31,11 @@ def part(*texts: str, place: Place = HELP, name: str = "ana") -> Part:
 
 
 def replied(*texts: str, reply: str = "From `a.md`:\n\nTurn the lever.", place: Place = HELP) -> Outcome:
-    return Outcome(part(*texts, place=place), NOON + 60, Result.REPLIED, reply_text=reply, sources=("kb:a.md",))
+    return Outcome(part(*texts, place=place), NOON + 60, OutcomeKind.REPLIED, reply_text=reply, sources=("kb:a.md",))
 
 
 def skipped(reason: Reason, *texts: str) -> Outcome:
-    return Outcome(part(*texts), NOON + 60, Result.SKIPPED, reason)
+    return Outcome(part(*texts), NOON + 60, OutcomeKind.SKIPPED, reason)
 
 
 def shown(*outcomes: Outcome, width: int = 110, tty: bool = False, tally: Tally | None = None) -> list[str]:
@@ -76,9 +76,9 @@ def test_what_is_not_answerable_is_counted_with_examples_and_everything_else_has
         skipped(Reason.NOT_ANSWERABLE, "lunch"),
         skipped(Reason.NOT_ANSWERABLE, "who likes pizza?"),
         skipped(Reason.BUDGET, "how do I close the valve?"),
-        Outcome(part("use the lever"), NOON, Result.CAPTURED, qa_id="qa_1"),
-        Outcome(part("never mind the lever"), NOON, Result.CANCELLED, Reason.TEAM_ANSWERED),
-        Outcome(part("which lever is it?"), NOON, Result.FAILED, "LLMTimeout at gate"),
+        Outcome(part("use the lever"), NOON, OutcomeKind.CAPTURED, qa_id="qa_1"),
+        Outcome(part("never mind the lever"), NOON, OutcomeKind.CANCELLED, Reason.TEAM_ANSWERED),
+        Outcome(part("which lever is it?"), NOON, OutcomeKind.FAILED, "LLMTimeout at gate"),
     ]
     for outcome in outcomes:
         tally.add(outcome)
@@ -127,8 +127,10 @@ def test_without_a_terminal_there_are_no_colours_and_with_one_there_are() -> Non
 
 
 def test_of_a_web_page_the_path_is_shown_and_of_a_long_one_its_end() -> None:
-    page = Outcome(part("?"), NOON, Result.REPLIED, reply_text="x", sources=("kb:https://a.example/b/c", "kb:d.md"))
-    deep = Outcome(part("?"), NOON, Result.REPLIED, reply_text="x", sources=(f"kb:{'folder/' * 9}page.md",))
+    page = Outcome(
+        part("?"), NOON, OutcomeKind.REPLIED, reply_text="x", sources=("kb:https://a.example/b/c", "kb:d.md")
+    )
+    deep = Outcome(part("?"), NOON, OutcomeKind.REPLIED, reply_text="x", sources=(f"kb:{'folder/' * 9}page.md",))
     lines = shown(page, deep)[2:]
     assert "→ …/b/c +1 " in lines[0]
     assert "→ …er/folder/page.md" in lines[1]

@@ -15,7 +15,7 @@ from clock import now
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.errors import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.decisions import Action, Decision
 from services.team.library import TeamLibrary
@@ -179,7 +179,7 @@ async def test_an_archive_write_does_not_wait_for_a_hundred_pairs_and_a_slow_mod
     team = Team(tmp_path, ScriptedCurator(seconds=30), to_the_end=False)
     await asyncio.sleep(100)
     archive = RawArchive(places_in(tmp_path).raw, Captures())
-    said = (Said(5, 1, Turn(Speaker.USER, "Why?")), Said(6, 50, Turn(Speaker.TEAM, "So.")))
+    said = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
     began = now()
     written = await archive.keep_late(Capture(None, "thread_5", said))
     team.captures.on_next(written)
@@ -193,7 +193,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
     await team.hears(pair(1))
     await asyncio.sleep(1)
     archive = RawArchive(places_in(tmp_path).raw, Captures(), told=team.library.arrived)
-    said = (Said(5, 1, Turn(Speaker.USER, "Why?")), Said(6, 50, Turn(Speaker.TEAM, "So.")))
+    said = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
     written = await archive.keep_late(Capture(None, "thread_5", said))
     assert written is not None
     places_in(tmp_path).raw.rename(tmp_path / "elsewhere")

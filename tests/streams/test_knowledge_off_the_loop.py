@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from services.assistant.extractive.describing import ExtractiveDescriber
-from services.knowledge.updates import Event, Report
+from services.knowledge.updates import UpdateEvent, UpdateReport
 from services.knowledge.web.protocol import NotModified
 from streams.knowledge import KnowledgeParts, update
 from tests.shelves import Shelf
@@ -117,7 +117,7 @@ async def turns_of(parts: KnowledgeParts, shelf: Shelf) -> list[int]:
     loop = asyncio.get_running_loop()
     turn = 0
     events: list[int] = []
-    finished: asyncio.Future[Report] = loop.create_future()
+    finished: asyncio.Future[UpdateReport] = loop.create_future()
 
     def next_turn() -> None:
         nonlocal turn
@@ -125,9 +125,9 @@ async def turns_of(parts: KnowledgeParts, shelf: Shelf) -> list[int]:
         if not finished.done():
             loop.call_soon(next_turn)
 
-    def see(event: Event | Report) -> None:
+    def see(event: UpdateEvent | UpdateReport) -> None:
         events.append(turn)
-        if isinstance(event, Report):
+        if isinstance(event, UpdateReport):
             finished.set_result(event)
 
     loop.call_soon(next_turn)

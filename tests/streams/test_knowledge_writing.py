@@ -10,7 +10,7 @@ import pytest
 import reactivex as rx
 from reactivex.subject import Subject
 
-from services.knowledge.updates import Event, Report
+from services.knowledge.updates import UpdateEvent, UpdateReport
 from services.storage import files
 from streams.knowledge import knowledge
 from tests.shelves import Shelf
@@ -162,12 +162,12 @@ async def test_a_file_that_cannot_be_written_is_a_trouble_and_tried_again(shelf:
 async def test_updates_never_overlap_and_triggers_meanwhile_cause_one_more(shelf: Shelf) -> None:
     shelf.describer.seconds = 5
     triggers: Subject[object] = Subject()
-    reports: list[Report] = []
+    reports: list[UpdateReport] = []
     ended: list[bool] = []
     parts = shelf.begin()
 
-    def see(event: Event | Report) -> None:
-        if isinstance(event, Report):
+    def see(event: UpdateEvent | UpdateReport) -> None:
+        if isinstance(event, UpdateReport):
             reports.append(event)
 
     knowledge(triggers, parts, shelf.rules).subscribe(see, on_completed=lambda: ended.append(True))

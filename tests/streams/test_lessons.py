@@ -17,7 +17,7 @@ from clock import VirtualLoop
 from clock.cancel_token import CancelToken
 from model.events import Event, Posted
 from model.messages import Message
-from model.outcomes import End, Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from operators import only
 from operators.decode import decode
 from operators.route import Router, RouteRules
@@ -87,7 +87,7 @@ async def test_lessons_are_stored_in_order_although_their_look_ups_take_differen
     for each in given:
         source.on_next(each)
     source.on_completed()
-    assert {outcome.result for outcome in await done} == {Result.CAPTURED}
+    assert {outcome.result for outcome in await done} == {OutcomeKind.CAPTURED}
     assert [texts(pair)[0] for pair in recent_pairs(tmp_path, 1)] == [f"{number}?" for number in range(40)]
 
 
@@ -110,7 +110,7 @@ async def test_a_continuation_of_what_was_not_captured_teaches_nothing(tmp_path:
     talk = Talk()
     said = talk.says(STAFF, "And so on.")
     [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, said, goes_on=talk.says(STAFF)))
-    assert (outcome.result, outcome.reason) == (Result.SKIPPED, Reason.NOTHING_TO_LEARN)
+    assert (outcome.result, outcome.reason) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
 
 
 async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> None:
@@ -121,10 +121,10 @@ async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> N
     asked = talk.says(BEN, "How?", place=THREAD)
     fails = lesson(talk, talk.says(STAFF, to=old), to=old)
     [outcome] = await outcomes_of(talk, archive_in(tmp_path), fails)
-    assert (outcome.result, outcome.reason) == (Result.FAILED, "LookupFailed at extract")
+    assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "LookupFailed at extract")
     fetcher.broken = None
     [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, talk.says(STAFF, place=THREAD), to=asked))
-    assert outcome.result is Result.CAPTURED
+    assert outcome.result is OutcomeKind.CAPTURED
 
 
 async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -134,7 +134,7 @@ async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: 
     [outcome] = await outcomes_of(
         talk, RawArchive(tmp_path / "raw", Captures()), lesson(talk, talk.says(STAFF, to=asked), to=asked)
     )
-    assert (outcome.result, outcome.reason) == (Result.FAILED, "ArchiveUnwritable at archive")
+    assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "ArchiveUnwritable at archive")
     assert "Not a directory; something else has its name: move that away" in caplog.text
     assert "Traceback" not in caplog.text
 
@@ -163,8 +163,8 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
     for each in (one, two):
         each.token.cancel(CalledOff(Reason.SHUTDOWN))
     assert [(outcome.result, outcome.reason) for outcome in await done] == [
-        (Result.CAPTURED, None),
-        (Result.CANCELLED, Reason.SHUTDOWN),
+        (OutcomeKind.CAPTURED, None),
+        (OutcomeKind.CANCELLED, Reason.SHUTDOWN),
     ]
 
 
@@ -198,7 +198,7 @@ async def test_a_capture_is_on_the_disk_however_long_everything_else_takes(tmp_p
             stuck.set()
             await asyncio.Event().wait()
 
-    ends: list[End] = []
+    ends: list[Result] = []
     settings = configured(tmp_path, [str(STAFF.id)], tmp_path, reply_mode="all")
     parts = assembled(settings, ends, cast("Assistant", Stuck()))
     source: Subject[Event] = Subject()
@@ -231,7 +231,7 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
     return load(config, {}).rehearsed_in(data)
 
 
-def assembled(settings: Settings, ends: list[End], assistant: Assistant) -> Parts:
+def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:
     library = cast("Library", Silent())
     return assemble(
         settings,
@@ -244,8 +244,8 @@ def assembled(settings: Settings, ends: list[End], assistant: Assistant) -> Part
     )
 
 
-def replayed(recording: Path, settings: Settings) -> list[End]:
-    ends: list[End] = []
+def replayed(recording: Path, settings: Settings) -> list[Result]:
+    ends: list[Result] = []
 
     async def play() -> None:
         parts = assembled(settings, ends, cast("Assistant", Silent()))
@@ -274,8 +274,8 @@ def test_two_replays_of_a_real_chat_write_the_same_archive(name: str, tmp_path: 
     for run in ("one", "two"):
         settings = configured(tmp_path / run, list(staff), tmp_path)
         ends = replayed(recording, settings)
-        captured = [end for end in ends if isinstance(end, Outcome) and end.result is Result.CAPTURED]
-        assert not [end for end in ends if isinstance(end, Outcome) and end.result is Result.FAILED]
+        captured = [end for end in ends if isinstance(end, Outcome) and end.result is OutcomeKind.CAPTURED]
+        assert not [end for end in ends if isinstance(end, Outcome) and end.result is OutcomeKind.FAILED]
         pairs = recent_pairs(settings.kb.team_raw_dir, 99)
         assert [pair.id for pair in pairs] == [end.qa_id for end in captured]
         assert settings.kb.team_raw_dir.is_relative_to(tmp_path / run)

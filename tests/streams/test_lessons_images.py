@@ -13,7 +13,7 @@ from clock import now
 from clock.cancel_token import CancelToken
 from model.conversations import Image
 from model.messages import Attachment, Message
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.summarise_images import summarise_images
 from services.assistant.inquiry import Lesson
 from services.conversations.context import Context, ContextRules
@@ -80,7 +80,7 @@ class Office:
         await self.done.wait()
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[OutcomeKind]:
         return [end.result for end in self.ends if isinstance(end, Outcome)]
 
     @property
@@ -107,7 +107,7 @@ async def test_a_capture_whose_images_fail_is_failed_and_nothing_of_it_is_stored
     await office.closes()
     [end] = office.ends
     assert isinstance(end, Outcome)
-    assert (end.result, end.reason) == (Result.FAILED, "Unavailable at summarise_images")
+    assert (end.result, end.reason) == (OutcomeKind.FAILED, "Unavailable at summarise_images")
     assert office.stored == []
     [waiting] = office.pending.all()
     assert list(waiting.images.values()) == [Image("1.png", "image/png", b"\x89PNG")]
@@ -126,7 +126,7 @@ async def test_it_is_tried_again_at_later_ticks_and_stored_when_the_model_is_bac
     assert office.pending.all() == []
     assert isinstance(office.ends[-1], Pair)
     await office.closes()
-    assert office.results == [Result.FAILED]
+    assert office.results == [OutcomeKind.FAILED]
 
 
 async def test_it_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_a_shutdown_while_images_are_looked_at_leaves_the_capture_to_catch
     await asyncio.sleep(1)
     token.cancel(CalledOff(Reason.SHUTDOWN))
     await office.closes()
-    assert office.results == [Result.CANCELLED]
+    assert office.results == [OutcomeKind.CANCELLED]
     assert office.pending.all() == []
     assert office.stored == []
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from model.conversations import Conversation, Role
 from services.assistant.extractive.checking import foreign_lines
-from services.assistant.extractive.corpus import Shelf, cut_all
+from services.assistant.extractive.corpus import Corpus, cut_all
 from services.assistant.extractive.fitness import is_good
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.extractive.quoting import best_quotes, compose
@@ -32,7 +32,7 @@ class ExtractiveAssistant:
 
     def __init__(self, library: Library) -> None:
         """`library`: what questions are compared with."""
-        self._shelf = Shelf(library)
+        self._shelf = Corpus(library)
 
     async def gate(
         self,

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clock import now
-from services.assistant.extractive.excerpting import Cut, cut, kept_cuts
+from services.assistant.extractive.excerpting import Excerpts, cut, kept_cuts
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.search.passages import Passage
 from services.search.queries import Query
-from services.search.ranking import Corpus, Fit, rank
+from services.search.ranking import Fit, Postings, rank
 from services.search.words import terms
 from services.storage.files import in_thread
 
@@ -22,7 +22,7 @@ _MOST_CHARS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedPassage:
     source_id: str
     passage: Passage
     fit: Fit
@@ -31,10 +31,10 @@ class Found:
 class _Contents:
     """One state of the library."""
 
-    def __init__(self, passages: list[tuple[str, Passage]], corpora: Iterable[Corpus]) -> None:
+    def __init__(self, passages: list[tuple[str, Passage]], corpora: Iterable[Postings]) -> None:
         self.passages = passages
         """With their source ids."""
-        self.corpus = Corpus.joined(corpora)
+        self.corpus = Postings.joined(corpora)
         self._last: tuple[Query, list[Fit]] | None = None
 
     def ranked(self, query: Query) -> list[Fit]:
@@ -44,7 +44,7 @@ class _Contents:
         return self._last[1]
 
 
-class Shelf:
+class Corpus:
     def __init__(self, library: Library) -> None:
         self._library = library
         self._index: Sequence[IndexEntry] = ()
@@ -53,20 +53,20 @@ class Shelf:
         self._reading = asyncio.Lock()
 
     @property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> Postings:
         """Tells how common words are."""
         return self._contents.corpus
 
-    async def search(self, query: Query, among: Iterable[str] | None = None) -> list[Found]:
+    async def search(self, query: Query, among: Iterable[str] | None = None) -> list[RankedPassage]:
         """Sources by their best passage, best first; of `among` only, where it is given."""
         await self.refresh()
         contents = self._contents
         wanted = None if among is None else frozenset(among)
-        best: dict[str, Found] = {}
+        best: dict[str, RankedPassage] = {}
         for fit in contents.ranked(query):
             source_id, passage = contents.passages[fit.place]
             if source_id not in best and (wanted is None or source_id in wanted):
-                best[source_id] = Found(source_id, passage, fit)
+                best[source_id] = RankedPassage(source_id, passage, fit)
         return list(best.values())
 
     async def refresh(self) -> None:
@@ -92,7 +92,7 @@ class Shelf:
             texts.append((entry, source))
         cuts = await cut_all([source for _, source in texts if source is not None])
         passages: list[tuple[str, Passage]] = []
-        corpora: list[Corpus] = []
+        corpora: list[Postings] = []
         for entry, source in texts:
             piece = _described(entry) if source is None else cuts[source.id]
             passages.extend((entry.id, passage) for passage in piece.passages)
@@ -106,7 +106,7 @@ class Shelf:
             return None  # whoever selects it hears why
 
 
-async def cut_all(sources: Sequence[Source]) -> dict[str, Cut]:
+async def cut_all(sources: Sequence[Source]) -> dict[str, Excerpts]:
     """The cuts of `sources` by id. What is new is cut off the event loop: a large source takes a second."""
     kept = {source.id: kept_cuts.get(source.content) for source in map(_Keyed, sources)}
     missing = [source for source in map(_Keyed, sources) if kept[source.id] is None]
@@ -123,10 +123,10 @@ class _Keyed:
         self.content = (source.text, source.id.startswith("team:"))
 
 
-def _cut_each(sources: list[_Keyed]) -> list[Cut]:
+def _cut_each(sources: list[_Keyed]) -> list[Excerpts]:
     return [cut(source.content) for source in sources]
 
 
-def _described(entry: IndexEntry) -> Cut:
+def _described(entry: IndexEntry) -> Excerpts:
     passage = Passage(entry.id.partition(":")[2], entry.description)
-    return Cut([passage], Corpus([terms(passage.heading) + terms(passage.text)]))
+    return Excerpts([passage], Postings([terms(passage.heading) + terms(passage.text)]))

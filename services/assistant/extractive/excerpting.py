@@ -7,7 +7,7 @@ from typing import NamedTuple
 from services.assistant.extractive.recent import Recent
 from services.assistant.extractive.team_answers import team_answers
 from services.search.passages import Passage, passages
-from services.search.ranking import Corpus
+from services.search.ranking import Postings
 from services.search.words import terms
 
 _KEPT_CHARS = 10_000_000
@@ -16,16 +16,16 @@ Content = tuple[str, bool]
 """A text, and whether it is team knowledge."""
 
 
-class Cut(NamedTuple):
+class Excerpts(NamedTuple):
     passages: list[Passage]
-    corpus: Corpus
+    corpus: Postings
 
 
-def cut(content: Content) -> Cut:
+def cut(content: Content) -> Excerpts:
     """Takes about a second for a megabyte."""
     text, by_team = content
     found = team_answers(text) if by_team else passages(text)
-    return Cut(found, Corpus(_words(passage) for passage in found))
+    return Excerpts(found, Postings(_words(passage) for passage in found))
 
 
 def _words(passage: Passage) -> list[str]:
@@ -33,4 +33,4 @@ def _words(passage: Passage) -> list[str]:
     return terms(passage.heading) * 2 + terms(passage.text)
 
 
-kept_cuts: Recent[Content, Cut] = Recent(lambda content: len(content[0]), _KEPT_CHARS)
+kept_cuts: Recent[Content, Excerpts] = Recent(lambda content: len(content[0]), _KEPT_CHARS)

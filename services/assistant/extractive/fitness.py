@@ -6,7 +6,7 @@ import re
 
 from services.search.passages import Passage
 from services.search.queries import Query
-from services.search.ranking import Corpus, Fit, weigh
+from services.search.ranking import Fit, Postings, weigh
 from services.search.words import terms
 
 MIN_STRENGTH = 0.8
@@ -17,7 +17,7 @@ _READ = 4_000
 """Characters: a longer passage is a listing, and is judged by how it begins."""
 
 
-def is_good(query: Query, passage: Passage, fit: Fit, library: Corpus) -> bool:
+def is_good(query: Query, passage: Passage, fit: Fit, library: Postings) -> bool:
     """Rare words were found, and one statement of the passage, read under its heading, holds most of them.
 
     Words that are scattered over a long passage only happen to meet there. `library` tells how rare words are.
@@ -28,7 +28,7 @@ def is_good(query: Query, passage: Passage, fit: Fit, library: Corpus) -> bool:
     return share >= MIN_FOCUS and fit.score * share >= MIN_STRENGTH
 
 
-def focus(query: Query, passage: Passage, library: Corpus) -> float:
+def focus(query: Query, passage: Passage, library: Postings) -> float:
     """The share of what must be found that the best statement and the passage's own heading hold, 0 to 1."""
     weights = {word: weigh(word, library) * query.weights[word] for word in query.counted}
     headed = set(terms(passage.heading.rpartition(" › ")[2]))

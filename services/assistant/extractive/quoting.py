@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from services.assistant.extractive.excerpting import Cut
+from services.assistant.extractive.excerpting import Excerpts
 from services.assistant.extractive.fitness import is_good
 from services.knowledge.library import Source
 from services.search.passages import Passage
 from services.search.queries import Query
-from services.search.ranking import Corpus, Fit, rank
+from services.search.ranking import Fit, Postings, rank
 
 NOTICE = "(Quoted from the documentation; no language model is configured.)"
 FROM = "From "
@@ -30,7 +30,9 @@ class Quote(NamedTuple):
     fit: Fit
 
 
-def best_quotes(query: Query, sources: Sequence[Source], cuts: Mapping[str, Cut], background: Corpus) -> list[Quote]:
+def best_quotes(
+    query: Query, sources: Sequence[Source], cuts: Mapping[str, Excerpts], background: Postings
+) -> list[Quote]:
     """At most two passages that answer the query; none when nothing fits well enough. Ties: team first, then by id."""
     ordered = sorted(sources, key=lambda source: (not source.id.startswith("team:"), source.id))
     candidates = [(source, passage) for source in ordered for passage in cuts[source.id].passages]

@@ -34,7 +34,7 @@ class CommandRefused(Exception):
     """The command cannot be done; the message is one line for the caller, and says what to do instead."""
 
 
-class Runbooks(Protocol):
+class RunbookActions(Protocol):
     """`/kb`: what a person keeps for themselves. Each raises `CommandRefused`."""
 
     def add(self, call: Call, document: Attachment | str, title: str | None) -> Answer:
@@ -54,7 +54,7 @@ class Runbooks(Protocol):
         ...
 
 
-class EvidenceFiles(Protocol):
+class EvidenceActions(Protocol):
     """`/evidence`: the files of a thread. Each raises `CommandRefused`."""
 
     def list(self, call: Call) -> Answer: ...
@@ -70,5 +70,5 @@ class Callbacks:
     opt_out: Callable[[Call], Answer]
     opt_in: Callable[[Call], Answer]
     forget: Callable[[Call], Answer]
-    runbooks: Runbooks | None = None
-    evidence: EvidenceFiles | None = None
+    runbooks: RunbookActions | None = None
+    evidence: EvidenceActions | None = None

@@ -11,7 +11,7 @@ from discord.app_commands import Range
 
 from model.messages import Attachment
 from services.discord.slash.answering import Answering, Interaction
-from services.discord.slash.calls import Call, Callbacks, CommandRefused, EvidenceFiles, Runbooks
+from services.discord.slash.calls import Call, Callbacks, CommandRefused, EvidenceActions, RunbookActions
 
 MOST_CHARS = 1_000
 """Of a question."""
@@ -58,7 +58,7 @@ def privacy(callbacks: Callbacks, answering: Answering) -> Form:
     )
 
 
-def kb(runbooks: Runbooks, answering: Answering) -> Form:
+def kb(runbooks: RunbookActions, answering: Answering) -> Form:
     @app_commands.describe(
         file="A text file, such as a .md or .txt.",
         text="The runbook itself, where it is short.",
@@ -104,7 +104,7 @@ def kb(runbooks: Runbooks, answering: Answering) -> Form:
     )
 
 
-def evidence(files: EvidenceFiles, answering: Answering) -> Form:
+def evidence(files: EvidenceActions, answering: Answering) -> Form:
     async def list_(interaction: Interaction) -> None:
         await answering.answer(interaction, files.list)
 

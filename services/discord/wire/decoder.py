@@ -11,7 +11,7 @@ from services.discord.dispatches import Dispatch
 from services.discord.wire import payloads
 from services.discord.wire.messages import attachments, display_name, from_wire, quoted_from_wire
 from services.discord.wire.payloads import OddPayload, read
-from services.discord.wire.places import Places
+from services.discord.wire.places import GuildPlaces
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Decoder:
     """
 
     def __init__(self) -> None:
-        self._places = Places()
+        self._places = GuildPlaces()
         self._by_type: dict[str, Callable[[float, Payload], Sequence[Event]]] = {
             "READY": _ready,
             "GUILD_CREATE": lambda at, d: _seen(at, self._places.guild(d)),
@@ -85,13 +85,13 @@ def _ready(at: float, d: Payload) -> Sequence[Event]:
 
 
 def _guild_gone(at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.GuildGone, d)
+    sent = read(payloads.GuildGonePayload, d)
     # Unavailable: an outage at Discord, and the guild comes back.
     return () if sent.unavailable else (GuildGone(at, sent.id),)
 
 
 def _posted(at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.Message, d)
+    sent = read(payloads.MessagePayload, d)
     return (Posted(at, from_wire(sent), quoted_from_wire(sent)),)
 
 

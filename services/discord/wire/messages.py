@@ -26,15 +26,15 @@ def message(payload: Mapping[str, object]) -> Message:
     Raises:
         OddPayload: it has no usable id, channel or author.
     """
-    return from_wire(read(payloads.Message, payload))
+    return from_wire(read(payloads.MessagePayload, payload))
 
 
 def quoted(payload: Mapping[str, object]) -> Message | None:
     """The message that `payload` replies to, where Discord sent it along and it can be read."""
-    return quoted_from_wire(read(payloads.Message, payload))
+    return quoted_from_wire(read(payloads.MessagePayload, payload))
 
 
-def from_wire(sent: payloads.Message) -> Message:
+def from_wire(sent: payloads.MessagePayload) -> Message:
     author, member = sent.author, sent.member
     return Message(
         id=sent.id,
@@ -56,11 +56,11 @@ def from_wire(sent: payloads.Message) -> Message:
     )
 
 
-def quoted_from_wire(sent: payloads.Message) -> Message | None:
+def quoted_from_wire(sent: payloads.MessagePayload) -> Message | None:
     if sent.referenced_message is None:
         return None
     try:
-        inner = read(payloads.Message, sent.referenced_message)
+        inner = read(payloads.MessagePayload, sent.referenced_message)
     except OddPayload:
         return None
     if inner.guild_id is None:
@@ -74,7 +74,7 @@ def display_name(user: payloads.User, member: payloads.Member | None = None) -> 
     return (member.nick if member else None) or user.global_name or user.username or str(user.id)
 
 
-def attachments(sent: Iterable[payloads.Attachment]) -> tuple[Attachment, ...]:
+def attachments(sent: Iterable[payloads.AttachmentPayload]) -> tuple[Attachment, ...]:
     return tuple(
         Attachment(
             id=file.id,
@@ -87,11 +87,11 @@ def attachments(sent: Iterable[payloads.Attachment]) -> tuple[Attachment, ...]:
     )
 
 
-def _mentions(sent: Iterable[payloads.Mention]) -> tuple[tuple[int, str], ...]:
+def _mentions(sent: Iterable[payloads.MentionPayload]) -> tuple[tuple[int, str], ...]:
     return tuple((user.id, display_name(user, user.member)) for user in sent)
 
 
-def _reply_to(sent: payloads.Message, reference: payloads.MessageReference) -> Reference | None:
+def _reply_to(sent: payloads.MessagePayload, reference: payloads.MessageReference) -> Reference | None:
     if reference.message_id is None or reference.type == FORWARD:
         return None
     # Absent: Discord did not look. Null: it looked, and the message is gone ("Message object", referenced_message).

@@ -37,11 +37,11 @@ class Member(Wire):
     user: User | None = None
 
 
-class Mention(User):
+class MentionPayload(User):
     member: Member | None = None
 
 
-class Attachment(Wire):
+class AttachmentPayload(Wire):
     id: Snowflake
     filename: str | None = None
     size: int | None = None
@@ -55,7 +55,7 @@ class MessageReference(Wire):
     channel_id: Snowflake | None = None
 
 
-class Message(Wire):
+class MessagePayload(Wire):
     id: Snowflake
     channel_id: Snowflake
     author: User
@@ -64,8 +64,8 @@ class Message(Wire):
     webhook_id: Snowflake | None = None
     content: str | None = None
     member: Member | None = None
-    mentions: list[Mention] | None = None
-    attachments: list[Attachment] | None = None
+    mentions: list[MentionPayload] | None = None
+    attachments: list[AttachmentPayload] | None = None
     message_reference: MessageReference | None = None
     referenced_message: object = None
     """Read only when it is asked for: it is a message of its own, and one that is odd must not spoil this one."""
@@ -75,7 +75,7 @@ class MessageUpdate(Wire):
     id: Snowflake
     channel_id: Snowflake
     content: str | None = None
-    attachments: list[Attachment] | None = None
+    attachments: list[AttachmentPayload] | None = None
 
 
 class MessageDelete(Wire):
@@ -135,26 +135,26 @@ class Channel(Wire):
     """Of a post."""
 
 
-class Role(Wire):
+class RolePayload(Wire):
     id: Snowflake
     permissions: int
 
 
 class Guild(Wire):
     id: Snowflake
-    roles: list[Role] | None = None
+    roles: list[RolePayload] | None = None
     channels: list[object] | None = None
     threads: list[object] | None = None
 
 
-class GuildGone(Wire):
+class GuildGonePayload(Wire):
     id: Snowflake
     unavailable: bool | None = None
 
 
 class GuildRole(Wire):
     guild_id: Snowflake
-    role: Role
+    role: RolePayload
 
 
 class ReadyUser(Wire):

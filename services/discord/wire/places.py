@@ -96,7 +96,7 @@ class _Known:
     """What the channel's overwrite for `@everyone` adds and takes away."""
 
 
-class Places:
+class GuildPlaces:
     """What is known of the guilds: enough to tell posts from threads, and public places from private ones.
 
     Memory: one small record for each channel and each thread that is not archived.
@@ -151,7 +151,7 @@ class Places:
         self._tags.pop(place_id, None)
         return place_id
 
-    def _learn_role(self, guild_id: int, role: payloads.Role) -> None:
+    def _learn_role(self, guild_id: int, role: payloads.RolePayload) -> None:
         if role.id == guild_id:  # the role of @everyone has the guild's id ("Permissions", Discord API reference)
             self._everyone[guild_id] = role.permissions
 

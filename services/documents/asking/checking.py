@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 from services.documents.results import Citation
 
 UNVERIFIED = "(unverified)"
@@ -30,7 +30,7 @@ class Checked:
     """The citations of the answer that hold, in order, each once."""
 
 
-def check(answer: str, passages: Sequence[Passage], allowed: Sequence[str] = ()) -> Checked:
+def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> Checked:
     """`allowed`: more text that may be quoted: the question, the headers, what was computed."""
     checker = _Checker(passages, _plain("\n".join([*(passage.text for passage in passages), *allowed])))
     checked = _QUOTE.sub(checker.quote, answer)
@@ -44,7 +44,7 @@ def check(answer: str, passages: Sequence[Passage], allowed: Sequence[str] = ())
 class _Checker:
     """Gives back what is held by the passages, and something else for what is not."""
 
-    def __init__(self, passages: Sequence[Passage], held: str) -> None:
+    def __init__(self, passages: Sequence[CitedPassage], held: str) -> None:
         self._passages = passages
         self._held = held
         self.cited: list[Citation] = []
@@ -94,7 +94,7 @@ def _same_file(source: str, name: str) -> bool:
     return source == name or source.endswith(f"/{name}")
 
 
-def _stamp(passage: Passage, line: int) -> str | None:
+def _stamp(passage: CitedPassage, line: int) -> str | None:
     """The time is known of the line that matched first."""
     return passage.timestamp if passage.matched and passage.matched[0] == line else None
 

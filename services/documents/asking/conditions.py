@@ -9,7 +9,7 @@ from services.documents.asking.names import Names
 from services.documents.asking.plan import Plan
 from services.documents.asking.scope import Scope, files_listed, ids_of, listed
 from services.documents.asking.times import Period
-from services.documents.store.protocol import Document, Lines, LineWhere
+from services.documents.store.protocol import Document, LineWhere, MatchingLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Fitting:
     """What fits, maybe with less asked for than the question does."""
 
     conditions: Conditions
-    lines: Lines
+    lines: MatchingLines
     """At most one of them, and how many there are."""
     notes: tuple[str, ...] = ()
 
@@ -83,7 +83,7 @@ async def fitting(scope: Scope, asked: Conditions, *, others: Sequence[Document]
         lines = await scope.store.lines(scope.name, less.where, limit=1)
         if lines.total:
             return Fitting(less, lines, notes)
-    return Fitting(asked, Lines(0, ()))
+    return Fitting(asked, MatchingLines(0, ()))
 
 
 def _less_and_less(asked: Conditions, others: Sequence[Document]) -> Iterator[tuple[Conditions, str]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from services.documents.asking import aggregates
 from services.documents.asking.aggregates import Aggregate
 from services.documents.asking.conditions import Conditions
-from services.documents.asking.passages import Found
+from services.documents.asking.passages import Retrieved
 from services.documents.asking.plan import Plan
 from services.documents.asking.scope import Scope, listed
 from services.documents.asking.surroundings import shown
@@ -17,7 +17,7 @@ MOST_GROUPS = 50
 _USUAL_COLUMNS = ("severity", "component")
 
 
-async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Found | None:
+async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Retrieved | None:
     """How many lines fit, by what the question wants them counted by; None: its words are not about lines."""
     counted = plan.aggregate is Aggregate.COUNT
     if plan.words:
@@ -27,7 +27,7 @@ async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, .
         elif counted and not (plan.level_counts or plan.mentions or plan.grouping.columns):
             if len(plan.words) > 1 or not aggregates.counts_mentions(plan.question):
                 return None
-            return Found(missing=f"there are no {narrower.described}", count=0, notes=notes)
+            return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
         else:
             notes = (*notes, f"counted without regard to: {listed(plan.words)}")
     lines = await scope.store.lines(scope.name, asked.where, limit=EXAMPLES)

@@ -9,9 +9,9 @@ from dataclasses import replace
 from services.documents.asking import conditions, counting, names, whole_files
 from services.documents.asking.aggregates import Aggregate
 from services.documents.asking.conditions import Conditions, Fitting
-from services.documents.asking.mentions import Mention
+from services.documents.asking.mentions import NameMention
 from services.documents.asking.names import Names
-from services.documents.asking.passages import Found, Passage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.plan import Plan
 from services.documents.asking.positions import Position
 from services.documents.asking.scope import MOST_NAMED, Scope, chosen, ids_of, listed, logs_of
@@ -30,7 +30,7 @@ _TROUBLE = re.compile(
 )
 
 
-async def find(scope: Scope, plan: Plan, k: int) -> Found | None:
+async def find(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
     """The answer by exact conditions; None where the question sets none, so that it has to be ranked."""
     plan = await _with_files_that_are_there(scope, plan)
     documents = chosen(plan, scope)
@@ -54,23 +54,23 @@ async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
     name = plan.unknown_file
     if name is None or not await names.is_held(scope, name, scope.documents):
         return plan
-    place = () if plan.lines is None else (Mention(f"line {plan.lines[0]}", hard=False),)
-    mentions = (*plan.mentions, Mention(name, hard=True), *place)
+    place = () if plan.lines is None else (NameMention(f"line {plan.lines[0]}", hard=False),)
+    mentions = (*plan.mentions, NameMention(name, hard=True), *place)
     return replace(plan, unknown_file=None, lines=None, mentions=mentions)
 
 
-def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Found) -> Found:
+def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retrieved:
     """A file that is not there may be left out of what is asked only where a name or a time is left of it."""
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
-        return Found(missing=none, searched=files_of(scope.documents))
+        return Retrieved(missing=none, searched=files_of(scope.documents))
     return replace(found, notes=(f"{none}; the others were searched", *found.notes))
 
 
-async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found:
+async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved:
     """Lines by their numbers, in each of the files; whatever else is asked of them is looked for in them alone."""
     first, last = plan.lines or (1, 1)
-    passages: list[Passage] = []
+    passages: list[CitedPassage] = []
     beyond: list[str] = []
     notes: list[str] = []
     for doc in documents[:k]:
@@ -90,8 +90,8 @@ async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int
         notes += await _not_on_them(scope, plan, doc, first, end)
     if not passages:
         told = beyond if len(beyond) <= MOST_NAMED else [f"line {first} is beyond the end of all {len(beyond)} files"]
-        return Found(missing="; ".join(told))
-    return Found(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
+        return Retrieved(missing="; ".join(told))
+    return Retrieved(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
 
 
 async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last: int) -> list[str]:
@@ -110,7 +110,7 @@ async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last
     return [f"{place} of {doc.filename} did not match {listed(missing)}"] if missing else []
 
 
-async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Found | None:
+async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Retrieved | None:
     named = await names.look_for(scope, plan, documents)
     if named.absent:
         elsewhere = await names.look_elsewhere(scope, plan, documents)
@@ -118,7 +118,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
             count = 0 if plan.aggregate is Aggregate.COUNT else None
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
             missing = f"no entry mentions {listed(named.absent)}"
-            return Found(missing=missing, count=count, notes=notes, searched=files_of(searched))
+            return Retrieved(missing=missing, count=count, notes=notes, searched=files_of(searched))
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
@@ -142,13 +142,13 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     return None if named.found and len(logs) < len(documents) else found
 
 
-def _without_levels(plan: Plan) -> Found | None:
+def _without_levels(plan: Plan) -> Retrieved | None:
     """Where entries of a level are put in order or counted, and there are no entries."""
     level = plan.severity
     if level is None or not level.hard or not (plan.position or plan.aggregate):
         return None
     count = 0 if plan.aggregate is Aggregate.COUNT else None
-    return Found(missing=f"no log is among them, and only entries of logs have levels ({level.text})", count=count)
+    return Retrieved(missing=f"no log is among them, and only entries of logs have levels ({level.text})", count=count)
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
@@ -193,7 +193,7 @@ async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
 
 async def _by_words(
     scope: Scope, plan: Plan, logs: tuple[Document, ...], asked_for: tuple[str, ...], k: int
-) -> Found | None:
+) -> Retrieved | None:
     """The last of the lines that hold all words, or parts of a name; None where there are none: then it is ranked."""
     asked = Conditions(logs, LineWhere(ids_of(logs), words=asked_for))
     total = await _total(scope, asked)
@@ -207,7 +207,7 @@ async def _by_words(
     return await _in_order(scope, plan, asked, k, ())
 
 
-async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Fitting, k: int) -> Found | None:
+async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Fitting, k: int) -> Retrieved | None:
     """From the lines that fit to the answer."""
     if not fit.lines.total:
         return _nothing(plan, asked, fit.notes)
@@ -229,18 +229,18 @@ async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Fitting, k: in
     return replace(found, facts=relaxed, count=0)
 
 
-def _nothing(plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Found:
+def _nothing(plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Retrieved:
     counted = plan.aggregate is Aggregate.COUNT
     if counted and not plan.period:
-        return Found(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
-    return Found(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
+        return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
+    return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
 
 
 async def _total(scope: Scope, asked: Conditions) -> int:
     return (await scope.store.lines(scope.name, asked.where, limit=1)).total
 
 
-async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Found:
+async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Retrieved:
     where = asked.where
     if plan.asks_for_end:
         last = plan.position is Position.LAST
@@ -249,7 +249,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
         some = await scope.store.lines(scope.name, where, limit=wanted, newest_first=last, by_time=by_time)
         if plan.which:
             if some.total < wanted:
-                return Found(missing=f"there are only {some.total} {asked.described}", notes=notes)
+                return Retrieved(missing=f"there are only {some.total} {asked.described}", notes=notes)
             some = replace(some, lines=some.lines[-1:])
         return await shown(scope, some, k, notes)
     if plan.goes_beside and plan.position and (where.holding or where.severities or plan.period or plan.anchor):
@@ -265,7 +265,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
     return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
 
 
-async def worst(scope: Scope, plan: Plan, k: int) -> Found | None:
+async def worst(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
     """The closest there is to a trouble that is told in words which stand nowhere: the first of the worst entries."""
     logs = logs_of(chosen(plan, scope))
     if not logs or plan.mentions or not _TROUBLE.search(plan.text):

@@ -63,7 +63,7 @@ _TELLING_DIGITS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class NameMention:
     text: str
     hard: bool
     """Nothing else will do: when it is nowhere, there is no answer."""
@@ -73,9 +73,9 @@ class Mention:
     """What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of a form."""
 
 
-def find(question: str) -> tuple[tuple[Mention, ...], str]:
+def find(question: str) -> tuple[tuple[NameMention, ...], str]:
     """The mentions, in order, each once; and the question without them."""
-    found: list[tuple[int, Mention]] = []
+    found: list[tuple[int, NameMention]] = []
     rest = question
     for pattern, read in (
         (_QUOTED, _quoted),
@@ -108,26 +108,26 @@ def looks_exact(text: str) -> bool:
     return has_digit and len(text) >= 4  # noqa: PLR2004 (years, ports, process ids)
 
 
-def _quoted(match: re.Match[str]) -> Mention | None:
+def _quoted(match: re.Match[str]) -> NameMention | None:
     text = next(group for group in match.groups() if group is not None).strip()
-    return Mention(text, hard=True) if text else None
+    return NameMention(text, hard=True) if text else None
 
 
-def _whole(match: re.Match[str]) -> Mention:
-    return Mention(match[0], hard=True)
+def _whole(match: re.Match[str]) -> NameMention:
+    return NameMention(match[0], hard=True)
 
 
-def _numbered(match: re.Match[str]) -> Mention | None:
+def _numbered(match: re.Match[str]) -> NameMention | None:
     """As it is written, or as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
     label, number = match[1].strip(" #=:").split()[0], match[2]
     forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
     # A long number is hardly there by chance; one that was filled up with zeros may be.
     alone = len(number) >= _LONG or (label.lower() in _COLUMN and len(number) >= _TELLING_DIGITS)
     forms += [(number,)] if alone and not number.startswith("0") else []
-    return Mention(" ".join(match[0].split()), hard=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
+    return NameMention(" ".join(match[0].split()), hard=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
 
 
-def _name(match: re.Match[str], question: str) -> Mention | None:
+def _name(match: re.Match[str], question: str) -> NameMention | None:
     text = match[0].strip(_EDGE)
     # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
     if len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
@@ -139,9 +139,9 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     text = plural[0] if plural else text
     called = _ID_OF_LETTERS.fullmatch(text) and _CALLED.search(before)
     if called or (looks_exact(text) and (not text.isdigit() or asked_for)):
-        return Mention(text, hard=True)
+        return NameMention(text, hard=True)
     if text.isdigit():
-        return Mention(text, hard=False) if asked_for or len(text) >= _TELLING_DIGITS else None
+        return NameMention(text, hard=False) if asked_for or len(text) >= _TELLING_DIGITS else None
     inner = text.strip("/@#$+-")
     spelt = bool(_CAMEL.search(inner)) or "_" in inner or "." in inner or "::" in inner or "/" in inner
     joined = asked_for and "-" in inner.strip("-")
@@ -149,5 +149,5 @@ def _name(match: re.Match[str], question: str) -> Mention | None:
     if counted or not (spelt or joined or bool(_DIGIT.search(inner))):
         return None
     if "." in inner:
-        return Mention(text, hard=asked_for or _HOST.fullmatch(text) is not None, path=True)
-    return Mention(text, hard=asked_for and ("_" in inner or bool(_CAMEL.search(inner))))
+        return NameMention(text, hard=asked_for or _HOST.fullmatch(text) is not None, path=True)
+    return NameMention(text, hard=asked_for and ("_" in inner or bool(_CAMEL.search(inner))))

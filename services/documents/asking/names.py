@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from services.documents.asking.aggregates import Aggregate
-from services.documents.asking.mentions import Mention
+from services.documents.asking.mentions import NameMention
 from services.documents.asking.plan import Plan
 from services.documents.asking.scope import RECORDS, Scope, chosen, files_listed, ids_of, listed
 from services.documents.store.protocol import Document, LineWhere
@@ -30,7 +30,7 @@ async def look_for(scope: Scope, plan: Plan, documents: Sequence[Document]) -> N
     ids = ids_of(documents)
     asked: list[str] = []
     found: list[str] = []
-    missing: list[Mention] = []
+    missing: list[NameMention] = []
     telling_names = await telling(scope, plan)
     counted = plan.aggregate is Aggregate.COUNT
     # Where entries are counted or put in order, a name says which of them.
@@ -78,7 +78,7 @@ async def unmentioned(scope: Scope, plan: Plan) -> tuple[str, ...]:
     return (f"no entry mentions {listed(absent)}",) if absent else ()
 
 
-async def _is_path(scope: Scope, mention: Mention, documents: Sequence[Document]) -> bool:
+async def _is_path(scope: Scope, mention: NameMention, documents: Sequence[Document]) -> bool:
     """Whether a dotted name may be the path of a key: one of the files that are no logs holds all its parts."""
     if not mention.path:
         return False
@@ -87,7 +87,7 @@ async def _is_path(scope: Scope, mention: Mention, documents: Sequence[Document]
     return any([all([await is_held(scope, part, [doc]) for part in parts]) for doc in others])
 
 
-def _all_that_is_asked(plan: Plan, mention: Mention, documents: Sequence[Document]) -> bool:
+def _all_that_is_asked(plan: Plan, mention: NameMention, documents: Sequence[Document]) -> bool:
     """Whether logs are asked for this name and for nothing else: "look up pay_ff", "how often does E_LOST show up"."""
     if plan.words or any(doc.kind not in RECORDS for doc in documents):
         return False
@@ -108,7 +108,7 @@ async def is_held(scope: Scope, text: str, documents: Sequence[Document]) -> boo
     return bool((await scope.store.lines(scope.name, LineWhere(ids_of(documents), holding=(text,)), limit=1)).total)
 
 
-async def _form(scope: Scope, mention: Mention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
+async def _form(scope: Scope, mention: NameMention, ids: tuple[str, ...]) -> tuple[str, ...] | None:
     for form in ((mention.text,), *mention.forms):
         lines = await scope.store.lines(scope.name, LineWhere(ids, holding=form), limit=1)
         if lines.total:

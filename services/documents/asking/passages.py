@@ -9,7 +9,7 @@ from services.documents.results import Citation
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class CitedPassage:
     doc_id: str
     source: str
     """The file's name."""
@@ -47,8 +47,8 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    passages: tuple[Passage, ...] = ()
+class Retrieved:
+    passages: tuple[CitedPassage, ...] = ()
     facts: str = ""
     """Computed over whole files: counts and groups."""
     count: int | None = None

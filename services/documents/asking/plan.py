@@ -19,7 +19,7 @@ from services.documents.asking import (
 )
 from services.documents.asking.aggregates import Aggregate, Grouping
 from services.documents.asking.levels import Severity
-from services.documents.asking.mentions import Mention
+from services.documents.asking.mentions import NameMention
 from services.documents.asking.positions import Position
 from services.documents.asking.times import Period
 from services.documents.store.protocol import Document
@@ -41,7 +41,7 @@ class Plan:
     lines: tuple[int, int] | None = None
     period: Period | None = None
     severity: Severity | None = None
-    mentions: tuple[Mention, ...] = ()
+    mentions: tuple[NameMention, ...] = ()
     position: Position | None = None
     wanted: int = 1
     """Of "the last three errors": 3."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.documents.asking import exact, key_paths, log_words, names
-from services.documents.asking.passages import Found, Passage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.plan import Plan
 from services.documents.asking.scope import RECORDS, Scope, chosen
 from services.documents.asking.surroundings import around
@@ -45,7 +45,7 @@ class Ranking:
     mode: SearchMode = SearchMode.HYBRID
 
 
-async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Found:
+async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> Retrieved:
     """At most `k` passages, best first, or why there are none."""
     if ranking.exact_paths:
         found = await exact.find(scope, plan, k)
@@ -63,7 +63,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
         worst = await exact.worst(scope, plan, k)
         if worst is not None:
             return worst
-    return Found(tuple(passages), notes=notes)
+    return Retrieved(tuple(passages), notes=notes)
 
 
 async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[Hit], bool]:
@@ -117,9 +117,9 @@ def _raise(plan: Plan, chunk: StoredChunk) -> float:
     return 0.0
 
 
-async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[Passage]:
+async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[CitedPassage]:
     ordered = _spread_out(hits) if spread else list(hits)
-    passages: list[Passage] = []
+    passages: list[CitedPassage] = []
     shown: set[tuple[str, int]] = set()
     for hit in ordered:
         if len(passages) == k:
@@ -149,7 +149,7 @@ def _matched(chunk: StoredChunk) -> tuple[int, ...]:
     return tuple(range(chunk.line_start, chunk.line_end + 1))
 
 
-async def _passage(scope: Scope, hit: Hit) -> Passage:
+async def _passage(scope: Scope, hit: Hit) -> CitedPassage:
     chunk = hit.chunk
     relevance = hit.score if hit.score is not None else hit.coverage
     if hit.verbatim >= 1:
@@ -168,7 +168,7 @@ async def _passage(scope: Scope, hit: Hit) -> Passage:
         text = "\n".join(
             line.text for line in (await scope.store.lines(scope.name, where, limit=end - start + 1)).lines
         )
-    return Passage(
+    return CitedPassage(
         doc_id=chunk.doc_id,
         source=document.filename,
         text=text,
@@ -187,7 +187,7 @@ async def _passage(scope: Scope, hit: Hit) -> Passage:
     )
 
 
-async def _pattern(scope: Scope, hit: Hit, relevance: float) -> Passage:
+async def _pattern(scope: Scope, hit: Hit, relevance: float) -> CitedPassage:
     """The first line of a shape with what stands around it, and the next ones of that shape by number."""
     chunk = hit.chunk
     passage = await around(scope, chunk.doc_id, [chunk.line_start], context=_LEAD)

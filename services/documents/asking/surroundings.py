@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.documents.asking.passages import Found, Passage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.positions import Position
 from services.documents.asking.scope import Scope, stamp_of
-from services.documents.store.protocol import Lines, LineWhere, StoredLine
+from services.documents.store.protocol import LineWhere, MatchingLines, StoredLine
 from services.telemetry.plurals import number_of
 
 CONTEXT_LINES = 10
@@ -15,7 +15,7 @@ _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
 
 
-async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> Passage:
+async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
     """A passage of lines around those that matched."""
     first, last = max(1, min(matched) - context), max(matched) + context
     where = LineWhere((doc_id,), first=first, last=last)
@@ -23,7 +23,7 @@ async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: 
     document = scope.document(doc_id)
     by_number = {line.line_no: line for line in shown}
     hit = by_number.get(matched[0])
-    return Passage(
+    return CitedPassage(
         doc_id=doc_id,
         source=document.filename,
         text="\n".join(line.text for line in shown),
@@ -41,13 +41,13 @@ async def around(scope: Scope, doc_id: str, matched: Sequence[int], *, context: 
     )
 
 
-async def shown(scope: Scope, lines: Lines, k: int, notes: tuple[str, ...] = ()) -> Found:
+async def shown(scope: Scope, lines: MatchingLines, k: int, notes: tuple[str, ...] = ()) -> Retrieved:
     """At most `k` passages with these lines, in their order."""
     groups = _groups(lines.lines)
     passages = [await around(scope, doc_id, numbers) for doc_id, numbers in groups[:k]]
     left = sum(len(numbers) for _, numbers in groups[k:])
     more = (number_of(left, "more line fits and is not shown", "more lines fit and are not shown"),) if left else ()
-    return Found(tuple(passages), notes=(*notes, *more), exact=True)
+    return Retrieved(tuple(passages), notes=(*notes, *more), exact=True)
 
 
 async def beside(
@@ -58,19 +58,19 @@ async def beside(
     steps: int = 1,
     start: Position | None = None,
     notes: tuple[str, ...] = (),
-) -> Found:
+) -> Retrieved:
     """The lines that follow, or go before, the lines that fit, or the first or last (`start`) of them."""
     latest = position is Position.NEXT if start is None else start is Position.LAST
     anchor = await scope.store.lines(scope.name, where, limit=1, newest_first=latest)
     if not anchor.lines:
-        return Found(missing="there is no such entry", notes=notes)
+        return Retrieved(missing="there is no such entry", notes=notes)
     line = anchor.lines[0]
     return await neighbours(scope, line.doc_id, line.line_no, position, steps=steps, notes=notes)
 
 
 async def neighbours(
     scope: Scope, doc_id: str, line_no: int, position: Position, *, steps: int = 1, notes: tuple[str, ...] = ()
-) -> Found:
+) -> Retrieved:
     """The nearest `steps` lines on one side of a line, blank ones skipped."""
     after = position is Position.NEXT
     reach = CONTEXT_LINES + 2 * steps
@@ -81,12 +81,12 @@ async def neighbours(
     name = scope.document(doc_id).filename
     if not near or last < first:
         end = "last" if after else "first"
-        return Found(missing=f"line {line_no} is the {end} of {name}", notes=notes)
+        return Retrieved(missing=f"line {line_no} is the {end} of {name}", notes=notes)
     if len(near) < steps:
         verb = "follow" if after else "precede"
         only = number_of(len(near), f"line {verb}s", f"lines {verb}")
         notes = (*notes, f"only {only} line {line_no} of {name}")
-    return Found((await around(scope, doc_id, sorted(near)),), notes=notes, exact=True)
+    return Retrieved((await around(scope, doc_id, sorted(near)),), notes=notes, exact=True)
 
 
 def _groups(lines: Sequence[StoredLine]) -> list[tuple[str, list[int]]]:

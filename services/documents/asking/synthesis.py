@@ -11,7 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from services.documents import prompts
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 from services.llm.asking import Asker
 from services.llm.endpoint import CallOptions
 from services.llm.errors import TimedOut, Unavailable
@@ -45,7 +45,7 @@ class Material:
     question: str
     query: str
     """The question as it was looked for, where that differs."""
-    passages: tuple[Passage, ...]
+    passages: tuple[CitedPassage, ...]
     headers: tuple[str, ...]
     """`[Chunk 1 - Score: 0.94, …]`, one a passage."""
     citations: tuple[str, ...]
@@ -144,7 +144,7 @@ def rendered(material: Material) -> str:
     return "\n---\n".join(kept)
 
 
-def numbered(passage: Passage) -> str:
+def numbered(passage: CitedPassage) -> str:
     """Lines of records carry their numbers, so that one of them can be cited; those that matched are marked."""
     if not passage.numbered:
         return passage.text
@@ -152,7 +152,7 @@ def numbered(passage: Passage) -> str:
     return "\n".join(f"{'>' if number in matched else ' '}{number}: {line}" for number, line in passage.lines())
 
 
-def shortened(passage: Passage) -> Passage:
+def shortened(passage: CitedPassage) -> CitedPassage:
     """Only the matched lines and those next to them."""
     if not passage.exact or not passage.matched:
         return passage
@@ -162,7 +162,7 @@ def shortened(passage: Passage) -> Passage:
     return replace(passage, text="\n".join(lines), line_start=first, line_end=last)
 
 
-def quoted(passage: Passage, citation: str, material: Material) -> str:
+def quoted(passage: CitedPassage, citation: str, material: Material) -> str:
     """One passage in a few lines."""
     if passage.held:
         return f"{citation}: {' '.join(passage.held)}"
@@ -171,7 +171,7 @@ def quoted(passage: Passage, citation: str, material: Material) -> str:
     return f"{citation}: {_excerpt(passage.text, material)}"
 
 
-def _quoted_lines(passage: Passage, citation: str, material: Material) -> str:
+def _quoted_lines(passage: CitedPassage, citation: str, material: Material) -> str:
     """Each line under its own number, so that none is taken for another."""
     matched = set(passage.matched)
     lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]

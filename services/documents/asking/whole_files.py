@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from services.documents.asking import conditions
 from services.documents.asking.aggregates import Aggregate
-from services.documents.asking.passages import Found, Passage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.plan import Plan
 from services.documents.asking.positions import Position
 from services.documents.asking.scope import Scope, files_listed, ids_of, logs_of
@@ -25,7 +25,7 @@ _INDEX = re.compile(r"(?:\[\d+\])+$")
 _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "columns", "keys", "settings", "values"})
 
 
-async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found | None:
+async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """None: the question asks for nothing of the kind."""
     if plan.period or plan.mentions or plan.level_counts or plan.grouping.columns:
         return None
@@ -41,7 +41,7 @@ async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) 
     return await _sizes(scope, plan, documents)
 
 
-async def _sizes(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Found | None:
+async def _sizes(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retrieved | None:
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
     only_others = not logs_of(documents)
     if tables and (plan.unit == "columns" or (plan.unit == "rows" and only_others)):
@@ -52,7 +52,7 @@ async def _sizes(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Fou
     return await _counted(scope, facts, sum(doc.n_lines for doc in documents), documents)
 
 
-async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found | None:
+async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """The rows of tables at the time that is asked for; None where there are none."""
     period = plan.period
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
@@ -71,7 +71,7 @@ async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: in
     ]
     fact = f"rows {period.text} in {files_listed(tables)}: {lines.total}"
     counted = plan.aggregate is Aggregate.COUNT
-    return Found(
+    return Retrieved(
         tuple(passages),
         facts=fact if counted or lines.total > limit else "",
         count=lines.total if counted else None,
@@ -85,7 +85,9 @@ async def columns_of(scope: Scope, table: Document) -> tuple[str, ...]:
     return tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-async def _keys(scope: Scope, plan: Plan, words: tuple[str, ...], configs: Sequence[Document], k: int) -> Found | None:
+async def _keys(
+    scope: Scope, plan: Plan, words: tuple[str, ...], configs: Sequence[Document], k: int
+) -> Retrieved | None:
     """How many values there are, or how many of one name; None where that is the name of none."""
     if len(words) > 1 or (plan.unit is None and (not words or plan.aggregate is not Aggregate.COUNT)):
         return None
@@ -102,10 +104,10 @@ async def _keys(scope: Scope, plan: Plan, words: tuple[str, ...], configs: Seque
         facts += [str(leaf.key_path) for leaf in leaves[:_MOST_LISTED]]
         facts += [f"(and {len(leaves) - _MOST_LISTED} more)"] if len(leaves) > _MOST_LISTED else []
     passages = [await _leaf(scope, leaf) for leaf in leaves[:k]]
-    return Found(tuple(passages), facts="\n".join(facts), count=len(leaves), exact=True)
+    return Retrieved(tuple(passages), facts="\n".join(facts), count=len(leaves), exact=True)
 
 
-async def _of_tables(scope: Scope, unit: str, tables: Sequence[Document]) -> Found:
+async def _of_tables(scope: Scope, unit: str, tables: Sequence[Document]) -> Retrieved:
     if unit == "columns":
         names = [await columns_of(scope, table) for table in tables]
         numbers = [len(columns) for columns in names]
@@ -125,16 +127,16 @@ async def _rows(scope: Scope, table: Document) -> int:
     return sum(int(chunk.extra.get("rows", "0")) for chunk in chunks)
 
 
-async def _counted(scope: Scope, facts: list[str], number: int, documents: Sequence[Document]) -> Found:
+async def _counted(scope: Scope, facts: list[str], number: int, documents: Sequence[Document]) -> Retrieved:
     if len(documents) > 1:
         facts = [f"in {files_listed(documents)} altogether: {number}", *facts]
     first = [await around(scope, doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
-    return Found(tuple(first), facts="\n".join(facts), count=number, exact=True)
+    return Retrieved(tuple(first), facts="\n".join(facts), count=number, exact=True)
 
 
-async def _end(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Found | None:
+async def _end(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """The first or the last lines of files that are not empty."""
-    passages: list[Passage] = []
+    passages: list[CitedPassage] = []
     for doc in documents[:k]:
         last = plan.position is Position.LAST
         some = await scope.store.lines(
@@ -143,7 +145,7 @@ async def _end(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) 
         numbers = [line.line_no for line in some.lines if line.text.strip()][: plan.wanted]
         if numbers:
             passages.append(await around(scope, doc.doc_id, sorted(numbers)))
-    return Found(tuple(passages), exact=True) if passages else None
+    return Retrieved(tuple(passages), exact=True) if passages else None
 
 
 async def _leaves(scope: Scope, doc: Document) -> list[StoredChunk]:
@@ -158,7 +160,7 @@ async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
     return found
 
 
-async def _leaf(scope: Scope, leaf: StoredChunk) -> Passage:
+async def _leaf(scope: Scope, leaf: StoredChunk) -> CitedPassage:
     passage = await around(scope, leaf.doc_id, range(leaf.line_start, leaf.line_end + 1))
     return replace(passage, chunk_id=leaf.chunk_id, held=(leaf.text,))
 

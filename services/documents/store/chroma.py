@@ -19,11 +19,11 @@ from services.documents.store.chroma_records import TRIES, ChromaRecords, Kept, 
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import (
     Collection,
-    Described,
+    CollectionSummary,
     Document,
     Hit,
-    Lines,
     LineWhere,
+    MatchingLines,
     NewDocument,
     Origin,
     Search,
@@ -88,7 +88,7 @@ class ChromaStore:
 
     async def lines(
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
-    ) -> Lines:
+    ) -> MatchingLines:
         return await self._read(
             name, lambda: self._copies.lines(name, where, limit=limit, newest_first=newest_first, by_time=by_time)
         )
@@ -102,7 +102,7 @@ class ChromaStore:
     async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
         return await self._read(name, lambda: self._copies.holders(name, words))
 
-    async def describe(self, name: str) -> Described | None:
+    async def describe(self, name: str) -> CollectionSummary | None:
         return await self._read(name, lambda: self._copies.describe(name))
 
     async def delete_document(self, name: str, doc_id: str) -> bool:

@@ -59,7 +59,7 @@ class Overtaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class WriteMark:
     version: int
     write: str
     """Tells two writes apart that made the same version."""
@@ -69,7 +69,7 @@ class Mark:
 class Kept:
     """What a collection consists of."""
 
-    mark: Mark
+    mark: WriteMark
     heads: Mapping[str, Record]
 
 
@@ -87,7 +87,7 @@ class ChromaRecords:
         found = (str(each.name) for each in self._open().list_collections(limit=100_000))
         return sorted(name.removesuffix(TAIL) for name in found if name.endswith(TAIL))
 
-    def mark(self, name: str) -> Mark | None:
+    def mark(self, name: str) -> WriteMark | None:
         """None: there is no such collection."""
         return self._looked(name, _mark)
 
@@ -211,7 +211,7 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
     gone = {doc_id: known[doc_id] | {"gone": True, "row": ""} for doc_id in known.keys() - heads.keys()}
     mark = None
     for some in list(_batches(changed | gone, HEADS_AT_ONCE)) or [[]]:
-        mark = Mark(after.version, secrets.token_hex(8))
+        mark = WriteMark(after.version, secrets.token_hex(8))
         _upsert(shelf, _version_record(mark, after.collection) | _by_id(some, changed | gone))
     version, found, left = _found(shelf)
     for doc_id in changed.keys() & found.keys():
@@ -220,7 +220,7 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
     if mark is not None and version is not None and _mark_of(version) == mark and found == heads:
         return Kept(mark, heads)
     # Two wrote at once. Each sees both now; a higher version makes all look again.
-    _upsert(shelf, _version_record(Mark(after.version + 1, secrets.token_hex(8)), after.collection))
+    _upsert(shelf, _version_record(WriteMark(after.version + 1, secrets.token_hex(8)), after.collection))
     return None
 
 
@@ -264,16 +264,16 @@ def _found(shelf: Any) -> tuple[Record | None, dict[str, Record], set[str]]:
     return version, heads, {str(record["doc_id"]) for record in documents if record["gone"]}
 
 
-def _mark(shelf: Any) -> Mark | None:
+def _mark(shelf: Any) -> WriteMark | None:
     found: list[Record] = shelf.get(ids=[_VERSION], include=["metadatas"])["metadatas"]
     return _mark_of(found[0]) if found else None
 
 
-def _mark_of(version: Record) -> Mark:
-    return Mark(version["version"], version["write"])
+def _mark_of(version: Record) -> WriteMark:
+    return WriteMark(version["version"], version["write"])
 
 
-def _version_record(mark: Mark, collection: list[Any]) -> dict[str, Record]:
+def _version_record(mark: WriteMark, collection: list[Any]) -> dict[str, Record]:
     row = [*collection[: packing.VERSION_AT], mark.version, *collection[packing.VERSION_AT + 1 :]]
     text = json.dumps(row, ensure_ascii=False)
     return {_VERSION: {"kind": "version", "version": mark.version, "write": mark.write, "collection": text}}

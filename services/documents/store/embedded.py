@@ -17,11 +17,11 @@ from services.documents.store import frames, line_search, naming, packing, schem
 from services.documents.store.packing import Packed
 from services.documents.store.protocol import (
     Collection,
-    Described,
+    CollectionSummary,
     Document,
     Hit,
-    Lines,
     LineWhere,
+    MatchingLines,
     NewDocument,
     Origin,
     Search,
@@ -126,11 +126,11 @@ class EmbeddedStore:
 
     async def lines(
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
-    ) -> Lines:
-        def work(shelf: _Shelf) -> Lines:
+    ) -> MatchingLines:
+        def work(shelf: _Shelf) -> MatchingLines:
             return line_search.find(shelf.connection, where, limit, newest_first=newest_first, by_time=by_time)
 
-        return await self._read(name, work, Lines(0, ()))
+        return await self._read(name, work, MatchingLines(0, ()))
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
         return await self._read(name, lambda shelf: line_search.distinct(shelf.connection, where, column, limit), [])
@@ -141,8 +141,8 @@ class EmbeddedStore:
     async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
         return await self._read(name, lambda shelf: writing.holders(shelf.connection, words), ({}, 0))
 
-    async def describe(self, name: str) -> Described | None:
-        def work(shelf: _Shelf) -> Described | None:
+    async def describe(self, name: str) -> CollectionSummary | None:
+        def work(shelf: _Shelf) -> CollectionSummary | None:
             return writing.describe(shelf.connection, shelf.path.stat().st_size)
 
         return await self._read(name, work, None)

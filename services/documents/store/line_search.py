@@ -6,7 +6,7 @@ import sqlite3
 from typing import cast
 
 from services.documents.store import schema
-from services.documents.store.protocol import Lines, LineWhere
+from services.documents.store.protocol import LineWhere, MatchingLines
 from services.documents.store.searching import literally, match_of
 from services.search import tokens
 
@@ -25,7 +25,9 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.create_function("holds", 2, _holds, deterministic=True)
 
 
-def find(connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest_first: bool, by_time: bool) -> Lines:
+def find(
+    connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest_first: bool, by_time: bool
+) -> MatchingLines:
     condition, values = _condition(where)
     source = f"FROM lines l JOIN documents d USING (doc_no) WHERE {condition}"
     counts = connection.execute(
@@ -39,7 +41,7 @@ def find(connection: sqlite3.Connection, where: LineWhere, limit: int, *, newest
         [*values, limit],
     ).fetchall()
     per_document = {cast("str", doc_id): cast("int", count) for doc_id, count in counts}
-    return Lines(sum(per_document.values()), tuple(schema.line_of(row) for row in rows), per_document)
+    return MatchingLines(sum(per_document.values()), tuple(schema.line_of(row) for row in rows), per_document)
 
 
 def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limit: int) -> list[tuple[str, int]]:

@@ -101,7 +101,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class CollectionSummary:
     """A collection with what is in it."""
 
     collection: Collection
@@ -233,7 +233,7 @@ class LineWhere:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class MatchingLines:
     """Some of the lines that fit, and how many do in all."""
 
     total: int
@@ -298,7 +298,7 @@ class DocumentStore(Protocol):
 
     async def lines(
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
-    ) -> Lines: ...
+    ) -> MatchingLines: ...
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
         """The values of `column` in the lines that fit, with counts: of `severity` and `component` the most frequent
@@ -312,7 +312,7 @@ class DocumentStore(Protocol):
         """For each word how many chunks hold it, and how many chunks there are."""
         ...
 
-    async def describe(self, name: str) -> Described | None:
+    async def describe(self, name: str) -> CollectionSummary | None:
         """The collection and its documents, in order of arrival; None when there is no such collection."""
         ...
 

@@ -12,7 +12,7 @@ import clock
 from services.documents.store import schema
 from services.documents.store.protocol import (
     Collection,
-    Described,
+    CollectionSummary,
     Document,
     NewDocument,
     Origin,
@@ -149,7 +149,7 @@ def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[
     return counts, count
 
 
-def describe(connection: sqlite3.Connection, n_bytes: int) -> Described:
+def describe(connection: sqlite3.Connection, n_bytes: int) -> CollectionSummary:
     name, kb_type, scope_id, guild_id, created_at, number, _ = connection.execute(
         "SELECT * FROM collections"
     ).fetchone()
@@ -163,7 +163,7 @@ def describe(connection: sqlite3.Connection, n_bytes: int) -> Described:
         schema.document_of(row, current=newest.get(doc.filename, doc.doc_id) == doc.doc_id)
         for row, doc in zip(rows, documents, strict=True)
     )
-    return Described(Collection(name, kb_type, scope_id, guild_id), created_at, number, marked, n_bytes)
+    return CollectionSummary(Collection(name, kb_type, scope_id, guild_id), created_at, number, marked, n_bytes)
 
 
 def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:

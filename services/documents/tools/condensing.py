@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 
 from services.documents.asking import checking
-from services.documents.asking.passages import Found, Passage
+from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.rewriting import Resolved
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
 from services.documents.results import QAResult, Status
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 async def condensed(
-    name: str, config: KBConfig, synthesiser: Synthesiser, found: Found, resolved: Resolved
+    name: str, config: KBConfig, synthesiser: Synthesiser, found: Retrieved, resolved: Resolved
 ) -> QAResult:
     """What `name` answers from passages. Where no model could condense them, the best ones as they are."""
     material = _material(config, found, resolved)
@@ -53,7 +53,7 @@ async def condensed(
     )
 
 
-def _material(config: KBConfig, found: Found, resolved: Resolved) -> Material:
+def _material(config: KBConfig, found: Retrieved, resolved: Resolved) -> Material:
     described = [_metadata(passage) for passage in found.passages]
     headers = [
         f"[Chunk {number} - {config.format_chunk_metadata(metadata, passage.score)}]"
@@ -74,7 +74,7 @@ def _material(config: KBConfig, found: Found, resolved: Resolved) -> Material:
     )
 
 
-def _metadata(passage: Passage) -> dict[str, str]:
+def _metadata(passage: CitedPassage) -> dict[str, str]:
     """What a `KBConfig` formats."""
     citation = passage.citation
     facts = {

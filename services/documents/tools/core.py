@@ -16,7 +16,7 @@ from typing import TypeVar
 from clock.shared_calls import SharedCalls
 from services.documents.asking import rewriting, surroundings
 from services.documents.asking.cited import with_citations
-from services.documents.asking.passages import Found
+from services.documents.asking.passages import Retrieved
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.positions import Position
 from services.documents.asking.retrieving import Ranking, retrieve
@@ -25,7 +25,7 @@ from services.documents.asking.scope import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
 from services.documents.results import ConversationContext, QAResult, Status
 from services.documents.store.protocol import (
-    Described,
+    CollectionSummary,
     Document,
     DocumentStore,
     State,
@@ -146,7 +146,7 @@ class DocumentQATool:
 
     async def _fresh(
         self,
-        described: Described,
+        described: CollectionSummary,
         documents: tuple[Document, ...],
         understood: Plan,
         resolved: Resolved,
@@ -179,7 +179,7 @@ class DocumentQATool:
         k: int,
         filters: Mapping[str, str],
         vector: QuestionVector,
-    ) -> Found:
+    ) -> Retrieved:
         anchored = await _anchored(scope, resolved)
         if anchored is not None:
             return anchored
@@ -193,7 +193,7 @@ class DocumentQATool:
         return await retrieve(scope, understood, k, ranking, vector.get)
 
     async def _judged(
-        self, described: Described, documents: Sequence[Document], resolved: Resolved, found: Found
+        self, described: CollectionSummary, documents: Sequence[Document], resolved: Resolved, found: Retrieved
     ) -> QAResult:
         pending = [doc for doc in described.documents if doc.state is State.PENDING]
         if not found.passages and not found.facts:
@@ -210,7 +210,7 @@ class DocumentQATool:
         found = replace(found, notes=notes)
         return await condensed(self.name, self.config, self._shared.synthesiser, found, resolved)
 
-    def _too_far(self, found: Found) -> bool:
+    def _too_far(self, found: Retrieved) -> bool:
         """Whether even the best passage is too far from the question. Never judged by a fused score."""
         if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
             return False
@@ -222,7 +222,7 @@ class DocumentQATool:
         best = max((passage.relevance or 0.0 for passage in found.passages), default=0.0)
         return threshold is not None and best < threshold
 
-    def _visible(self, described: Described, filters: Mapping[str, str]) -> Described:
+    def _visible(self, described: CollectionSummary, filters: Mapping[str, str]) -> CollectionSummary:
         """Without what this person may not see: not even how much there is of it is told."""
         if filters.get("internal") != "hidden":
             return described
@@ -232,7 +232,7 @@ class DocumentQATool:
     def _key(
         self,
         name: str,
-        described: Described,
+        described: CollectionSummary,
         resolved: Resolved,
         understood: Plan,
         k: int,
@@ -275,7 +275,7 @@ class DocumentQATool:
         raise SearchFailed
 
 
-async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
+async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
     """What a follow-up asks about lines cited before; None where they are gone."""
     known = {doc.doc_id for doc in scope.documents}
     anchors = [anchor for anchor in resolved.anchors if anchor.doc_id in known]
@@ -287,7 +287,7 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Found | None:
             for anchor in anchors
             if anchor.line_start <= (last := min(anchor.line_end, scope.document(anchor.doc_id).n_lines))
         ]
-        return Found(tuple(passages), exact=True)
+        return Retrieved(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
     return await surroundings.neighbours(scope, anchor.doc_id, line, resolved.position, steps=resolved.steps)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.documents.asking.passages import Found
+from services.documents.asking.passages import Retrieved
 from services.documents.asking.scope import MOST_NAMED
 from services.documents.results import QAResult, Status
-from services.documents.store.protocol import Described, Document, State
+from services.documents.store.protocol import CollectionSummary, Document, State
 from services.documents.tools.config import KBConfig
 from services.documents.unreadable import unreadable
 from services.telemetry.plurals import number_of
@@ -40,7 +40,7 @@ class Refusals:
         unknown = sorted(set(filters or ()) - self.config.filterable_fields)
         return f"There is no filter {', '.join(unknown)} here." if unknown else ""
 
-    def unready(self, described: Described | None) -> QAResult | None:
+    def unready(self, described: CollectionSummary | None) -> QAResult | None:
         """Nothing to search: never posted, still on its way, or unreadable, each said as it is."""
         if described is None or not described.documents:
             return self.nothing(Status.NOT_INDEXED)
@@ -52,13 +52,13 @@ class Refusals:
         reasons = [f"{unreadable(doc)}." for doc in described.documents]
         return QAResult("\n".join(reasons), Status.NOT_INDEXED)
 
-    def indexing(self, described: Described, pending: Sequence[Document], *, searched: bool) -> QAResult:
+    def indexing(self, described: CollectionSummary, pending: Sequence[Document], *, searched: bool) -> QAResult:
         text = f"{len(pending)} of {number_of(len(described.documents), 'file')} being indexed; ask again in a moment."
         if searched:
             text += " Nothing was found in the others so far."
         return QAResult(text, Status.INDEXING)
 
-    def not_found(self, documents: Sequence[Document], found: Found, asked: str) -> QAResult:
+    def not_found(self, documents: Sequence[Document], found: Retrieved, asked: str) -> QAResult:
         """`asked`: the question in its own words, whatever was looked for."""
         names = found.searched or tuple(doc.filename for doc in documents)
         listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""

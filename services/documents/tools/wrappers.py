@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
-from services.documents.store.protocol import Described, DocumentStore, StoreUnavailable
+from services.documents.store.protocol import CollectionSummary, DocumentStore, StoreUnavailable
 from services.documents.tools.core import DEFAULT_K, DocumentQATool
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ class _OfOneGuild(DocumentTool):
         if owner is not None and owner != ctx.guild_id:
             raise PermissionError("another guild's")
 
-    async def _described(self, ctx: ToolContext) -> Described | None:
+    async def _described(self, ctx: ToolContext) -> CollectionSummary | None:
         try:
             return await self._store.describe(self._core.config.get_collection_name(self._scope(ctx)))
         except (ValueError, StoreUnavailable):

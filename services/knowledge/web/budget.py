@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from services.knowledge.web.protocol import FetchTimedOut
 
 
-class Budget:
+class TimeBudget:
     """`seconds`, spent piece by piece. What lies between the pieces (the wait for a host's turn) costs nothing."""
 
     def __init__(self, seconds: float) -> None:

@@ -10,8 +10,8 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 import clock
-from services.knowledge.web.budget import Budget
-from services.knowledge.web.exchange import Answer, Exchange
+from services.knowledge.web.budget import TimeBudget
+from services.knowledge.web.exchange import Answer, HttpExchange
 from services.knowledge.web.protocol import FetchFailed
 from services.knowledge.web.turns import Turns
 from services.knowledge.web.urls import allowed, checked_url, host_key
@@ -44,7 +44,7 @@ class CheckedClient:
         self._timeout = timeout_seconds
         self._private_hosts = frozenset(map(host_key, private_hosts))
         self._turns = Turns(requests_per_second)
-        self._exchange = Exchange(
+        self._exchange = HttpExchange(
             max_bytes=max_bytes, private_hosts=self._private_hosts, user_agent=user_agent, resolver=resolver
         )
 
@@ -58,7 +58,7 @@ class CheckedClient:
             FetchFailed: there is no answer, or it may not be asked for.
             FetchTimedOut: there was none in time.
         """
-        budget = Budget(self._timeout)
+        budget = TimeBudget(self._timeout)
         at = checked_url(url, self._private_hosts)
         sent = dict(headers or {})
         seen: set[URL] = set()
@@ -75,7 +75,7 @@ class CheckedClient:
                 raise FetchFailed(f"it redirects more than {MAX_REDIRECTS} times")
             sent.pop("If-Modified-Since", None)
 
-    async def _ask(self, budget: Budget, url: URL, headers: Mapping[str, str]) -> Answer:
+    async def _ask(self, budget: TimeBudget, url: URL, headers: Mapping[str, str]) -> Answer:
         async with budget.spending():
             return await self._exchange.get(url, headers)
 

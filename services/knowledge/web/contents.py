@@ -6,7 +6,7 @@ import re
 
 from services.knowledge.web.charset import decode
 from services.knowledge.web.protocol import FetchFailed
-from services.knowledge.web.text import Text
+from services.knowledge.web.text import PageText
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -28,7 +28,7 @@ def media_type(content_type: str, body: bytes) -> str:
     return "text/html" if _TAG.search(body[:_SNIFFED].decode("ascii", "replace")) else "text/plain"
 
 
-def read(body: bytes, content_type: str, max_bytes: int) -> Text:
+def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
     """The text and title of `body`; blocking, for seconds where it is long.
 
     Raises:
@@ -48,7 +48,7 @@ def read(body: bytes, content_type: str, max_bytes: int) -> Text:
     return text
 
 
-def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Text:
+def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
     # Each reader is imported when it is wanted: together they take longer than the rest of the program.
     if kind in HTML:
         from services.knowledge.web.html import read_html  # noqa: PLC0415 (as said)
@@ -58,7 +58,7 @@ def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> Text:
         text = decode(body, declared)
         if "\0" in text:
             raise FetchFailed(f"it calls itself {kind}, and is not text")
-        return Text(text, "")
+        return PageText(text, "")
     if kind == _PDF:
         try:
             from services.knowledge.web.pdf import read_pdf  # noqa: PLC0415 (of an extra)

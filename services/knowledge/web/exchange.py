@@ -45,7 +45,7 @@ class Answer:
     """Unpacked; empty unless `status` is one of `PAGES`."""
 
 
-class Exchange:
+class HttpExchange:
     """Asks for one URL at a time, without cookies, stored passwords or proxies, and follows nothing.
 
     `resolver` makes what looks up names, on the loop that asks.

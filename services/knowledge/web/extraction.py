@@ -9,7 +9,7 @@ from functools import partial
 import clock
 from services.knowledge.web.contents import read
 from services.knowledge.web.protocol import FetchFailed
-from services.knowledge.web.text import Text
+from services.knowledge.web.text import PageText
 
 THREADS = 2
 
@@ -25,7 +25,7 @@ class Extraction:
         self._timeout = timeout_seconds
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web-text")
 
-    async def text(self, body: bytes, content_type: str) -> Text:
+    async def text(self, body: bytes, content_type: str) -> PageText:
         """As `contents.read`; takes no virtual time.
 
         Raises:
@@ -37,7 +37,7 @@ class Extraction:
         """Drop what has not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _text(self, body: bytes, content_type: str) -> Text:
+    async def _text(self, body: bytes, content_type: str) -> PageText:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._timeout):

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 import trafilatura
 
-from services.knowledge.web.text import Text
+from services.knowledge.web.text import PageText
 
 MAX_ELEMENTS = 50_000
 """Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
@@ -25,7 +25,7 @@ class _Element(Protocol):
     def text_content(self) -> str: ...
 
 
-def read_html(html: str) -> Text:
+def read_html(html: str) -> PageText:
     """The text and title of a page; blocking, seconds for a large one.
 
     Where trafilatura finds no main text, it is all text of the body; that may be empty.
@@ -34,11 +34,11 @@ def read_html(html: str) -> Text:
     # What begins with no tag is not taken for a page, unless it is put into one.
     tree = trafilatura.load_html(html if html.startswith("<") else f"<html><body>{html}</body></html>")
     if tree is None:
-        return Text("", "")
+        return PageText("", "")
     main = None
     if sum(1 for _ in cast("_Element", tree).iter()) <= MAX_ELEMENTS:
         main = trafilatura.extract(tree, output_format="markdown", include_comments=False, include_tables=True)
-    return Text((main or trafilatura.html2txt(tree)).strip(), _title(cast("_Element", tree)))
+    return PageText((main or trafilatura.html2txt(tree)).strip(), _title(cast("_Element", tree)))
 
 
 def _without_declaration(html: str) -> str:

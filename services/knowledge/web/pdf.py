@@ -8,13 +8,13 @@ import logging
 from pypdf import PdfReader
 
 from services.knowledge.web.protocol import FetchFailed
-from services.knowledge.web.text import Text
+from services.knowledge.web.text import PageText
 
 # It reports every irregularity of a file, of which there are many in most.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 
-def read_pdf(data: bytes, max_chars: int) -> Text:
+def read_pdf(data: bytes, max_chars: int) -> PageText:
     """The text of all pages, a blank line between two; blocking.
 
     Raises:
@@ -34,4 +34,4 @@ def read_pdf(data: bytes, max_chars: int) -> Text:
         if text:
             pages.append(text)
     title = (reader.metadata.title if reader.metadata else None) or ""
-    return Text("\n\n".join(pages), " ".join(title.split()))
+    return PageText("\n\n".join(pages), " ".join(title.split()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class PageText:
     text: str
     title: str
     """Empty when it names none."""

@@ -9,7 +9,7 @@ from services.llm.prompting import Prompt
 from services.llm.untrusted import Field, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
-from services.team.archive import Turn as Said
+from services.team.archive import PairTurn as Said
 from services.team.decisions import By
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 from tests.team import kept, named, pair

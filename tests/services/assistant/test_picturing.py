@@ -7,7 +7,7 @@ from model.messages import Attachment
 from services.assistant.curator import ImageSummary, ImageSummaryResult
 from services.assistant.picturing import conversation_with, in_words, summaries_in
 from services.llm.errors import BadOutput
-from services.team.archive import Speaker, Turn
+from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Picture, Said
 
 ONE = Picture(1, 0, -3, Attachment(71, "a.png", 1, "u", "image/png"))
@@ -17,8 +17,8 @@ CAPTURE = Capture(
     None,
     "thread_1",
     (
-        Said(1, 11, Turn(Speaker.USER, "[image: a.png] it says\n[image: a.png]\n[file: log, 1 B]\n[image: b.png]")),
-        Said(2, 50, Turn(Speaker.TEAM, "[image: c.png]")),
+        Said(1, 11, PairTurn(Speaker.USER, "[image: a.png] it says\n[image: a.png]\n[file: log, 1 B]\n[image: b.png]")),
+        Said(2, 50, PairTurn(Speaker.TEAM, "[image: c.png]")),
     ),
 )
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from model.batches import Part
 from model.events import Posted, Ready
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import posts as posts_module
 from services.conversations import state
@@ -27,7 +27,7 @@ from services.conversations.people import People
 from services.conversations.posts import Post, Posts
 from services.conversations.seen import Mark, Seen
 from services.discord.protocols import LookupFailed
-from services.llm.budget import Budget, Limits, Spent, read_spent, render_spent
+from services.llm.budget import Budget, BudgetLimits, Spent, read_spent, render_spent
 from services.storage import json_state
 from tests.services.conversations.places import ANNA, BEN, EPOCH, TESS, FullList, message
 from tests.services.quickly import QUICKLY
@@ -127,7 +127,7 @@ def test_a_thread_is_used_again_while_its_last_post_is_younger_than_the_limit() 
 @QUICKLY
 @given(st.lists(st.tuples(st.integers(1, 2), st.floats(0, 2000)), max_size=30), st.integers(1, 4))
 def test_no_hour_holds_more_chains_of_a_user_than_allowed(steps: list[tuple[int, float]], limit: int) -> None:
-    budget, at = Budget(Limits(limit)), 0.0
+    budget, at = Budget(BudgetLimits(limit)), 0.0
     begun: dict[int, list[float]] = {1: [], 2: []}
     for user, pause in steps:
         at += pause
@@ -138,7 +138,7 @@ def test_no_hour_holds_more_chains_of_a_user_than_allowed(steps: list[tuple[int,
 
 
 def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None:
-    budget = Budget(Limits(5, answers_per_day=1, tokens_per_day=10), Spent(day=0))
+    budget = Budget(BudgetLimits(5, answers_per_day=1, tokens_per_day=10), Spent(day=0))
     assert budget.begin_chain(1, 86_000.0) is None
     budget.answered(86_399.0)
     assert budget.begin_chain(1, 86_399.9) == "limits.answers_per_day"
@@ -151,7 +151,7 @@ def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None:
 
 
 def test_a_refusal_is_told_once_per_user_and_window() -> None:
-    budget = Budget(Limits())
+    budget = Budget(BudgetLimits())
     hourly, daily = "limits.chains_per_user_per_hour", "limits.answers_per_day"
     told = [budget.first_time(hourly, user, at) for user, at in ((1, 0.0), (1, 3599.0), (2, 0.0), (1, 3600.0))]
     assert told == [True, False, True, True]
@@ -183,9 +183,9 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
                 case "removed":
                     seen.settled(Removed(1, number))
                 case "skipped":
-                    seen.settled(Outcome(part_of(message(number)), 0.0, Result.SKIPPED, Reason.BUDGET))
+                    seen.settled(Outcome(part_of(message(number)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
                 case _:
-                    seen.settled(Outcome(part_of(message(number)), 0.0, Result.CANCELLED, Reason.SHUTDOWN))
+                    seen.settled(Outcome(part_of(message(number)), 0.0, OutcomeKind.CANCELLED, Reason.SHUTDOWN))
             if what != "shutdown":
                 ended.add(number)
         below = seen.below()[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.messages import AuthorType
-from model.outcomes import Outcome, Reason, Result
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.conversations.in_flight import CalledOff, InFlight
 from tests.talk import ANN, BEN, Talk
 
@@ -19,7 +19,7 @@ def test_a_part_that_begins_after_the_grace_period_is_called_off_at_birth() -> N
 
 def test_a_part_that_was_never_begun_may_end() -> None:
     talk, in_flight = Talk(), InFlight()
-    in_flight.settle(Outcome(talk.part(talk.says(ANN)), 0.0, Result.SKIPPED, Reason.BUDGET))
+    in_flight.settle(Outcome(talk.part(talk.says(ANN)), 0.0, OutcomeKind.SKIPPED, Reason.BUDGET))
     assert len(in_flight) == 0
 
 

@@ -12,7 +12,7 @@ from model.conversations import Image
 from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
 from services.documents.filling import fill
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.results import ToolContext
 from services.documents.store import naming
@@ -73,7 +73,7 @@ def new_store(root: Path) -> EmbeddedStore:
 
 
 def new(filename: str, text: str, **extra: str) -> NewDocument:
-    return NewDocument(Origin(filename, extra=extra), prepare(filename, text.encode(), limits=Limits()))
+    return NewDocument(Origin(filename, extra=extra), prepare(filename, text.encode(), limits=FileLimits()))
 
 
 def case(thread: int = THREAD, guild: int = GUILD) -> Collection:

@@ -5,11 +5,11 @@ import time
 import pytest
 
 from services.documents.extensions import KINDS
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.units import ChunkType, DocumentKind
 
-LIMITS = Limits()
+LIMITS = FileLimits()
 MEGABYTE = 1_000_000
 DIALECTS = ".log .json .yaml .toml .ini .conf .xml .csv .md .rst .adoc .py .js .txt".split()  # noqa: SIM905 (shorter so)
 PIECES = (

@@ -5,11 +5,11 @@ import hashlib
 import pytest
 
 from services.documents.extensions import KINDS
-from services.documents.limits import Limits, Refused, check_offer
+from services.documents.limits import FileLimits, FileRefused, check_offer
 from services.documents.preparing import prepare
 from services.documents.units import DocumentKind
 
-LIMITS = Limits()
+LIMITS = FileLimits()
 
 
 def test_a_log_is_prepared_whole() -> None:
@@ -62,8 +62,8 @@ def test_every_accepted_kind_of_file_is_prepared(ending: str) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_taken_is_refused_with_a_reason(filename: str, data: bytes, reason: str) -> None:
-    with pytest.raises(Refused) as refused:
-        prepare(filename, data, limits=Limits(max_file_bytes=100, max_lines=10))
+    with pytest.raises(FileRefused) as refused:
+        prepare(filename, data, limits=FileLimits(max_file_bytes=100, max_lines=10))
     message = str(refused.value)
     assert reason in message
     assert filename in message
@@ -77,7 +77,7 @@ def test_offers_are_judged_by_name_and_size_alone() -> None:
         (1, 20, 0, "20 is the most"),
         (2, 0, 30 * 1024 * 1024 - 1, "limit of 30 MiB together"),
     ):
-        with pytest.raises(Refused, match=reason):
+        with pytest.raises(FileRefused, match=reason):
             check_offer("a.log", size, LIMITS, files=files, total_bytes=total)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.redacting import document_redactors
 from services.documents.units import ChunkType, Prepared
@@ -16,7 +16,7 @@ TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
 
 
 def prepared(filename: str, text: str) -> Prepared:
-    return prepare(filename, text.encode(), limits=Limits())
+    return prepare(filename, text.encode(), limits=FileLimits())
 
 
 def everything(found: Prepared) -> str:
@@ -124,7 +124,7 @@ def test_what_only_sounds_like_a_secret_stays(filename: str, text: str) -> None:
 
 
 def test_the_secrets_of_the_program_are_known() -> None:
-    found = prepare("a.log", b"key s3cr3t-value", limits=Limits(), redactors=document_redactors(["s3cr3t-value"]))
+    found = prepare("a.log", b"key s3cr3t-value", limits=FileLimits(), redactors=document_redactors(["s3cr3t-value"]))
     assert found.text == "key [redacted: known secret]"
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from clock import now
-from services.llm.budget import Budget, Limits
+from services.llm.budget import Budget, BudgetLimits
 from services.llm.spending import Spending
 from services.llm.usage import Usage
 
 
 async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> None:
-    budget = Budget(Limits(tokens_per_day=100))
+    budget = Budget(BudgetLimits(tokens_per_day=100))
     told: list[tuple[str, str, int]] = []
 
     def tell(step: str, kind: str, count: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from services.llm.crynux import CrynuxEndpoint
-from services.llm.endpoint import Call, Endpoint, Method, Reply, Request
+from services.llm.endpoint import Endpoint, Method, Reply, Request, RequestedCall
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.exchanges import kept
 from services.llm.recording import RecordingEndpoint
@@ -69,12 +69,17 @@ def wants(*calls: str | Mapping[str, Any], name: str = "read_log", text: str = "
         for call in calls
     ]
     return Reply(
-        "\n".join(written), 11, 7, "tool_calls", tuple(Call(f"c{n}", name, w) for n, w in enumerate(written)), text
+        "\n".join(written),
+        11,
+        7,
+        "tool_calls",
+        tuple(RequestedCall(f"c{n}", name, w) for n, w in enumerate(written)),
+        text,
     )
 
 
 def answers(arguments: str = GOOD) -> Reply:
-    return Reply(arguments, 11, 7, "tool_calls", (Call("end", "Verdict", arguments),))
+    return Reply(arguments, 11, 7, "tool_calls", (RequestedCall("end", "Verdict", arguments),))
 
 
 async def converse(
@@ -161,7 +166,7 @@ async def test_several_calls_of_one_reply_run_side_by_side() -> None:
 
 async def test_an_answer_given_beside_calls_waits_for_their_results() -> None:
     endpoint, log = ScriptedEndpoint(), Log()
-    hasty = Call("end", "Verdict", '{"good": false, "why": "a guess"}')
+    hasty = RequestedCall("end", "Verdict", '{"good": false, "why": "a guess"}')
     both = wants("Runs it?")
     endpoint.then(Reply(both.text, 1, 1, None, (*both.calls, hasty)), answers())
     assert (await converse(endpoint, log)).good

@@ -22,7 +22,7 @@ from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from tests.services.quickly import QUICKLY
 from tests.services.team.test_archive import a_pair
 
@@ -42,7 +42,7 @@ def pair(*said: tuple[int, str], second: int = 57) -> Pair:
         "thread_17",
         tuple(range(1, len(said) + 1)),
         tuple(author for author, _ in said),
-        tuple(Turn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in said),
+        tuple(PairTurn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in said),
     )
 
 

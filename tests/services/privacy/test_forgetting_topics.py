@@ -13,7 +13,7 @@ from services.privacy.forgetting import Forgotten, forget
 from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive, state
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.library import TeamLibrary
 from tests.services.storage.power import Machine
 from tests.services.team.pairs import added, captured, is_whole, opened, places_in, store, topic_files
@@ -27,7 +27,7 @@ def said(number: int, *turns: tuple[int, str]) -> Pair:
         captured(number),
         message_ids=tuple(range(len(turns))),
         author_ids=tuple(author for author, _ in turns),
-        turns=tuple(Turn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in turns),
+        turns=tuple(PairTurn(Speaker.TEAM if author == TEAM else Speaker.USER, text) for author, text in turns),
     )
 
 

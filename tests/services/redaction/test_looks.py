@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.units import ChunkType
 from services.redaction.redactor import Redactor
@@ -21,11 +21,11 @@ redact = Redactor().text
 
 
 def shown(filename: str, text: str) -> str:
-    return prepare(filename, text.encode(), limits=Limits()).text
+    return prepare(filename, text.encode(), limits=FileLimits()).text
 
 
 def leaves(filename: str, text: str) -> list[str]:
-    found = prepare(filename, text.encode(), limits=Limits())
+    found = prepare(filename, text.encode(), limits=FileLimits())
     return [chunk.text for chunk in found.chunks if chunk.type is ChunkType.LEAF]
 
 
@@ -202,7 +202,7 @@ def test_a_number_with_a_unit_is_none_of_a_telephone(number: str, unit: str, gap
 
 def test_a_part_of_a_list_is_not_called_by_what_is_secret() -> None:
     found = prepare(
-        "a.json", b'{"secret": [{"v": "x1", "key": "hunter2"}], "b": [{"name": "n1", "v": 5}]}', limits=Limits()
+        "a.json", b'{"secret": [{"v": "x1", "key": "hunter2"}], "b": [{"name": "n1", "v": 5}]}', limits=FileLimits()
     )
     assert "hunter2" not in "".join(chunk.text for chunk in found.chunks)
     assert "b n1 v = 5" in [chunk.text for chunk in found.chunks]

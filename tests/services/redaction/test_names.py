@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.documents.limits import Limits
+from services.documents.limits import FileLimits
 from services.documents.preparing import prepare
 from services.documents.results import Status
 from services.documents.store import naming
@@ -109,7 +109,7 @@ def everything(found: Prepared) -> str:
 def test_what_stands_behind_the_name_of_a_secret_is_hidden_in_every_format(way: str, name: str, value: str) -> None:
     filename, write = WAYS[way]
     text = f"{write(name, value)}\n"
-    found = prepare(filename, text.encode(), limits=Limits())
+    found = prepare(filename, text.encode(), limits=FileLimits())
     assert value not in everything(found), found.text
     assert found.text.count("\n") == text.count("\n")
     assert found.redactions
@@ -119,7 +119,7 @@ def test_what_stands_behind_the_name_of_a_secret_is_hidden_in_every_format(way: 
 def test_the_other_lines_stay_where_they_are(way: str) -> None:
     filename, write = WAYS[way]
     text = write("secret_key", "hunter2abc")
-    found = prepare(filename, text.encode(), limits=Limits())
+    found = prepare(filename, text.encode(), limits=FileLimits())
     assert len(found.text.split("\n")) == len(text.split("\n"))
     for before, after in zip(text.split("\n"), found.text.split("\n"), strict=True):
         assert before == after or "[redacted: secret]" in after
@@ -130,7 +130,7 @@ async def test_no_word_of_it_can_be_asked_for(way: str, tmp_path: Path) -> None:
     """Neither by words, nor in an answer."""
     filename, write = WAYS[way]
     store = EmbeddedStore(Folders(tmp_path, tmp_path, tmp_path))
-    prepared = prepare(filename, write("private_key", "hunter2abc").encode(), limits=Limits())
+    prepared = prepare(filename, write("private_key", "hunter2abc").encode(), limits=FileLimits())
     await store.add(Collection(naming.case("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
     tool = DocumentQATool("x", CaseEvidence(), Shared(store, AnswerCache(), Breaker()))
     named = await tool.answer_question("What is the private_key?", "7")
@@ -162,7 +162,7 @@ async def test_no_word_of_it_can_be_asked_for(way: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("filename", ["a.log", "a.txt", "a.md"])
 def test_what_only_sounds_like_a_secret_in_prose_stays(filename: str, text: str) -> None:
-    assert prepare(filename, text.encode(), limits=Limits()).text == text
+    assert prepare(filename, text.encode(), limits=FileLimits()).text == text
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_what_only_sounds_like_a_secret_in_prose_stays(filename: str, text: str)
     ],
 )
 def test_what_was_refused_may_be_a_secret_all_the_same(before: str, value: str) -> None:
-    assert value not in prepare("a.log", f"{before}{value} x".encode(), limits=Limits()).text
+    assert value not in prepare("a.log", f"{before}{value} x".encode(), limits=FileLimits()).text

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.redaction.redactor import Redactor
-from services.telemetry.logs import Lines
+from services.telemetry.logs import LineFormatter
 
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38
 KEY_BLOCK = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA0000000000\nabc=\n-----END RSA PRIVATE KEY-----"
@@ -158,7 +158,7 @@ def test_the_longest_known_value_goes_first() -> None:
 
 def test_finished_log_lines_are_redacted_with_their_tracebacks() -> None:
     """Pitfall 22."""
-    formatter = Lines("text", Redactor(["s3cr3t-value"]).text)
+    formatter = LineFormatter("text", Redactor(["s3cr3t-value"]).text)
     try:
         raise ValueError("bad s3cr3t-value, password=x1")  # noqa: TRY301 (its traceback is wanted)
     except ValueError:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.assistant.extractive.recent import Recent
 from services.search.queries import Query
-from services.search.ranking import Corpus, rank
+from services.search.ranking import Postings, rank
 from services.search.words import stem, terms
 from tests.services.quickly import QUICKLY
 
@@ -61,7 +61,7 @@ def test_any_text_has_terms_without_blanks(text: str) -> None:
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), max_size=8), st.lists(st.sampled_from("abcxyz")))
 @QUICKLY
 def test_scores_are_positive_ordered_and_cover_at_most_the_query(documents: list[list[str]], query: list[str]) -> None:
-    fits = rank(looking_for(query), [Corpus(documents)])
+    fits = rank(looking_for(query), [Postings(documents)])
     assert [(-fit.score, fit.place) for fit in fits] == sorted((-fit.score, fit.place) for fit in fits)
     assert {fit.place for fit in fits} == {place for place, words in enumerate(documents) if set(words) & set(query)}
     assert all(fit.score > 0 and 0 < fit.coverage <= 1 + 1e-9 for fit in fits)
@@ -70,13 +70,13 @@ def test_scores_are_positive_ordered_and_cover_at_most_the_query(documents: list
 @given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=8), min_size=2, max_size=8), st.integers(0, 8))
 @QUICKLY
 def test_corpora_rank_together_as_if_they_were_one(documents: list[list[str]], at: int) -> None:
-    assert rank(looking_for("abc"), [Corpus(documents[:at]), Corpus(documents[at:])]) == rank(
-        looking_for("abc"), [Corpus(documents)]
+    assert rank(looking_for("abc"), [Postings(documents[:at]), Postings(documents[at:])]) == rank(
+        looking_for("abc"), [Postings(documents)]
     )
 
 
 def test_the_score_is_bm25_over_the_documents_and_twelve_imagined_ones() -> None:
-    [fit] = rank(looking_for(["cat"]), [Corpus([["cat", "sat"], ["dog", "ran"]])])
+    [fit] = rank(looking_for(["cat"]), [Postings([["cat", "sat"], ["dog", "ran"]])])
     assert math.isclose(fit.score, math.log(1 + (14 - 1 + 0.5) / 1.5) / math.log(1 + 14.5 / 0.5))
 
 

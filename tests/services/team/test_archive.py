@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.team import archive, qa_ids
-from services.team.archive import Malformed, Pair, Speaker, Turn, parse, render
+from services.team.archive import Malformed, Pair, PairTurn, Speaker, parse, render
 
 # Text that tries: structure, line ends of every kind, halves of surrogate pairs.
 awkward = st.lists(
@@ -33,7 +33,7 @@ awkward = st.lists(
     ),
     max_size=8,
 ).map("".join)
-turns = st.builds(Turn, st.sampled_from(Speaker), awkward)
+turns = st.builds(PairTurn, st.sampled_from(Speaker), awkward)
 
 
 @st.composite
@@ -51,7 +51,7 @@ def pairs(draw: st.DrawFn) -> Pair:
 
 def a_pair(*texts: str, second: int = 57) -> Pair:
     said = texts or ("What is it?", "This.")
-    turns = tuple(Turn(Speaker.TEAM if at % 2 else Speaker.USER, text) for at, text in enumerate(said))
+    turns = tuple(PairTurn(Speaker.TEAM if at % 2 else Speaker.USER, text) for at, text in enumerate(said))
     timestamp = f"2026-02-01T03:10:{second}.000000Z"
     numbers = tuple(range(len(said)))
     return Pair(qa_ids.qa_id(timestamp), timestamp, "2026-02-01T03:09:41.120000Z", "thread_17", numbers, numbers, turns)
@@ -81,7 +81,7 @@ def test_the_example_of_the_specification_is_read_and_written_alike() -> None:
     assert pair.conversation_id == "thread_1458745245675032710"
     assert pair.said_at == "2026-02-01T03:09:41.120000Z"
     last = "First, make sure your NVIDIA drivers are up to date.\nThen run this:\n\n    nvidia-smi"
-    assert pair.turns[2] == Turn(Speaker.TEAM, last)
+    assert pair.turns[2] == PairTurn(Speaker.TEAM, last)
     assert render(pair) == SPEC_EXAMPLE
 
 
@@ -173,12 +173,12 @@ def test_a_file_that_an_editor_saved_with_other_line_ends_is_still_whole() -> No
 
 
 def test_line_ends_become_line_feeds_and_other_separators_stay() -> None:
-    assert Turn(Speaker.USER, "a\r\nb\rc\nd\u2028e\x0bf").text == "a\nb\nc\nd\u2028e\x0bf"
+    assert PairTurn(Speaker.USER, "a\r\nb\rc\nd\u2028e\x0bf").text == "a\nb\nc\nd\u2028e\x0bf"
 
 
 def test_half_of_a_surrogate_pair_cannot_make_a_capture_unwritable() -> None:
-    assert Turn(Speaker.USER, "a\ud800b").text == "a\ufffdb"
-    assert Turn(Speaker.USER, "\ud83d\ude00").text == "\U0001f600"
+    assert PairTurn(Speaker.USER, "a\ud800b").text == "a\ufffdb"
+    assert PairTurn(Speaker.USER, "\ud83d\ude00").text == "\U0001f600"
 
 
 def test_a_pair_needs_a_turn() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from services.team.archive import Pair, Speaker, Turn
+from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.qa_ids import qa_id
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
@@ -15,7 +15,7 @@ PART = talk.part(talk.says(STAFF))
 def said(words: str) -> tuple[Said, ...]:
     """`a1 s2`: Ann's message 1, Sue's message 2."""
     return tuple(
-        Said(int(word[1:]), author, Turn(speaker, word))
+        Said(int(word[1:]), author, PairTurn(speaker, word))
         for word in words.split()
         for author, speaker in [PEOPLE[word[0]]]
     )
@@ -89,7 +89,7 @@ def test_a_continuation_goes_to_the_conversation_of_what_it_continues() -> None:
 def test_what_was_read_just_now_wins_over_what_was_captured_before() -> None:
     captures = Captures()
     kept(captures, capture("a1 s2"))
-    edited = Said(1, ANN.id, Turn(Speaker.USER, "edited"))
+    edited = Said(1, ANN.id, PairTurn(Speaker.USER, "edited"))
     assert kept(captures, replace(capture("a1 s3"), said=(edited, *said("s3")))) == "reply_1: edited s2 s3"
 
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from model.conversations import Image
 from model.messages import Attachment
-from services.team.archive import Speaker, Turn
+from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Picture, Said
 from services.team.pending import Damaged, PendingFolder, Waiting, parse, render
 
 ids = st.integers(min_value=0, max_value=10**19)
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
-said = st.builds(Said, ids, ids, st.builds(Turn, st.sampled_from(Speaker), texts))
+said = st.builds(Said, ids, ids, st.builds(PairTurn, st.sampled_from(Speaker), texts))
 
 
 @st.composite
@@ -36,8 +36,8 @@ def waitings(draw: st.DrawFn) -> Waiting:
 
 def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> Waiting:
     messages = (
-        Said(first, 11, Turn(Speaker.USER, "It says\n[image: a.png]")),
-        Said(first + 1, 50, Turn(Speaker.TEAM, "Restart.")),
+        Said(first, 11, PairTurn(Speaker.USER, "It says\n[image: a.png]")),
+        Said(first + 1, 50, PairTurn(Speaker.TEAM, "Restart.")),
     )
     file = Attachment(7, "a.png", 3, "https://cdn.example/7", "image/png")
     picture = Picture(first, 0, -1, file)

@@ -9,10 +9,10 @@ import pytest
 
 from services.storage import files
 from services.team import decisions as grammar
-from services.team.archive import REMOVED, Pair, Turn
+from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, By, Decision
 from services.team.placement import Placement
-from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, Plan, Task, keeping, plan
+from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keeping, plan
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
 ONE, TWO, THREE, FOUR = (captured(number) for number in (1, 2, 3, 4))
@@ -28,7 +28,7 @@ def operator(pair: Pair, action: Action, topic: str | None = None) -> Decision:
     return decided(pair, action, topic, By.OPERATOR)
 
 
-def ids(found: Plan) -> list[str]:
+def ids(found: RebuildPlan) -> list[str]:
     return [task.pair.id for task in found.tasks]
 
 
@@ -107,7 +107,7 @@ def test_a_build_goes_on_behind_a_pair_that_failed_and_stays_and_tries_the_last_
 
 def test_a_conversation_of_which_nothing_is_left_is_skipped_unseen() -> None:
     """Pitfall 49."""
-    turns = tuple(Turn(turn.speaker, REMOVED) for turn in ONE.turns)
+    turns = tuple(PairTurn(turn.speaker, REMOVED) for turn in ONE.turns)
     found = plan([replace(ONE, turns=turns), TWO], [])
     assert ids(found) == [TWO.id]
     assert (found.left_out, found.wordless) == (((ONE.id, WORDLESS),), 1)
@@ -164,7 +164,7 @@ def test_what_comes_behind_a_conversation_that_has_grown_or_changed_is_decided_a
     grown = fuller(TWO, 5)
     assert standing(tmp_path, [ONE, TWO, THREE, replace(grown, conversation_id=TWO.conversation_id)]) == [ONE.id]
     assert "the archive has changed; from conversation 1 on" in caplog.text
-    forgotten = replace(TWO, turns=(Turn(TWO.turns[0].speaker, REMOVED), TWO.turns[1]))
+    forgotten = replace(TWO, turns=(PairTurn(TWO.turns[0].speaker, REMOVED), TWO.turns[1]))
     assert standing(tmp_path / "again", [ONE, forgotten, THREE]) == [ONE.id]
 
 

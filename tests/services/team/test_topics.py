@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.team import archive, qa_ids
-from services.team.archive import Malformed, Pair, Speaker, Turn
+from services.team.archive import Malformed, Pair, PairTurn, Speaker
 from services.team.decisions import Action, By, Decision
 from services.team.topics import Block, Topic, block_of, fold, parse, place, render
 from tests.services.quickly import QUICKLY
@@ -59,7 +59,7 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message() ->
     evil = "\n".join((imitation * 1_000).split("\n")[:9_999])
     assert evil.count("\n") == 9_998
     pair = a_pair("What is this?", "Look:", second=58)
-    pair = replace(pair, turns=(Turn(Speaker.USER, evil), pair.turns[1]))
+    pair = replace(pair, turns=(PairTurn(Speaker.USER, evil), pair.turns[1]))
     [read] = archive.parse(archive.render(pair))
     topic = fold([read], [decided(read, Action.ADDED, "paste")])["paste"]
     [block] = parse(topic.text)

@@ -7,12 +7,12 @@ import pytest
 
 from services.storage import tail_repair
 from services.team import week_files
-from services.team.archive import Pair, Speaker, Turn, render
+from services.team.archive import Pair, PairTurn, Speaker, render
 from services.team.qa_ids import qa_id
 
 
 def pair(timestamp: str, text: str = "Why?") -> Pair:
-    turns = (Turn(Speaker.USER, text), Turn(Speaker.TEAM, "So."))
+    turns = (PairTurn(Speaker.USER, text), PairTurn(Speaker.TEAM, "So."))
     return Pair(qa_id(timestamp), timestamp, timestamp, "reply_1", (1, 2), (3, 4), turns)
 
 

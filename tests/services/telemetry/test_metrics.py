@@ -4,7 +4,7 @@ import pytest
 
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.telemetry.metrics import Metrics
 
 
@@ -26,7 +26,7 @@ def test_an_answer_counts_in_every_step_it_went_through() -> None:
         "select": {"offered": 9, "selected": ["kb:a.md", "kb:b.md"]},
         "verify": {"good_enough": True, "issues": []},
     }
-    metrics.end(Outcome(part(), 70.0, Result.REPLIED, decisions=decisions))
+    metrics.end(Outcome(part(), 70.0, OutcomeKind.REPLIED, decisions=decisions))
     samples = shown(metrics)
     assert samples['ai_requests_total{result="replied"}'] == 1
     assert samples['ai_gate_total{answerable="true"}'] == 1
@@ -39,8 +39,8 @@ def test_an_answer_counts_in_every_step_it_went_through() -> None:
 def test_a_chain_that_ended_early_counts_only_as_far_as_it_got() -> None:
     metrics = Metrics()
     gate = {"gate": {"answerable": False, "reason": "r"}}
-    metrics.end(Outcome(part(), 70.0, Result.SKIPPED, Reason.NOT_ANSWERABLE, decisions=dict(gate)))
-    metrics.end(Outcome(part(), 70.0, Result.FAILED, "Unavailable at gate"))
+    metrics.end(Outcome(part(), 70.0, OutcomeKind.SKIPPED, Reason.NOT_ANSWERABLE, decisions=dict(gate)))
+    metrics.end(Outcome(part(), 70.0, OutcomeKind.FAILED, "Unavailable at gate"))
     assert shown(metrics) == {
         'ai_requests_total{result="skipped"}': 1,
         'ai_requests_total{result="failed"}': 1,
@@ -51,8 +51,8 @@ def test_a_chain_that_ended_early_counts_only_as_far_as_it_got() -> None:
 
 def test_what_the_team_writes_counts_as_captures() -> None:
     metrics = Metrics()
-    metrics.end(Outcome(part(AuthorType.TEAM_MEMBER), 70.0, Result.CAPTURED, qa_id="qa_1"))
-    metrics.end(Outcome(part(AuthorType.TEAM_MEMBER), 70.0, Result.SKIPPED, Reason.NOTHING_TO_LEARN))
+    metrics.end(Outcome(part(AuthorType.TEAM_MEMBER), 70.0, OutcomeKind.CAPTURED, qa_id="qa_1"))
+    metrics.end(Outcome(part(AuthorType.TEAM_MEMBER), 70.0, OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN))
     assert shown(metrics) == {
         'adapter_routing_total{handler="capture"}': 2,
         'qa_capture_total{result="captured"}': 1,
@@ -63,7 +63,7 @@ def test_what_the_team_writes_counts_as_captures() -> None:
 @pytest.mark.parametrize("reason", [Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING])
 def test_what_routing_left_alone_went_nowhere(reason: Reason) -> None:
     metrics = Metrics()
-    metrics.end(Outcome(part(), 70.0, Result.SKIPPED, reason))
+    metrics.end(Outcome(part(), 70.0, OutcomeKind.SKIPPED, reason))
     metrics.end(Ignored(Reason.NOT_ADDRESSED, 1, (10,), part_number=2))
     assert shown(metrics)['adapter_routing_total{handler="nothing"}'] == 2
 

@@ -7,20 +7,20 @@ import time
 
 import pytest
 
-from services.assistant.extractive.corpus import Shelf
+from services.assistant.extractive.corpus import Corpus
 from services.knowledge.library import IndexEntry, Source
 from services.search.passages import passages
 from services.search.queries import read_query
 from tests.services.assistant.extractive.lanternfish import INDEX, Bookcase
 
 
-async def found(shelf: Shelf, query: str) -> list[str]:
+async def found(shelf: Corpus, query: str) -> list[str]:
     return [one.source_id for one in await shelf.search(read_query(query))]
 
 
 async def test_sources_are_read_once_and_again_after_a_minute_or_when_the_index_changes() -> None:
     books = Bookcase()
-    shelf = Shelf(books)
+    shelf = Corpus(books)
     for _ in range(3):
         await shelf.refresh()
     assert books.loads == len(INDEX)
@@ -34,18 +34,18 @@ async def test_sources_are_read_once_and_again_after_a_minute_or_when_the_index_
 
 async def test_questions_that_come_at_once_read_the_library_once() -> None:
     books = Bookcase()
-    shelf = Shelf(books)
+    shelf = Corpus(books)
     await asyncio.gather(*(shelf.refresh() for _ in range(5)))
     assert books.loads == len(INDEX)
 
 
 async def test_a_source_that_cannot_be_read_is_found_by_its_description() -> None:
-    shelf = Shelf(Bookcase([IndexEntry("kb:gone.md", "Zeppelins and their moorings.")], ()))
+    shelf = Corpus(Bookcase([IndexEntry("kb:gone.md", "Zeppelins and their moorings.")], ()))
     assert await found(shelf, "where do I moor a zeppelin?") == ["kb:gone.md"]
 
 
 async def test_only_sources_that_are_offered_are_found() -> None:
-    shelf = Shelf(Bookcase())
+    shelf = Corpus(Bookcase())
     query = read_query("how do I restore a backup of the database?")
     assert {one.source_id for one in await shelf.search(query, ["kb:guides/storage.md"])} == {"kb:guides/storage.md"}
 
@@ -53,7 +53,7 @@ async def test_only_sources_that_are_offered_are_found() -> None:
 @pytest.mark.real_time
 async def test_the_event_loop_goes_on_while_half_a_megabyte_is_cut() -> None:
     page = "".join(f"## Part {n}\n\nThe {n}th valve is turned by lever {n * 7}.\n\n" for n in range(10_000))
-    shelf = Shelf(Bookcase([IndexEntry("kb:big.md", "Valves.")], [Source("kb:big.md", page)]))
+    shelf = Corpus(Bookcase([IndexEntry("kb:big.md", "Valves.")], [Source("kb:big.md", page)]))
     work = asyncio.create_task(found(shelf, "which lever turns the 4711th valve?"))
     beats = 0
     while not work.done():

@@ -6,7 +6,7 @@ import pytest
 
 from model.messages import Place, PlaceKind
 from services.discord.wire import OddPayload, place
-from services.discord.wire.places import ADMINISTRATOR, VIEW_CHANNEL, Places
+from services.discord.wire.places import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
 HIDDEN = {"id": str(GUILD), "type": 0, "allow": "0", "deny": str(VIEW_CHANNEL)}
@@ -28,7 +28,7 @@ def guild(everyone: int | None = VIEW_CHANNEL, **more: object) -> dict[str, obje
     return {"id": str(GUILD), **({} if everyone is None else {"roles": roles}), **more}
 
 
-def public(places: Places, payload: dict[str, object]) -> bool:
+def public(places: GuildPlaces, payload: dict[str, object]) -> bool:
     return places.seen(payload)[0].public
 
 
@@ -63,7 +63,7 @@ def test_categories_and_direct_messages_are_no_places(kind: int) -> None:
 
 
 def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd() -> None:
-    found = Places().guild(
+    found = GuildPlaces().guild(
         guild(
             channels=[channel(guild_id=None), {"id": "4", "type": 4}, "?", channel(id="21", type=15)],
             threads=[thread(), thread(id="31", parent_id="21")],
@@ -76,7 +76,7 @@ def test_a_guild_gives_its_channels_then_its_threads_and_leaves_out_what_is_odd(
 
 
 def test_an_unavailable_guild_has_no_places() -> None:
-    assert Places().guild({"id": "1", "unavailable": True}) == []
+    assert GuildPlaces().guild({"id": "1", "unavailable": True}) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_channel_is_public_when_everyone_can_view_it(
     everyone: int | None, overwrites: list[object], expected: bool
 ) -> None:
     """A recording carries no permissions (None): there every channel is public that nothing hides."""
-    places = Places()
+    places = GuildPlaces()
     places.guild(guild(everyone))
     assert public(places, channel(permission_overwrites=overwrites)) is expected
     assert public(places, thread()) is expected
@@ -104,7 +104,7 @@ def test_a_channel_is_public_when_everyone_can_view_it(
 
 
 def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_known() -> None:
-    places = Places()
+    places = GuildPlaces()
     assert public(places, thread())
     assert public(places, thread(parent_id=None))
     places.guild(guild())
@@ -112,7 +112,7 @@ def test_a_thread_whose_parent_is_not_known_is_private_where_permissions_are_kno
 
 
 def test_hiding_a_channel_hides_its_known_threads_too() -> None:
-    places = Places()
+    places = GuildPlaces()
     places.guild(guild(channels=[channel()], threads=[thread(), thread(id="31", parent_id="21")]))
     found = places.seen(channel(permission_overwrites=[HIDDEN]))
     assert [(each.id, each.public) for each in found] == [(TEXT, False), (THREAD, False)]
@@ -120,7 +120,7 @@ def test_hiding_a_channel_hides_its_known_threads_too() -> None:
 
 
 def test_a_change_of_the_everyone_role_changes_what_is_public() -> None:
-    places = Places()
+    places = GuildPlaces()
     places.guild(guild(channels=[channel(), channel(id="21", permission_overwrites=[SHOWN])], threads=[thread()]))
     other = {"guild_id": "1", "role": {"id": "99", "permissions": "0"}}
     assert places.role(other) == []
@@ -130,7 +130,7 @@ def test_a_change_of_the_everyone_role_changes_what_is_public() -> None:
 
 
 def test_only_channels_and_open_threads_are_remembered() -> None:
-    places = Places()
+    places = GuildPlaces()
     places.guild(guild(channels=[channel()], threads=[thread()]))
     places.seen(thread(thread_metadata={"archived": True}))
     places.seen(thread(id="31"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from services.documents.asking.checking import check
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 
-PASSAGE = Passage(
+PASSAGE = CitedPassage(
     doc_id="d",
     source="logs/server.log",
     text="10:00 start\n10:01 ERROR disk full on sda1\n10:02 stop",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking.passages import Passage
+from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import Material, ModelSynthesiser
 from services.llm.endpoint import CallOptions
@@ -16,7 +16,7 @@ from tests.services.llm.asking import ScriptedEndpoint, reply_of
 
 
 def material(max_tokens: int = 500) -> Material:
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[CitedPassage, ...] = ()
     return Material("why?", "why?", passages, (), (), max_tokens=max_tokens)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.store.protocol import Described
+from services.documents.store.protocol import CollectionSummary
 from tests.services.documents import cases
 
 
@@ -15,7 +15,7 @@ async def test_whoever_reads_while_a_collection_is_deleted_holds_on_to_nothing_o
 ) -> None:
     store, name = cases.new_store(tmp_path), cases.case().name
     await cases.post(store, "shop.log", cases.LOG)
-    unlink, seen = Path.unlink, list[Described | None]()
+    unlink, seen = Path.unlink, list[CollectionSummary | None]()
 
     def reading_meanwhile(path: Path, missing_ok: bool = False) -> None:
         # Inside: a public call would wait for the deletion that is being looked at.

@@ -10,7 +10,7 @@ import pytest
 
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Described, Origin, StoreUnavailable
+from services.documents.store.protocol import CollectionSummary, Origin, StoreUnavailable
 from services.documents.tools import schemas
 from services.documents.tools.breaker import Breaker
 from services.documents.tools.configs import CaseEvidence
@@ -162,7 +162,7 @@ class BrokenStore(EmbeddedStore):
     hangs = False
     asked = 0
 
-    async def describe(self, name: str) -> Described | None:
+    async def describe(self, name: str) -> CollectionSummary | None:
         self.asked += 1
         if self.failures > 0:
             self.failures -= 1

@@ -13,7 +13,7 @@ from services.knowledge.web.charset import decode
 from services.knowledge.web.contents import read
 from services.knowledge.web.extraction import Extraction
 from services.knowledge.web.protocol import FetchFailed
-from services.knowledge.web.text import Text
+from services.knowledge.web.text import PageText
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 
@@ -49,13 +49,13 @@ def test_pages_are_known_by_their_type_or_looks(kind: str) -> None:
 @pytest.mark.parametrize(
     ("body", "text"),
     [
-        ("<html><body>Just this.</body></html>", Text("Just this.", "")),
-        ("<html><h1>Name</h1><body><div>Menu</div></body></html>", Text("# Name Menu", "Name")),
-        ("<html><body>One\0two</body></html>", Text("One\ufffdtwo", "")),
-        ("Just this.", Text("Just this.", "")),
+        ("<html><body>Just this.</body></html>", PageText("Just this.", "")),
+        ("<html><h1>Name</h1><body><div>Menu</div></body></html>", PageText("# Name Menu", "Name")),
+        ("<html><body>One\0two</body></html>", PageText("One\ufffdtwo", "")),
+        ("Just this.", PageText("Just this.", "")),
     ],
 )
-def test_where_there_is_no_main_text_all_text_is_taken(body: str, text: Text) -> None:
+def test_where_there_is_no_main_text_all_text_is_taken(body: str, text: PageText) -> None:
     found = read(body.encode(), "text/html", MAX)
     assert (" ".join(found.text.split()), found.title) == (text.text, text.title)
 
@@ -97,7 +97,7 @@ def test_a_page_that_is_nested_very_deep_ends_as_text_or_error() -> None:
     ],
 )
 def test_text_is_taken_as_it_is(kind: str, body: str) -> None:
-    assert read(body.encode(), kind, MAX) == Text(body, "")
+    assert read(body.encode(), kind, MAX) == PageText(body, "")
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "text/css", "video/mp4", "nonsense"])
@@ -214,7 +214,7 @@ def pdf(*texts: str, title: str = "", extra: bytes = b"") -> bytes:
 def test_a_pdf_is_read_page_by_page(kind: str) -> None:
     pytest.importorskip("pypdf", reason="needs the extra `pdf`")
     body = pdf("The wheel turns.", "", "The stones turn.", title="The  Mill")
-    assert read(body, kind, MAX) == Text("The wheel turns.\n\nThe stones turn.", "The Mill")
+    assert read(body, kind, MAX) == PageText("The wheel turns.\n\nThe stones turn.", "The Mill")
 
 
 def test_a_pdf_without_text_is_an_error() -> None:
@@ -262,9 +262,9 @@ def test_without_the_extra_a_pdf_is_an_error_that_names_it(monkeypatch: pytest.M
 async def test_pitfall_38_text_that_is_read_for_ever_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     given_up = threading.Event()
 
-    def slow(body: bytes, content_type: str, max_bytes: int) -> Text:
+    def slow(body: bytes, content_type: str, max_bytes: int) -> PageText:
         given_up.wait()
-        return Text("late", "")
+        return PageText("late", "")
 
     monkeypatch.setattr("services.knowledge.web.extraction.read", slow)
     extraction = Extraction(max_bytes=MAX, timeout_seconds=0.1)

@@ -13,7 +13,7 @@ from yarl import URL
 import clock
 from services.knowledge.web import dialling
 from services.knowledge.web.client import CheckedClient, next_url
-from services.knowledge.web.exchange import Answer, Exchange
+from services.knowledge.web.exchange import Answer, HttpExchange
 from services.knowledge.web.protocol import FetchFailed
 from tests.loopback.web_server import WebServer, drop, page, redirect, status
 from tests.services.knowledge.web.fetching import LOOPBACK, Names, client, failure_of, fetching, page_of
@@ -105,7 +105,7 @@ async def test_a_repeated_request_is_looked_up_and_checked_anew(inside: WebServe
 
 async def test_the_last_gate_is_at_the_dialling_itself(inside: WebServer) -> None:
     """Should a URL ever get by its check."""
-    exchange = Exchange(max_bytes=100, private_hosts=(), user_agent="mill", resolver=lambda: Names(LOOPBACK))
+    exchange = HttpExchange(max_bytes=100, private_hosts=(), user_agent="mill", resolver=lambda: Names(LOOPBACK))
     with pytest.raises(FetchFailed, match="cannot be reached"):
         await clock.real_time(lambda: exchange.get(URL(inside.origin), {}))
     assert inside.seen == []
