@@ -1,0 +1,1 @@
+"""The parts, put together from the settings: each module builds one branch of the graph, or what runs beside it."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from assembly.errors import Unusable
-from services.knowledge.web.protocol import Web
+from services.knowledge import Web
 from settings import KnowledgeSettings
 
 
@@ -18,7 +18,7 @@ async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
         Unusable: its extra is not installed.
     """
     # Only now: extraction brings a good deal along that no other command needs.
-    from services.knowledge.web.opening import RendererMissing, open_web  # noqa: PLC0415
+    from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 
     try:
         web = open_web(

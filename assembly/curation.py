@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from assembly.team import curator_of, open_team, topic_describer_of
 from clock import utc_clock
 from operators.summarise_images import summarise_images
-from services.llm.images import ImageSource
-from services.llm.structured import StructuredLLM
-from services.llm.usage import Usage
-from services.storage.data_folder import DataFolder
-from services.storage.files import in_thread
-from services.team.decisions import Action, By, Decision
-from services.team.pending import PendingFolder
+from services.llm import ImageSource, StructuredLLM, Usage
+from services.storage import DataFolder, in_thread
+from services.team import Action, By, Decision, PendingFolder
 from settings import Settings
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Decided

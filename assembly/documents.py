@@ -13,28 +13,32 @@ from typing import Any
 from assembly.llm import Observe, asker_for, unobserved
 from operators.chunk import Intake
 from operators.retrieve import BeforeAsking, Lookup, at_once
-from services.conversations.viewing import Viewing
-from services.discord.attachments import Attachments
-from services.documents.candidates import Candidate
-from services.documents.cases import Cases
-from services.documents.deletion import forget_evidence
-from services.documents.filling import fill
-from services.documents.limits import FileLimits
-from services.documents.redacting import DocumentRedactors, document_redactors
-from services.documents.runbooks import Runbooks
-from services.documents.store import naming
-from services.documents.store.chroma import ChromaStore
-from services.documents.store.embedded import EmbeddedStore, Folders
-from services.documents.store.protocol import DocumentStore, StoreUnavailable, Weights
-from services.documents.tombstones import Tombstones
-from services.documents.tools.cache import AnswerCache
-from services.documents.tools.factory import Lifetimes, Toolbox, build
-from services.llm.structured import StructuredLLM
-from services.llm.usage import Usage
-from services.search.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder
-from services.search.embedding.packaged import PackagedEmbedder, installed
-from services.search.embedding.protocol import Embedder
-from services.storage.data_folder import DataFolder
+from services.conversations import Viewing
+from services.discord import Attachments
+from services.documents import (
+    Candidate,
+    Cases,
+    DocumentRedactors,
+    FileLimits,
+    Runbooks,
+    Tombstones,
+    document_redactors,
+    fill,
+    forget_evidence,
+)
+from services.documents.store import (
+    ChromaStore,
+    DocumentStore,
+    EmbeddedStore,
+    Folders,
+    StoreUnavailable,
+    Weights,
+    naming,
+)
+from services.documents.tools import AnswerCache, Lifetimes, Toolbox, build
+from services.llm import StructuredLLM, Usage
+from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.storage import DataFolder
 from settings import DocumentSettings, Settings
 from streams.wiring import EvidenceRules
 

@@ -9,18 +9,24 @@ from dataclasses import dataclass
 from assembly.documents import Documents
 from model.messages import Attachment
 from operators.chunk import is_of
-from services.conversations.history import History
-from services.conversations.viewing import Viewing
-from services.discord.attachments import AttachmentFailed, Attachments
-from services.discord.slash.calls import Call, CommandRefused
+from services.conversations import History, Viewing
+from services.discord import AttachmentFailed, Attachments
+from services.discord.slash import Call, CommandRefused
 from services.discord.text import inert
-from services.documents.deletion import remove_file
-from services.documents.limits import FileRefused, amount, check_offer, shown
-from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
-from services.documents.store import naming
-from services.documents.store.protocol import Document, State, StoreUnavailable
-from services.documents.unreadable import unreadable
-from services.telemetry.plurals import number_of
+from services.documents import (
+    FileRefused,
+    NoSuchRunbook,
+    Runbooks,
+    TooManyRunbooks,
+    amount,
+    check_offer,
+    remove_file,
+    shown,
+    title_of,
+    unreadable,
+)
+from services.documents.store import Document, State, StoreUnavailable, naming
+from services.telemetry import number_of
 
 UNAVAILABLE = "Files cannot be looked at just now. Please try again in a few minutes."
 NOT_DOWNLOADED = "The file could not be downloaded from Discord. Please send it again."

@@ -13,32 +13,39 @@ from model.outcomes import Result
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services.assistant.protocol import Assistant
-from services.conversations import state
-from services.conversations.context import Context, ContextRules
-from services.conversations.history import History
-from services.conversations.in_flight import InFlight
-from services.conversations.opt_outs import OptOuts
-from services.conversations.people import People
-from services.conversations.posts import Posts
-from services.conversations.seen import Seen
-from services.conversations.team_activity import TeamActivity
-from services.conversations.viewing import Viewing
-from services.discord.protocols import Fetcher, Poster
-from services.documents.tombstones import Tombstones
-from services.documents.tools.factory import Toolbox
-from services.knowledge.disk_library import DiskLibrary
-from services.knowledge.library import Library
-from services.llm.budget import Budget, BudgetLimits, read_spent, render_spent
-from services.llm.images import ImageSource
-from services.llm.spending import Spending, TellTokens, unheard
-from services.llm.structured import StructuredLLM
-from services.llm.usage import Usage
-from services.redaction.redactor import Redactor
-from services.storage import files
-from services.storage.data_folder import DataFolder
-from services.team import week_files
-from services.team.captures import Captures
+from services.assistant import Assistant
+from services.conversations import (
+    Context,
+    ContextRules,
+    History,
+    InFlight,
+    OptOuts,
+    People,
+    Posts,
+    Seen,
+    TeamActivity,
+    Viewing,
+    state,
+)
+from services.discord import Fetcher, Poster
+from services.documents import Tombstones
+from services.documents.tools import Toolbox
+from services.knowledge import DiskLibrary, Library
+from services.llm import (
+    Budget,
+    BudgetLimits,
+    ImageSource,
+    Spending,
+    StructuredLLM,
+    TellTokens,
+    Usage,
+    read_spent,
+    render_spent,
+    unheard,
+)
+from services.redaction import Redactor
+from services.storage import DataFolder, files
+from services.team import Captures, week_files
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.evidence import FileNotes

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from assembly.documents import Documents
 from clock import now
 from operators import Overflow, map_async, supervised
-from services.documents.indexing import index_global, index_team
-from services.documents.store.protocol import StoreUnavailable
-from services.knowledge.library import Library
+from services.documents import index_global, index_team
+from services.documents.store import StoreUnavailable
+from services.knowledge import Library
 from settings import Settings
 from streams.ticks import ticks
 

@@ -13,12 +13,10 @@ from assembly.graph_parts import redactor_of
 from assembly.metrics import Meters
 from operators import supervised
 from operators.fetch import Rechecks
-from services.assistant.describing import Describer, ModelDescriber
-from services.assistant.extractive.describing import ExtractiveDescriber
-from services.knowledge.ledger import Ledger
-from services.knowledge.updates import SourcePaths
-from services.llm.structured import StructuredLLM
-from services.llm.usage import Usage
+from services.assistant import Describer, ModelDescriber
+from services.assistant.extractive import ExtractiveDescriber
+from services.knowledge import Ledger, SourcePaths
+from services.llm import StructuredLLM, Usage
 from settings import Settings
 from sinks.knowledge import CacheAndIndex
 from sinks.knowledge_log import KnowledgeLog

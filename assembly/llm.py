@@ -7,18 +7,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.assistant import Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.model_assistant import ModelAssistant
-from services.assistant.prompts import Tasks
-from services.assistant.protocol import Assistant
-from services.knowledge.library import Library
-from services.llm.endpoint import Endpoint, EndpointSettings
-from services.llm.images import image_adapter
-from services.llm.opening import open_endpoint
-from services.llm.recording import RecordingEndpoint
-from services.llm.replaying import ReplayEndpoint
-from services.llm.structured import StructuredLLM
-from services.llm.tools import ToolLimits
+from services.knowledge import Library
+from services.llm import (
+    Endpoint,
+    EndpointSettings,
+    RecordingEndpoint,
+    ReplayEndpoint,
+    StructuredLLM,
+    ToolLimits,
+    image_adapter,
+    open_endpoint,
+)
 from settings import AnswerSettings, DocumentSettings, LLMSettings, Settings
 
 Observe = Callable[[str, float], None]

@@ -10,7 +10,7 @@ from assembly.errors import Unusable
 from assembly.llm import Observe, unobserved
 from model.outcomes import Result
 from operators.step import Gauge, ignore
-from services.llm.spending import TellTokens, unheard
+from services.llm import TellTokens, unheard
 from settings import MetricsSettings
 
 
@@ -51,8 +51,7 @@ async def measuring(settings: MetricsSettings, health: Callable[[], str | None])
         yield Meters()
         return
     # Only now: importing these takes longer than many a command.
-    from services.telemetry.metrics import CONTENT_TYPE, Metrics  # noqa: PLC0415
-    from services.telemetry.server import CannotListen, serve_metrics  # noqa: PLC0415
+    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, Metrics, serve_metrics  # noqa: PLC0415
 
     metrics = Metrics()
     async with AsyncExitStack() as stack:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from assembly.documents import Documents
 from assembly.graph_parts import Parts
-from services.discord.slash.calls import Call, CommandRefused
-from services.documents.store.protocol import StoreUnavailable
-from services.privacy import forgetting
-from services.privacy.forgetting import Forgotten
+from services.discord.slash import Call, CommandRefused
+from services.documents.store import StoreUnavailable
+from services.privacy import Forgotten, forgetting
 from services.storage import files
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 OPTED_OUT = (
     "From now on I read, learn and record nothing that you write. What I have kept until now stays; "

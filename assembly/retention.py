@@ -17,13 +17,11 @@ from operators import map_async, supervised
 from operators.chunk import PLACE_ID, chunk, is_of
 from operators.discard import Closing, discard
 from operators.sweep import Threads, sweep
-from services.discord.live.fetcher import RestFetcher
-from services.discord.protocols import LookupFailed
-from services.documents.candidates import offers_of
-from services.documents.cases import IngestJob
-from services.documents.store import naming
-from services.documents.store.protocol import Document, State, StoreUnavailable
-from services.documents.tools.factory import Toolbox
+from services.discord import LookupFailed
+from services.discord.live import RestFetcher
+from services.documents import IngestJob, offers_of
+from services.documents.store import Document, State, StoreUnavailable, naming
+from services.documents.tools import Toolbox
 from settings import DocumentSettings
 from streams.ticks import ticks
 

@@ -14,8 +14,8 @@ from types import FrameType
 from reactivex import Observable
 
 from model.outcomes import Result
-from services.conversations.in_flight import InFlight
-from services.telemetry.plurals import number_of
+from services.conversations import InFlight
+from services.telemetry import number_of
 
 LAST_WORDS_SECONDS = 5.0
 """How long replies that are just being posted may go on after everything else was called off."""

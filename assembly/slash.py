@@ -17,11 +17,10 @@ from assembly.privacy import Privacy
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason
-from services.assistant.protocol import Assistant
-from services.conversations.people import People
-from services.discord.slash.calls import Call, Callbacks, CommandRefused
-from services.discord.slash.tree import Commands
-from services.knowledge.library import Library
+from services.assistant import Assistant
+from services.conversations import People
+from services.discord.slash import Call, Callbacks, CommandRefused, Commands
+from services.knowledge import Library
 from settings import Settings
 from streams.single_answer import AIResult, Answerer, RequestContext
 

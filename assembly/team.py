@@ -5,18 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from services.assistant import prompts
-from services.assistant.curator import Curator
-from services.assistant.describing import Describer, ModelDescriber, key_of
-from services.assistant.extractive.curator import ExtractiveCurator
-from services.assistant.extractive.describing import ExtractiveTopicDescriber
-from services.assistant.model_curator import ModelCurator
-from services.llm.structured import StructuredLLM
-from services.llm.usage import Usage
-from services.storage.data_folder import DataFolder
-from services.team.library import TeamLibrary
-from services.team.opening import open_library
-from services.team.places import TeamPlaces
+from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, prompts
+from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
+from services.llm import StructuredLLM, Usage
+from services.storage import DataFolder
+from services.team import TeamLibrary, TeamPlaces, open_library
 from settings import Settings
 
 

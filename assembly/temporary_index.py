@@ -10,12 +10,8 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from services.assistant.extractive.describing import describe
-from services.knowledge import index_file
-from services.knowledge.library import IndexEntry
-from services.knowledge.source_files import NotText, list_files, read_text
-from services.knowledge.source_links import read_links
-from services.knowledge.web_cache import read_page
+from services.assistant.extractive import describe
+from services.knowledge import IndexEntry, NotText, index_file, list_files, read_links, read_page, read_text
 from services.storage import files
 from settings import KnowledgeSettings, Settings
 

@@ -25,8 +25,8 @@ from services.knowledge import cache, index_file
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry
 from services.knowledge.narrowing import narrowed
+from services.knowledge.pages import Fetched, FetchFailed
 from services.knowledge.updates import How, SourcePaths, UpdateEvent, UpdateReport
-from services.knowledge.web.protocol import Fetched, FetchFailed
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update

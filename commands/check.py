@@ -17,18 +17,13 @@ from rich.text import Text
 from assembly.documents import EMBEDDED
 from assembly.llm import endpoint_settings
 from assembly.team import team_places
-from services.documents.store.embedded import SUFFIX
-from services.documents.store.reachable import chroma_unreachable_because
-from services.knowledge.topic_names import belongs_to
-from services.llm.endpoint import EndpointSettings
-from services.llm.reachable import unreachable_because
-from services.search.embedding.packaged import REMEDY, installed
-from services.storage.data_folder import DataFolder
-from services.storage.files import why
-from services.team import state
-from services.team.places import LibraryUnusable
-from services.team.state import begins_after
-from services.telemetry.plurals import number_of
+from services.documents.store import SUFFIX, chroma_unreachable_because
+from services.knowledge import belongs_to
+from services.llm import EndpointSettings, unreachable_because
+from services.search.embedding import REMEDY, installed
+from services.storage import DataFolder, why
+from services.team import LibraryUnusable, begins_after, state
+from services.telemetry import number_of
 from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")

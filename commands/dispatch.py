@@ -20,13 +20,11 @@ from commands.kb import team_knowledge
 from commands.options import blame, check_combination, check_files, command_of
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
-from services.discord.connection import GatewayRefused
-from services.discord.recordings import BadRecording
-from services.llm.exchanges import UnreadableExchanges
-from services.redaction.redactor import Redactor
-from services.storage.data_folder import FolderBusy
-from services.storage.files import remedy
-from services.team.places import LibraryUnusable, LibraryUnwritable
+from services.discord import BadRecording, GatewayRefused
+from services.llm import UnreadableExchanges
+from services.redaction import Redactor
+from services.storage import FolderBusy, remedy
+from services.team import LibraryUnusable, LibraryUnwritable
 from services.telemetry import logs
 from settings import Settings, SettingsError, load
 

@@ -11,14 +11,12 @@ from rich.text import Text
 from assembly.documents import store_of
 from assembly.errors import Unusable
 from assembly.team import open_team
-from services.documents.deletion import forget_evidence
-from services.documents.runbooks import Runbooks
-from services.documents.store.protocol import StoreUnavailable
-from services.documents.tombstones import Tombstones
-from services.privacy.forgetting import Forgotten, note_documents
-from services.privacy.forgetting import forget as take_out
-from services.storage.data_folder import DataFolder, lock
-from services.telemetry.plurals import number_of
+from services.documents import Runbooks, Tombstones, forget_evidence
+from services.documents.store import StoreUnavailable
+from services.privacy import Forgotten, note_documents
+from services.privacy import forget as take_out
+from services.storage import DataFolder, lock
+from services.telemetry import number_of
 from settings import Settings
 
 OUT_OF_REACH = (

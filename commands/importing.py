@@ -23,12 +23,10 @@ from commands.progress_counts import Count, counted
 from commands.replay import PATIENCE_SECONDS
 from model.outcomes import OutcomeKind, Reason
 from operators.decode import decode
-from services.discord.dispatches import Dispatch
-from services.discord.rehearsal import Rehearsal
-from services.storage.data_folder import lock
-from services.team.captures import Captures
-from services.team.week_files import all_pairs
-from services.telemetry.plurals import number_of
+from services.discord import Dispatch, Rehearsal
+from services.storage import lock
+from services.team import Captures, all_pairs
+from services.telemetry import number_of
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.imported import Blocks, Imported

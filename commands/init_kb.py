@@ -15,10 +15,9 @@ from assembly.llm import asker_for
 from assembly.running import collect_rarely, terminated_as_interrupted
 from commands.progress import Progress, shown
 from operators.discover import links_of
-from services.knowledge.ledger import Ledger
-from services.knowledge.updates import UpdateEvent, UpdateReport
-from services.llm.usage import Usage
-from services.storage.data_folder import lock
+from services.knowledge import Ledger, UpdateEvent, UpdateReport
+from services.llm import Usage
+from services.storage import lock
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge_log import KnowledgeLog
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update

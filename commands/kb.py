@@ -10,13 +10,10 @@ from rich.console import Console
 from assembly.errors import Unusable
 from assembly.team import open_team, team_places
 from clock import rfc3339
-from services.knowledge.topic_names import is_topic_name, topic_name
-from services.storage.data_folder import lock
-from services.team import corrections
-from services.team.archive import Pair
-from services.team.reading import Overview, overview
-from services.team.topics import Topic, block_of
-from services.telemetry.plurals import number_of
+from services.knowledge import is_topic_name, topic_name
+from services.storage import lock
+from services.team import Overview, Pair, Topic, block_of, corrections, overview
+from services.telemetry import number_of
 from settings import Settings
 from sinks.plain import one_line, visible_lines
 

@@ -28,21 +28,12 @@ from clock import now
 from model.messages import Message
 from model.outcomes import Result
 from operators.decode import decode
-from services.discord.attachments import Attachments, CDNAttachments
-from services.discord.connection import Health
-from services.discord.dispatches import Dispatch
-from services.discord.live.client import Client
-from services.discord.live.fetcher import RestFetcher
-from services.discord.live.poster import DiscordPoster
-from services.discord.protocols import Poster
-from services.discord.rehearsal import Rehearsal
+from services.discord import Attachments, CDNAttachments, Dispatch, Health, Poster, Rehearsal
+from services.discord.live import Client, DiscordPoster, RestFetcher
 from services.discord.wire import Decoder
-from services.documents.redacting import document_redactors
-from services.llm.crynux import import_client
-from services.llm.image_sources import AttachedImages
-from services.llm.images import MAX_IMAGE_BYTES
-from services.llm.reachable import unreachable_because
-from services.storage.data_folder import lock
+from services.documents import document_redactors
+from services.llm import MAX_IMAGE_BYTES, AttachedImages, import_client, unreachable_because
+from services.storage import lock
 from settings import Settings, usable_token
 from sinks.journal import journal
 from streams.gateway import Gateway, observable

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from services.knowledge.updates import DuePage, LeftOut, Pending, Settled, Suspect, Trouble, UpdateEvent
-from services.telemetry.plurals import number_of
+from services.knowledge import DuePage, LeftOut, Pending, Settled, Suspect, Trouble, UpdateEvent
+from services.telemetry import number_of
 
 LINE_SECONDS = 10.0
 

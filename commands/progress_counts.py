@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 LINE_SECONDS = 10.0
 BAR_SECONDS = 0.2

@@ -17,17 +17,11 @@ from assembly.running import collect_rarely, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import now, rfc3339, utc_clock
 from commands.progress_counts import Count, counted
-from services.assistant.describing import Describer
-from services.llm.structured import StructuredLLM
-from services.llm.usage import Usage
-from services.storage import files
-from services.storage.data_folder import DataFolder, lock
-from services.storage.files import in_thread
-from services.team.decisions import Action, Decision, DecisionLog
-from services.team.opening import adopt, open_library
-from services.team.rebuilding import Build, RebuildPlan, plan
-from services.team.week_files import all_pairs
-from services.telemetry.plurals import number_of
+from services.assistant import Describer
+from services.llm import StructuredLLM, Usage
+from services.storage import DataFolder, files, in_thread, lock
+from services.team import Action, Build, Decision, DecisionLog, RebuildPlan, adopt, all_pairs, open_library, rebuilding
+from services.telemetry import number_of
 from settings import Settings
 from streams.curation import CurationParts, CurationRules, Described
 from streams.regeneration import GivenUp, regeneration
@@ -120,7 +114,7 @@ async def swap_in(build: Build, report: RebuildReport) -> None:
 
 def planned(build: Build) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
-    found = plan(all_pairs(build.live.raw), decisions)
+    found = rebuilding.plan(all_pairs(build.live.raw), decisions)
     if not found.read and any(decision.action is Action.ADDED for decision in decisions):
         raise Unusable(
             f"kb.team_raw_dir: {build.live.raw} holds no captured conversation, although there are topics; "

@@ -25,12 +25,10 @@ from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
 from model.outcomes import Result
 from operators.decode import decode
-from services.discord.attachments import RecordedAttachments
-from services.discord.dispatches import Dispatch
-from services.discord.rehearsal import Rehearsal
-from services.documents.redacting import document_redactors
-from services.llm.image_sources import AttachedImages
-from services.telemetry.plurals import number_of
+from services.discord import Dispatch, RecordedAttachments, Rehearsal
+from services.documents import document_redactors
+from services.llm import AttachedImages
+from services.telemetry import number_of
 from settings import Settings
 from sinks.in_order import InOrder
 from sinks.json_lines import JsonLines

@@ -11,14 +11,19 @@ from functools import partial
 from typing import Any, TypeVar
 
 from clock import rfc3339
-from services.discord.attachments import AttachmentFailed, Attachments
-from services.documents.candidates import Candidate
-from services.documents.cases import IngestJob
-from services.documents.limits import FileLimits, FileRefused, check_offer, shown
-from services.documents.preparing import prepare
-from services.documents.redacting import DocumentRedactors, document_redactors
-from services.documents.store import naming
-from services.documents.store.protocol import (
+from services.discord import AttachmentFailed, Attachments
+from services.documents import (
+    Candidate,
+    DocumentRedactors,
+    FileLimits,
+    FileRefused,
+    IngestJob,
+    check_offer,
+    document_redactors,
+    prepare,
+    shown,
+)
+from services.documents.store import (
     Collection,
     Document,
     DocumentStore,
@@ -26,8 +31,9 @@ from services.documents.store.protocol import (
     Origin,
     State,
     StoreUnavailable,
+    naming,
 )
-from services.storage.files import in_thread
+from services.storage import in_thread
 
 T = TypeVar("T")
 

@@ -10,13 +10,10 @@ from typing import Any
 from clock import now, rfc3339
 from operators.in_flight import in_flight
 from operators.step import Gauge, ignore
-from services.assistant.curator import Curator
-from services.knowledge.topic_names import topic_name
-from services.llm.errors import LLMError
-from services.llm.usage import Usage
-from services.team.archive import Pair
-from services.team.decisions import Action, Decision
-from services.team.library import TeamLibrary
+from services.assistant import Curator
+from services.knowledge import topic_name
+from services.llm import LLMError, Usage
+from services.team import Action, Decision, Pair, TeamLibrary
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,7 @@ from clock.cancel_token import CancelToken
 from model.batches import Batch, Key, Part
 from model.messages import AuthorType, Message, Reference
 from operators.spread import spread
-from services.conversations.history import History
-from services.conversations.in_flight import InFlight
-from services.conversations.people import People
+from services.conversations import History, InFlight, People
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from reactivex import Observable
 
 from model.events import Event
 from operators.spread import spread
-from services.discord.dispatches import Dispatch
+from services.discord import Dispatch
 from services.discord.wire import Decoder
 
 

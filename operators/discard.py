@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clock import now
-from services.documents.candidates import Candidate
-from services.documents.cases import Cases
-from services.documents.store import naming
-from services.documents.store.protocol import DocumentStore, Origin, StoreUnavailable
+from services.documents import Candidate, Cases
+from services.documents.store import DocumentStore, Origin, StoreUnavailable, naming
 
 log = logging.getLogger(__name__)
 

@@ -11,25 +11,30 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
-from services.knowledge.cache import Record
-from services.knowledge.ledger import Ledger, Unfit
-from services.knowledge.source_files import Listing, list_files
-from services.knowledge.source_links import Links, read_links
-from services.knowledge.updates import (
+from services.knowledge import (
     Discovered,
     DuePage,
     How,
+    Ledger,
     LeftOut,
+    Links,
+    Listing,
     Pending,
     Purged,
+    Record,
     Settled,
     SourcePaths,
     Suspect,
     Trouble,
+    Unfit,
     UpdateEvent,
+    drop_page,
+    list_files,
+    page_name,
+    page_names,
+    read_links,
 )
-from services.knowledge.web_cache import drop_page, page_name, page_names
-from services.storage.files import in_thread
+from services.storage import in_thread
 
 KEPT_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions."""

@@ -7,10 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from operators.chunk import IngestResult
-from services.documents.filling import fill
-from services.documents.store import naming
-from services.documents.store.protocol import DocumentStore, StoreUnavailable
-from services.search.embedding.protocol import Embedder
+from services.documents import fill
+from services.documents.store import DocumentStore, StoreUnavailable, naming
+from services.search.embedding import Embedder
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,24 @@ from typing import Any
 
 from clock import now, rfc3339
 from operators.discover import gone
-from services.knowledge.cache import FileFacts, Record, hash_text
-from services.knowledge.ledger import Ledger, Unfit
-from services.knowledge.source_files import NotText, read_text
-from services.knowledge.updates import How, LeftOut, Pending, Settled, SourcePaths, Suspect, Trouble, UpdateEvent
-from services.storage.files import in_thread
+from services.knowledge import (
+    FileFacts,
+    How,
+    Ledger,
+    LeftOut,
+    NotText,
+    Pending,
+    Record,
+    Settled,
+    SourcePaths,
+    Suspect,
+    Trouble,
+    Unfit,
+    UpdateEvent,
+    hash_text,
+    read_text,
+)
+from services.storage import in_thread
 
 AT_ONCE = 32
 """Files that are read in one go: a thread for each would cost more than reading it."""

@@ -9,10 +9,9 @@ from typing import Any
 from clock import now
 from model.messages import AuthorType, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.assistant.inquiry import Lesson
-from services.conversations.context import Context
-from services.team.archive import PairTurn, Speaker
-from services.team.captures import REPLY, Capture, Picture, Said, pictures_of
+from services.assistant import Lesson
+from services.conversations import Context
+from services.team import REPLY, Capture, PairTurn, Picture, Said, Speaker, pictures_of
 
 SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
 """Bots are left out."""

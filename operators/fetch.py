@@ -8,12 +8,26 @@ from typing import Any, Literal
 
 from clock import now, rfc3339
 from operators.examine import settled_or_pending
-from services.knowledge.cache import Record, UrlFacts, hash_text
-from services.knowledge.ledger import Ledger
-from services.knowledge.updates import DuePage, How, Settled, SourcePaths, Trouble, UpdateEvent
-from services.knowledge.web.protocol import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
-from services.knowledge.web_cache import write_page
-from services.storage.files import in_thread
+from services.knowledge import (
+    DuePage,
+    FetchFailed,
+    FetchTimedOut,
+    How,
+    Ledger,
+    NotModified,
+    Page,
+    Record,
+    Settled,
+    SourcePaths,
+    Trouble,
+    UpdateEvent,
+    UrlFacts,
+    Web,
+    WebError,
+    hash_text,
+    write_page,
+)
+from services.storage import in_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from typing import Any
 from clock import now
 from model.outcomes import Outcome, Reason
 from operators.step import TookTooLong
-from services.assistant.inquiry import Inquiry, skipped
-from services.assistant.protocol import Assistant
-from services.llm.budget import Budget
+from services.assistant import Assistant, Inquiry, skipped
+from services.llm import Budget
 
 log = logging.getLogger(__name__)
 

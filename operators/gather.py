@@ -8,12 +8,9 @@ from typing import Any
 from model.conversations import Image
 from model.messages import AuthorType, Message
 from model.outcomes import Outcome
-from services.assistant.inquiry import Inquiry
-from services.conversations.context import Context
-from services.conversations.history import History
-from services.conversations.in_flight import InFlight
-from services.conversations.posts import Posts
-from services.llm.images import ImageSource, load_images
+from services.assistant import Inquiry
+from services.conversations import Context, History, InFlight, Posts
+from services.llm import ImageSource, load_images
 
 
 def gather(

@@ -7,10 +7,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from services.assistant.citing import keep_citations, linkable_texts
-from services.assistant.inquiry import Inquiry, skipped
-from services.assistant.links import remove_foreign_links
-from services.assistant.protocol import AnswerResult, Assistant
+from services.assistant import (
+    AnswerResult,
+    Assistant,
+    Inquiry,
+    keep_citations,
+    linkable_texts,
+    remove_foreign_links,
+    skipped,
+)
 
 log = logging.getLogger(__name__)
 

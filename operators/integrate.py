@@ -10,12 +10,9 @@ from clock import now, rfc3339
 from operators.classify import Classified
 from operators.in_flight import in_flight
 from operators.step import Gauge, ignore
-from services.assistant.curator import Curator, IntegrationResult
-from services.llm.errors import LLMError
-from services.llm.usage import Usage
-from services.team.decisions import Action, Decision
-from services.team.library import TeamLibrary
-from services.team.superseding import allowed_removals, replaced_by
+from services.assistant import Curator, IntegrationResult
+from services.llm import LLMError, Usage
+from services.team import Action, Decision, TeamLibrary, allowed_removals, replaced_by
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from services.assistant.inquiry import Inquiry, skipped
-from services.knowledge.library import Library, Source, SourceUnavailable
+from services.assistant import Inquiry, skipped
+from services.knowledge import Library, Source, SourceUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -10,20 +10,23 @@ from model.conversations import Conversation, Role
 from model.messages import AuthorType, Place
 from model.outcomes import Outcome, Reason
 from operators.chunk import is_of
-from services.assistant.inquiry import Inquiry, skipped
-from services.conversations.viewing import Viewing
-from services.documents.bound import BoundTools
-from services.documents.candidates import Candidate
-from services.documents.cases import Cases
-from services.documents.limits import amount, shown
-from services.documents.results import ConversationContext, ToolContext
-from services.documents.runbooks import Runbooks
-from services.documents.store import naming
-from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
-from services.documents.tools.factory import Toolbox
-from services.documents.toolset import Toolset
-from services.documents.unreadable import unreadable
-from services.telemetry.plurals import number_of
+from services.assistant import Inquiry, skipped
+from services.conversations import Viewing
+from services.documents import (
+    BoundTools,
+    Candidate,
+    Cases,
+    ConversationContext,
+    Runbooks,
+    ToolContext,
+    Toolset,
+    amount,
+    shown,
+    unreadable,
+)
+from services.documents.store import Document, DocumentStore, State, StoreUnavailable, naming
+from services.documents.tools import Toolbox
+from services.telemetry import number_of
 
 EARLIER = 3
 """Questions and answers that a follow-up may be understood from."""

@@ -9,10 +9,8 @@ from typing import Any
 
 from clock import now, run_blocking
 from operators.step import expected
-from services.llm.errors import TimedOut, Unavailable
-from services.team.archive import Pair
-from services.team.captures import Capture
-from services.team.pending import PendingFolder, Waiting
+from services.llm import TimedOut, Unavailable
+from services.team import Capture, Pair, PendingFolder, Waiting
 
 KEPT_SECONDS = 86_400.0
 """How long a capture waits before it is given up (SPEC 6, "Image summary")."""

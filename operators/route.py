@@ -10,12 +10,9 @@ from model.batches import Key, Part
 from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import StartedPart
-from services.assistant.inquiry import Inquiry, Lesson, skipped
-from services.conversations.history import History
-from services.conversations.people import People
-from services.conversations.posts import Post, Posts
-from services.conversations.team_activity import TeamActivity
-from services.llm.usage import Usage
+from services.assistant import Inquiry, Lesson, skipped
+from services.conversations import History, People, Post, Posts, TeamActivity
+from services.llm import Usage
 
 THREAD_MESSAGES = 200
 """How much of a thread is read, newest first."""

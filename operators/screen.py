@@ -14,10 +14,7 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators.quiet_window import Amend
 from operators.spread import spread
-from services.conversations.history import History, edited
-from services.conversations.in_flight import InFlight
-from services.conversations.people import People
-from services.conversations.team_activity import TeamActivity
+from services.conversations import History, InFlight, People, TeamActivity, edited
 
 DEDUPLICATED = 50_000
 """Message ids kept against a second delivery."""

@@ -7,11 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from services.assistant.inquiry import Inquiry, skipped
-from services.assistant.protocol import Assistant
-from services.knowledge.library import Library
-from services.knowledge.narrowing import narrowed
-from services.telemetry.plurals import number_of
+from services.assistant import Assistant, Inquiry, skipped
+from services.knowledge import Library, narrowed
+from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind
 from operators.map_async import map_async
 from operators.pass_through import pass_through
-from services.assistant.inquiry import Inquiry, end
-from services.conversations.in_flight import CalledOff
-from services.telemetry.logs import about
+from services.assistant import Inquiry, end
+from services.conversations import CalledOff
+from services.telemetry import about
 
 log = logging.getLogger(__name__)
 

@@ -11,13 +11,9 @@ from clock import now, rfc3339
 from operators.classify import Classified, classify
 from operators.integrate import integrate
 from operators.step import Gauge, expected, ignore
-from services.assistant.curator import Curator
-from services.llm.errors import LLMError, TimedOut, Unavailable, UnknownRequest
-from services.llm.usage import Usage
-from services.team.archive import Pair
-from services.team.decisions import Action, Decision
-from services.team.library import TeamLibrary
-from services.team.places import LibraryUnwritable
+from services.assistant import Curator
+from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
+from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary
 
 TRIES = 3
 """Of one pair (SPEC 6)."""

@@ -8,14 +8,22 @@ from typing import Any
 
 from clock import now, rfc3339
 from clock.shared_calls import SharedCalls
-from services.assistant.describing import Describer, NotDescribed
-from services.knowledge import index_file
-from services.knowledge.cache import FileFacts, Record, hash_text
-from services.knowledge.ledger import Ledger
-from services.knowledge.source_files import NotText, read_text
-from services.knowledge.updates import How, Pending, Settled, SourcePaths
-from services.knowledge.web_cache import read_page
-from services.storage.files import in_thread
+from services.assistant import Describer, NotDescribed
+from services.knowledge import (
+    FileFacts,
+    How,
+    Ledger,
+    NotText,
+    Pending,
+    Record,
+    Settled,
+    SourcePaths,
+    hash_text,
+    index_file,
+    read_page,
+    read_text,
+)
+from services.storage import in_thread
 
 
 def summarise(

@@ -9,12 +9,9 @@ from typing import Any
 
 from clock import run_blocking
 from model.conversations import Image
-from services.assistant.curator import Curator
-from services.assistant.picturing import conversation_with, in_words, summaries_in
-from services.llm.images import ImageFailed, ImageSource
-from services.llm.usage import Usage
-from services.team.captures import Capture, Picture
-from services.team.pending import PendingFolder, Waiting
+from services.assistant import Curator, conversation_with, in_words, summaries_in
+from services.llm import ImageFailed, ImageSource, Usage
+from services.team import Capture, PendingFolder, Picture, Waiting
 
 KEPT = 1_000
 """Summaries that are remembered: a conversation that grows is captured again and again, with the same images."""

@@ -9,11 +9,10 @@ from typing import Any
 
 from clock import now
 from model.messages import Place
-from services.discord.protocols import LookupFailed
-from services.documents.candidates import is_closed
-from services.documents.store import naming
-from services.documents.store.protocol import CollectionSummary, DocumentStore, StoreUnavailable
-from services.telemetry.plurals import number_of
+from services.discord import LookupFailed
+from services.documents import is_closed
+from services.documents.store import CollectionSummary, DocumentStore, StoreUnavailable, naming
+from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 

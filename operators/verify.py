@@ -7,8 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from model.outcomes import Outcome, Reason
-from services.assistant.inquiry import Inquiry, skipped
-from services.assistant.protocol import Assistant
+from services.assistant import Assistant, Inquiry, skipped
 
 log = logging.getLogger(__name__)
 

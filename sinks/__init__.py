@@ -1,0 +1,1 @@
+"""Where the streams end: Discord, the archive, the topics, the index, the terminal."""

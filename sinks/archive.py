@@ -11,11 +11,8 @@ from pathlib import Path
 from clock import now, rfc3339, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
-from services.team import qa_ids, week_files
-from services.team.archive import Pair, render
-from services.team.archive_reader import Written
-from services.team.captures import REPLY, Capture, Captures, said_in
-from services.telemetry.plurals import number_of
+from services.team import REPLY, Capture, Captures, Pair, Written, archive, qa_ids, said_in, week_files
+from services.telemetry import number_of
 
 LATE_WEEKS = 2
 """Files of the archive in which what was captured within a day is found."""
@@ -130,7 +127,7 @@ class RawArchive:
         )
         end.sound = None  # until the write has succeeded
         if not self.rehearsed:
-            block = render(pair)
+            block = archive.render(pair)
             start = files.append(path, block.encode())
             self.told(Written(path.name, start, block, pair))
         end.sound = path

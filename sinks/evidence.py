@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from model.messages import Author, Message, snowflake_time
 from operators.chunk import IngestResult
-from services.conversations.history import History
-from services.conversations.people import People
-from services.discord.protocols import Poster, PostFailed
+from services.conversations import History, People
+from services.discord import Poster, PostFailed
 from services.discord.text import inert, split
-from services.documents.cases import IngestJob
-from services.documents.tombstones import Tombstones
+from services.documents import IngestJob, Tombstones
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
 POST_AGAIN = "The files of this thread were deleted when it was closed. Post them again if they are still needed."

@@ -9,12 +9,10 @@ import secrets
 from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
-from services.conversations.people import People
-from services.conversations.posts import Post, Posts
-from services.discord.protocols import Poster, PostFailed
-from services.privacy.pseudonyms import pseudonym
-from services.storage import files
-from services.storage.data_folder import DataFolder
+from services.conversations import People, Post, Posts
+from services.discord import Poster, PostFailed
+from services.privacy import pseudonym
+from services.storage import DataFolder, files
 
 UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}

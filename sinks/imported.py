@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.team.captures import Capture
+from services.team import Capture
 from sinks.archive import RawArchive
 
 

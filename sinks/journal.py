@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 
 from model.outcomes import Ignored, Outcome, Result
-from services.telemetry.logs import about
-from services.telemetry.plurals import number_of
+from services.telemetry import about, number_of
 
 log = logging.getLogger(__name__)
 

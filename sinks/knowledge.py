@@ -9,13 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clock import now, rfc3339
-from services.knowledge import cache, index_file
-from services.knowledge.cache import Record
-from services.knowledge.ledger import Ledger
-from services.knowledge.library import IndexEntry
-from services.knowledge.updates import Trouble
-from services.storage import confined, files
-from services.storage.files import in_thread
+from services.knowledge import IndexEntry, Ledger, Record, Trouble, cache, index_file
+from services.storage import confined, files, in_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from services.knowledge.source_files import HIDDEN
-from services.knowledge.updates import How, LeftOut, Trouble, UpdateEvent, UpdateReport
+from services.knowledge import HIDDEN, How, LeftOut, Trouble, UpdateEvent, UpdateReport
 
 NAMED = 5
 """Troubles of one phase that are named, unless somebody wants to see more of them; of the rest only the number is told,

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from clock import now
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome
-from services.assistant.citing import links_block
-from services.assistant.inquiry import Inquiry, replied
-from services.conversations.history import History
-from services.conversations.people import People
-from services.conversations.posts import Post, Posts
-from services.discord.protocols import Poster, PostFailed
+from services.assistant import Inquiry, links_block, replied
+from services.conversations import History, People, Post, Posts
+from services.discord import Poster, PostFailed
 from services.discord.text import split, thread_name
-from services.llm.budget import Budget
+from services.llm import Budget
 
 VOTES = ("👍", "👎")
 

@@ -12,7 +12,7 @@ from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant.extractive import asking_sentences, first_quote
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 from sinks.plain import in_cells, one_line
 from sinks.tally import Tally
 

@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clock import run_blocking
-from services.team.archive import Pair
-from services.team.decisions import Decision
-from services.team.library import TeamLibrary
-from services.team.topics import Topic
+from services.team import Decision, Pair, TeamLibrary, Topic
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,9 @@ from operators.retrieve import Lookup, announce, retrieve
 from operators.select import select
 from operators.step import Gauge, Step, ignore, step
 from operators.verify import verify
-from services.assistant.inquiry import Inquiry, skipped
-from services.assistant.protocol import Assistant
-from services.knowledge.library import Library
-from services.llm.budget import Budget
+from services.assistant import Assistant, Inquiry, skipped
+from services.knowledge import Library
+from services.llm import Budget
 from streams.wiring import AnswerRules, Services
 
 

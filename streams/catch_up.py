@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from model.messages import DISCORD_EPOCH_MS, Author, snowflake_time
-from services.discord.dispatches import Dispatch
+from services.discord import Dispatch
 from services.discord.wire import OddPayload, message
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 T = TypeVar("T")
 

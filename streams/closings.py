@@ -12,9 +12,8 @@ from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen
 from model.outcomes import Outcome, OutcomeKind
 from operators import delay_unless_replaced, only, spread
 from operators.discard import Closing, Discarding, Dropping
-from services.conversations.history import History
-from services.documents.candidates import is_closed
-from services.documents.cases import Cases
+from services.conversations import History
+from services.documents import Cases, is_closed
 from streams.wiring import EvidenceParts, EvidenceRules
 
 

@@ -17,13 +17,9 @@ from operators.cut import StartedPart
 from operators.route import Routed, Router
 from operators.screen import Admitted, Screened
 from operators.step import Gauge, failure_of, named
-from services.assistant.inquiry import Inquiry, Lesson
-from services.conversations.history import History
-from services.conversations.in_flight import InFlight
-from services.conversations.people import People
-from services.conversations.seen import Seen
-from services.telemetry.logs import about, about_message
-from services.telemetry.plurals import number_of
+from services.assistant import Inquiry, Lesson
+from services.conversations import History, InFlight, People, Seen
+from services.telemetry import about, about_message, number_of
 
 log = logging.getLogger(__name__)
 

@@ -29,16 +29,11 @@ from operators.coalesce import coalesce
 from operators.in_flight import in_flight
 from operators.step import Gauge, expected, ignore
 from operators.study import NOT_NOW, TRIES, study
-from services.assistant.curator import Curator
-from services.assistant.describing import Describer, NotDescribed
-from services.knowledge.index_file import harmless
-from services.llm.usage import Usage
-from services.team.archive import Pair
-from services.team.decisions import Action, Decision
-from services.team.library import TeamLibrary
-from services.team.places import LibraryUnwritable
-from services.team.topics import Topic
-from services.telemetry.logs import about
+from services.assistant import Curator, Describer, NotDescribed
+from services.knowledge import harmless
+from services.llm import Usage
+from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary, Topic
+from services.telemetry import about
 from sinks.topics import Topics
 from streams.ticks import Tick, ticks
 

@@ -18,9 +18,8 @@ from operators.chunk import IngestResult, chunk
 from operators.discard import Discarding, discard
 from operators.embed import embed
 from operators.step import named
-from services.assistant.inquiry import Inquiry
-from services.documents.candidates import Candidate, is_closed, offers_of
-from services.documents.cases import Cases, IngestJob
+from services.assistant import Inquiry
+from services.documents import Candidate, Cases, IngestJob, is_closed, offers_of
 from streams.closings import discardings, reopenings
 from streams.wiring import EvidenceParts, EvidenceRules
 

@@ -12,15 +12,9 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from clock import now
-from services.discord.connection import GatewayRefused, Health
-from services.discord.dispatches import Dispatch
-from services.discord.frames import read_frame
-from services.discord.live.client import Client
-from services.discord.live.fetcher import RestFetcher
-from services.discord.live.permissions import permission_warning, readable_channels
-from services.discord.live.session import keep_session, pause
-from services.discord.protocols import LookupFailed
-from services.telemetry.plurals import number_of
+from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, read_frame
+from services.discord.live import Client, RestFetcher, keep_session, pause, permission_warning, readable_channels
+from services.telemetry import number_of
 from streams.catch_up import Introduce, Spot, catch_up, known_already, starts
 
 log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.cut import cut
 from operators.screen import screen
-from services.assistant.inquiry import Inquiry, Lesson
+from services.assistant import Inquiry, Lesson
 from streams.answers import answers
 from streams.conversations import batches, remembered, routed, settled
 from streams.curation import curation, stored

@@ -26,7 +26,7 @@ from operators import fork, only, supervised
 from operators.cut import StartedPart, cut
 from operators.route import not_addressed
 from operators.screen import screen
-from services.assistant.inquiry import Lesson
+from services.assistant import Lesson
 from streams.conversations import batches, remembered, routed, settled
 from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks

@@ -31,11 +31,11 @@ from operators.examine import examine
 from operators.fetch import Rechecks, Result, fetch
 from operators.step import Gauge, expected, ignore
 from operators.summarise import summarise
-from services.assistant.describing import Describer
-from services.knowledge.ledger import Ledger
-from services.knowledge.updates import (
+from services.assistant import Describer
+from services.knowledge import (
     DuePage,
     How,
+    Ledger,
     Pending,
     Purged,
     Settled,
@@ -44,8 +44,8 @@ from services.knowledge.updates import (
     Trouble,
     UpdateEvent,
     UpdateReport,
+    Web,
 )
-from services.knowledge.web.protocol import Web
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -17,12 +17,10 @@ from operators.coalesce import coalesce
 from operators.extract import Extracted, extract
 from operators.retry_pending import retry_pending
 from operators.step import Gauge, failure_of, ignore
-from services.assistant.inquiry import Lesson
-from services.conversations.context import Context
-from services.team.archive import Pair
-from services.team.captures import Capture
-from services.team.pending import PendingFolder, Waiting
-from services.telemetry.logs import about
+from services.assistant import Lesson
+from services.conversations import Context
+from services.team import Capture, Pair, PendingFolder, Waiting
+from services.telemetry import about
 from streams.ticks import ticks
 
 EXTRACTED_AT_ONCE = 16

@@ -9,9 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from model.messages import Attachment, Message
-from services.discord.clearing import Clearing
-from services.discord.dispatches import Dispatch, render_line
-from services.discord.recordings import BadRecording
+from services.discord import BadRecording, Clearing, Dispatch, render_line
 from services.discord.wire import message
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import clock
-from services.discord.dispatches import Dispatch
-from services.discord.recordings import read
+from services.discord import Dispatch, recordings
 
 
 async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
@@ -27,7 +26,7 @@ async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatc
     Raises:
         BadRecording: a file cannot be read, or holds nothing valid.
     """
-    for dispatch in read(*paths):
+    for dispatch in recordings.read(*paths):
         await _until(dispatch.at + delay)
         yield dispatch
 
@@ -60,4 +59,4 @@ def first_time(*paths: Path) -> float:
     Raises:
         BadRecording: a file cannot be read, or holds nothing valid.
     """
-    return next(read(*paths)).at
+    return next(recordings.read(*paths)).at

@@ -19,11 +19,8 @@ from reactivex import Observable
 from clock.backoff import Backoff
 from operators import unfold
 from operators.study import NOT_NOW, study
-from services.llm.errors import Rejected, UnknownRequest
-from services.team.archive import Pair
-from services.team.decisions import Action, Decision
-from services.team.places import LibraryUnwritable
-from services.team.rebuilding import Task, keeping
+from services.llm import Rejected, UnknownRequest
+from services.team import Action, Decision, LibraryUnwritable, Pair, Task, rebuilding
 from sinks.topics import Topics
 from streams.curation import CurationParts, CurationRules, Described, Work
 
@@ -45,10 +42,10 @@ def regeneration(tasks: Iterable[Task], parts: CurationParts, rules: CurationRul
     Ends with an error when a pair cannot be decided about for want of the model or the disk (`GivenUp`). A topic
     that cannot be described keeps its stand-in, and is left to the bot.
     """
-    rebuilding = Rebuilding(iter(tasks), parts)
+    rebuilt = Rebuilding(iter(tasks), parts)
     work = Work(parts, rules)
     work.hurry()
-    return rx.concat(unfold(rebuilding.decision), unfold(work.description))
+    return rx.concat(unfold(rebuilt.decision), unfold(work.description))
 
 
 class Rebuilding:
@@ -73,7 +70,7 @@ class Rebuilding:
         decision = await self._patiently(task.pair)
         try:
             await self._topics.keep(decision, task.pair)
-            kept = keeping(task, decision)
+            kept = rebuilding.keeping(task, decision)
             if kept is not None:
                 await self._topics.keep(kept, task.pair)
         except (LibraryUnwritable, OSError) as error:

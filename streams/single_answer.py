@@ -15,13 +15,9 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from operators import CancelToken
 from operators.retrieve import Lookup
-from services.assistant.citing import links_block
-from services.assistant.inquiry import Inquiry
-from services.assistant.protocol import Assistant
-from services.knowledge.library import Library
-from services.llm.budget import Budget, BudgetLimits
-from services.llm.spending import Spending
-from services.llm.usage import Usage
+from services.assistant import Assistant, Inquiry, links_block
+from services.knowledge import Library
+from services.llm import Budget, BudgetLimits, Spending, Usage
 from streams.answers import chain
 from streams.wiring import AnswerRules
 

@@ -14,23 +14,13 @@ from operators.retrieve import Lookup
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
-from services.assistant.inquiry import Inquiry
-from services.assistant.protocol import Assistant
-from services.conversations.context import Context
-from services.conversations.history import History
-from services.conversations.in_flight import InFlight
-from services.conversations.people import People
-from services.conversations.posts import Posts
-from services.conversations.seen import Seen
-from services.conversations.team_activity import TeamActivity
-from services.conversations.viewing import Viewing
-from services.documents.cases import Cases, IngestJob
-from services.knowledge.library import Library
-from services.llm.budget import Budget
-from services.llm.images import ImageSource
-from services.llm.usage import Usage
-from services.search.embedding.protocol import Embedder
-from services.team.captures import Capture
+from services.assistant import Assistant, Inquiry
+from services.conversations import Context, History, InFlight, People, Posts, Seen, TeamActivity, Viewing
+from services.documents import Cases, IngestJob
+from services.knowledge import Library
+from services.llm import Budget, ImageSource, Usage
+from services.search.embedding import Embedder
+from services.team import Capture
 from streams.curation import CurationParts, CurationRules, Decided, untold
 from streams.lessons import Images
 

@@ -11,8 +11,8 @@ from typing import Any
 from operators.fetch import Rechecks
 from services.knowledge.cache import Record, parse
 from services.knowledge.ledger import Ledger
+from services.knowledge.pages import Fetched, FetchFailed, Page
 from services.knowledge.updates import SourcePaths, UpdateEvent, UpdateReport
-from services.knowledge.web.protocol import Fetched, FetchFailed, Page
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, KnowledgeRules, update
 

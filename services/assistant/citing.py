@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from model.conversations import Conversation
 from services.assistant.links import remove_foreign_links
-from services.knowledge.library import Source
+from services.knowledge import Source
 
 __all__ = ["Named", "keep_citations", "linkable_texts", "links_block", "named_ids", "remove_foreign_links"]
 

@@ -8,10 +8,9 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from model.conversations import Conversation
-from services.knowledge.library import IndexEntry
-from services.llm.usage import Usage
-from services.team.archive import Pair
-from services.team.decisions import By
+from services.knowledge import IndexEntry
+from services.llm import Usage
+from services.team import By, Pair
 
 
 class ImageSummary(BaseModel):

@@ -11,8 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from services.assistant import prompts
-from services.llm.asking import Asker
-from services.llm.usage import Usage
+from services.llm import Asker, Usage
 
 MOST_CHARS = 40_000
 """So much of a text is shown to a model: of a longer one its beginning, and the headings of the rest."""

@@ -11,9 +11,9 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.documents.toolset import Toolset
-from services.knowledge.library import Source
-from services.llm.usage import Usage
+from services.documents import Toolset
+from services.knowledge import Source
+from services.llm import Usage
 
 EMPTY = Conversation(())
 

@@ -10,12 +10,9 @@ from pydantic import BaseModel
 from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
-from services.documents.toolset import Toolset
-from services.knowledge.library import IndexEntry, Source
-from services.llm.asking import Conversing
-from services.llm.prompting import Prompt
-from services.llm.tools import ToolLimits
-from services.llm.usage import Usage
+from services.documents import Toolset
+from services.knowledge import IndexEntry, Source
+from services.llm import Conversing, Prompt, ToolLimits, Usage
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -10,14 +10,10 @@ from pydantic import BaseModel
 from model.conversations import Conversation
 from services.assistant import prompts
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.knowledge.library import IndexEntry
-from services.knowledge.narrowing import narrow
-from services.llm.asking import Asker
-from services.llm.prompting import Prompt
-from services.llm.usage import Usage
-from services.storage.files import in_thread
-from services.team.archive import Pair
-from services.team.decisions import By
+from services.knowledge import IndexEntry, narrow
+from services.llm import Asker, Prompt, Usage
+from services.storage import in_thread
+from services.team import By, Pair
 
 M = TypeVar("M", bound=BaseModel)
 

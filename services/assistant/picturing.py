@@ -9,10 +9,8 @@ from model.conversations import Conversation, Image, Role
 from model.conversations import Turn as Shown
 from services.assistant.curator import ImageSummaryResult
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
-from services.llm.errors import BadOutput
-from services.llm.untrusted import clean
-from services.team.archive import PairTurn, Speaker
-from services.team.captures import Capture, Picture
+from services.llm import BadOutput, clean
+from services.team import Capture, PairTurn, Picture, Speaker
 
 
 def conversation_with(capture: Capture, images: Mapping[Picture, Image]) -> Conversation:

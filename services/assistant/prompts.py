@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from model.conversations import Conversation, Role
-from services.knowledge.library import IndexEntry, Source
-from services.llm.prompting import Prompt, question, system
-from services.llm.untrusted import Field, one_line, section
-from services.team.archive import Pair, PairTurn, Speaker
+from services.knowledge import IndexEntry, Source
+from services.llm import Field, Prompt, one_line, question, section, system
+from services.team import Pair, PairTurn, Speaker
 
 
 @dataclass(frozen=True, slots=True)

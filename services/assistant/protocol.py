@@ -8,9 +8,9 @@ from typing import Protocol
 from pydantic import BaseModel
 
 from model.conversations import Conversation
-from services.documents.toolset import Toolset
-from services.knowledge.library import IndexEntry, Source
-from services.llm.usage import Usage
+from services.documents import Toolset
+from services.knowledge import IndexEntry, Source
+from services.llm import Usage
 
 
 class GatingResult(BaseModel):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import DISCORD_EPOCH_MS, Message, Place, PlaceKind
 from services.conversations.timeline import ENDLESS, Timeline
-from services.discord.protocols import Fetcher
+from services.discord import Fetcher
 
 PAGE = 100
 """Discord's most messages a request (API reference, "Get Channel Messages")."""

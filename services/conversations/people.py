@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from model.messages import Author, AuthorType
-from services.discord.protocols import Fetcher
+from services.discord import Fetcher
 
 REMEMBERED = 20_000
 """People whose type is kept in memory; those seen longest ago are forgotten first."""

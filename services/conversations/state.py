@@ -17,8 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from clock import run_blocking
 from services.conversations.posts import Post
 from services.conversations.seen import Mark
-from services.storage import files
-from services.storage.json_state import read_object, read_text
+from services.storage import files, read_object, read_text
 
 _POST = TypeAdapter(Post)
 

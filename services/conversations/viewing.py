@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from services.conversations.history import History
-from services.discord.protocols import Fetcher, LookupFailed
+from services.discord import Fetcher, LookupFailed
 
 log = logging.getLogger(__name__)
 

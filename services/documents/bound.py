@@ -15,8 +15,8 @@ from services.documents.results import Citation, ConversationContext, QAResult, 
 from services.documents.tools.core import DEFAULT_K
 from services.documents.tools.factory import Toolbox
 from services.documents.tools.wrappers import DocumentTool
-from services.knowledge.library import Source
-from services.llm.tools import Tool
+from services.knowledge import Source
+from services.llm import Tool
 
 log = logging.getLogger(__name__)
 

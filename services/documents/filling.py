@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from services.documents.store.protocol import DocumentStore
-from services.search.embedding.protocol import Embedder, EmbeddingFailed
+from services.search.embedding import Embedder, EmbeddingFailed
 
 log = logging.getLogger(__name__)
 

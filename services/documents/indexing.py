@@ -23,10 +23,9 @@ from services.documents.store.protocol import Collection, Document, DocumentStor
 from services.documents.store.schema import embedded_text, to_embed
 from services.documents.team_topics import topic_chunks
 from services.documents.units import DocumentKind, Prepared
-from services.knowledge.library import Library, SourceUnavailable
-from services.knowledge.topic_names import belongs_to
-from services.search.embedding.protocol import Embedder, EmbeddingFailed
-from services.storage.files import in_thread
+from services.knowledge import Library, SourceUnavailable, belongs_to
+from services.search.embedding import Embedder, EmbeddingFailed
+from services.storage import in_thread
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from services.documents.extensions import BINARY, accepted, extension
-from services.llm.untrusted import one_line
-from services.telemetry.plurals import number_of
+from services.llm import one_line
+from services.telemetry import number_of
 
 REMEDY = "Cut the time range, filter to errors, send one component, or split it."
 _KIB = 1024

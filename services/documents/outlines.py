@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from services.redaction.key_paths import Path, leads_to_secret
+from services.redaction import Path, leads_to_secret
 
 LONGEST_VALUE = 500
 LONGEST_NAME = 100

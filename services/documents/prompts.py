@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.llm.prompting import Prompt, system
-from services.llm.untrusted import Field, section
+from services.llm import Field, Prompt, section, system
 
 CONDENSE_RULES = """\
 You condense what was found in documents into a short answer for a colleague who goes on working with it. Use nothing

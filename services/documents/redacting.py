@@ -7,10 +7,17 @@ from dataclasses import dataclass
 
 from services.documents.outlines import Leaf, Outline
 from services.documents.units import DocumentKind
-from services.redaction.key_paths import Path, leads_to_secret
-from services.redaction.labels import is_placeholder, label
-from services.redaction.redactor import Redactor
-from services.redaction.shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES
+from services.redaction import (
+    CODE_SHAPES,
+    MARKUP_SHAPES,
+    PERSONAL_SHAPES,
+    SHAPES,
+    Path,
+    Redactor,
+    is_placeholder,
+    label,
+    leads_to_secret,
+)
 
 SECRET = label("secret")
 

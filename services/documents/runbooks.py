@@ -15,9 +15,8 @@ from services.documents.preparing import prepare
 from services.documents.redacting import DocumentRedactors, document_redactors
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
-from services.storage import files, json_state
-from services.storage.files import in_thread
-from services.telemetry.plurals import number_of
+from services.storage import files, in_thread, json_state
+from services.telemetry import number_of
 
 USER_PREFIX = "user_"
 _MIB = 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from services.documents.units import Chunk, ChunkType
-from services.team.archive import MARKER
+from services.team import MARKER
 
 _FIELDS = ("id", "timestamp", "said_at", "conversation_id")
 

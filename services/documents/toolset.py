@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from services.documents.results import QAResult
-from services.knowledge.library import Source
-from services.llm.tools import Tool
+from services.knowledge import Source
+from services.llm import Tool
 
 
 class Toolset(Protocol):

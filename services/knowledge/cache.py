@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from clock import from_rfc3339
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 SCHEMA_VERSION = 1
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from services.knowledge import index_file
 from services.knowledge.library import IndexEntry, Source, SourceUnavailable
 from services.knowledge.topic_names import belongs_to
-from services.storage import confined
-from services.storage.files import in_thread
+from services.storage import confined, in_thread
 
 log = logging.getLogger(__name__)
 

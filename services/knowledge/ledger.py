@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from services.knowledge import cache
 from services.knowledge.cache import Record
-from services.storage.files import in_thread
+from services.storage import in_thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 from services.knowledge.library import IndexEntry
-from services.storage.files import in_thread
+from services.storage import in_thread
 
 MAX_TERMS = 64
 """Words of a query that count, the first ones: each costs a pass over the entries that hold it."""

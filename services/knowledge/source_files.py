@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 
-from services.storage.confined import Outside
+from services.storage import Outside
 
 HIDDEN = "it is hidden"
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from services.knowledge.cache import Record
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 
 @dataclass(frozen=True, slots=True)

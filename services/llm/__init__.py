@@ -14,3 +14,24 @@ finding      the first JSON object in a reply that fits
 images       pictures as parts of a request; `image_sources` says where they are read from
 reachable    a cheap look at whether an endpoint is there
 """
+
+# pyright: reportUnusedImport=false
+from services.llm.asking import Asker, Conversing
+from services.llm.budget import Budget, BudgetLimits, read_spent, render_spent
+from services.llm.crynux import import_client
+from services.llm.endpoint import CallOptions, Endpoint, EndpointSettings
+from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.exchanges import UnreadableExchanges
+from services.llm.finding import NotFound, first_that_fits
+from services.llm.image_sources import AttachedImages
+from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, ImageSource, image_adapter, load_images
+from services.llm.opening import open_endpoint
+from services.llm.prompting import Prompt, question, system
+from services.llm.reachable import unreachable_because
+from services.llm.recording import RecordingEndpoint
+from services.llm.replaying import ReplayEndpoint
+from services.llm.spending import Spending, TellTokens, unheard
+from services.llm.structured import StructuredLLM
+from services.llm.tools import Tool, ToolLimits
+from services.llm.untrusted import Field, clean, one_line, section
+from services.llm.usage import Usage

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.storage.json_state import read_object
+from services.storage import read_object
 
 log = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from langchain_core.messages import (
     HumanMessage,
     InvalidToolCall,
     SystemMessage,
+    ToolCall,
     ToolMessage,
 )
 from langchain_core.messages.tool import invalid_tool_call, tool_call

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from model.conversations import Image
 from model.messages import Attachment
-from services.discord.attachments import AttachmentFailed, Attachments
+from services.discord import AttachmentFailed, Attachments
 from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, checked_image
 
 

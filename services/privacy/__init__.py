@@ -1,0 +1,6 @@
+"""`--forget`: what is kept of a person, found and removed."""
+
+# pyright: reportUnusedImport=false
+from services.privacy import forgetting
+from services.privacy.forgetting import Forgotten, forget, note_documents
+from services.privacy.pseudonyms import pseudonym

@@ -20,19 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from services.assistant.protocol import GatingResult
+from services.assistant import GatingResult
 from services.conversations import state
-from services.llm.budget import Budget, BudgetLimits, read_spent, render_spent
-from services.llm.finding import NotFound, first_that_fits
+from services.llm import Budget, BudgetLimits, NotFound, first_that_fits, read_spent, render_spent
 from services.privacy.pseudonyms import pseudonym
 from services.privacy.text_match import TextMatch
-from services.storage import files
-from services.storage.data_folder import DataFolder
-from services.storage.line_files import Record, edit
-from services.team import archive
-from services.team.archive import REMOVED
-from services.team.library import TeamLibrary
-from services.telemetry.plurals import number_of
+from services.storage import DataFolder, Record, edit, files
+from services.team import REMOVED, TeamLibrary, archive
+from services.telemetry import number_of
 
 
 @dataclass(slots=True)

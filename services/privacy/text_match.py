@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from services.llm.untrusted import clean
+from services.llm import clean
 
 LEAST_CHARS = 16
 """Letters and digits, at the least, that tell one person's text from everybody's: "yes, thanks" is in every prompt."""

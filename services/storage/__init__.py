@@ -1,0 +1,13 @@
+"""Files, written so that a crash leaves the old content or the new one, and never half of either.
+
+The lowest room: it knows where things lie (`DataFolder`) and how to write them, and nothing of what they mean.
+Everything here blocks; `in_thread` takes it off the event loop.
+"""
+
+# pyright: reportUnusedImport=false
+from services.storage import confined, files, json_state, tail_repair
+from services.storage.confined import Outside, Signature
+from services.storage.data_folder import DataFolder, FolderBusy, lock
+from services.storage.files import in_thread, remedy, why
+from services.storage.json_state import read_object, read_text
+from services.storage.line_files import Record, edit

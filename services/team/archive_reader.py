@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from services.storage import confined
-from services.storage.confined import Signature
+from services.storage import Signature, confined
 from services.team import qa_ids
 from services.team.archive import Pair, parse, sound_length
 from services.team.week_files import week_files

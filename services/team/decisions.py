@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from clock import from_rfc3339
-from services.knowledge.topic_names import is_topic_name
+from services.knowledge import is_topic_name
 from services.storage import files, tail_repair
 from services.team import qa_ids
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from services.knowledge.topic_names import files_of, first_of, is_topic_name, next_file, topic_name
+from services.knowledge import files_of, first_of, is_topic_name, next_file, topic_name
 from services.team import qa_ids
 from services.team.active_pairs import ActivePairs
 from services.team.archive import Pair

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from services.knowledge.topic_names import is_topic_name
+from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import qa_ids
 from services.team.archive import Malformed, Pair

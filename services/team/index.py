@@ -10,9 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clock import rfc3339
-from services.knowledge import cache, index_file
-from services.knowledge.cache import FileFacts, Record, hash_text
-from services.knowledge.library import IndexEntry
+from services.knowledge import FileFacts, IndexEntry, Record, cache, hash_text, index_file
 from services.storage import files
 from services.team.archive import REMOVED, Speaker
 from services.team.topics import Topic

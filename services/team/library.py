@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
-from services.knowledge.library import IndexEntry
+from services.knowledge import IndexEntry
 from services.storage import files
 from services.team import archive, qa_ids
 from services.team import state as team_state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.storage.data_folder import DataFolder
+from services.storage import DataFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from services.knowledge.cache import hash_text
+from services.knowledge import hash_text
 from services.storage import files
 from services.team import archive, qa_ids
 from services.team.archive import Pair

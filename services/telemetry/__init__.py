@@ -1,0 +1,6 @@
+"""What the running program says about itself: log lines, and how counts read in them. `exporter` serves metrics."""
+
+# pyright: reportUnusedImport=false
+from services.telemetry import logs
+from services.telemetry.logs import about, about_message
+from services.telemetry.plurals import number_of

@@ -7,7 +7,7 @@ import pytest
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.telemetry.logs import about
 from sinks.journal import journal
-from tests.services.telemetry.test_metrics import part
+from tests.services.telemetry.exporter.test_metrics import part
 
 
 def test_each_part_ends_in_one_line_with_its_time_and_cost(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from services.assistant.extractive.describing import ExtractiveDescriber
+from services.knowledge.pages import NotModified
 from services.knowledge.updates import UpdateEvent, UpdateReport
-from services.knowledge.web.protocol import NotModified
 from streams.knowledge import KnowledgeParts, update
 from tests.shelves import Shelf
 

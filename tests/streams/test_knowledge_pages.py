@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.assistant.describing import NotDescribed
+from services.knowledge.pages import FetchFailed, FetchTimedOut, NotModified, Page
 from services.knowledge.updates import How
-from services.knowledge.web.protocol import FetchFailed, FetchTimedOut, NotModified, Page
 from services.knowledge.web_cache import page_name
 from tests.shelves import Shelf
 

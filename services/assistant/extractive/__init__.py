@@ -11,8 +11,9 @@ subjects    what conversations are about          curator        topics by liken
 looking_up  answers from files and runbooks       assistant      how answers are made of it (`Assistant`)
 """
 
+# pyright: reportUnusedImport=false
 from services.assistant.extractive.assistant import ExtractiveAssistant
-from services.assistant.extractive.quoting import NOTICE, first_quote
-from services.search.questions import asking_sentences
-
-__all__ = ["NOTICE", "ExtractiveAssistant", "asking_sentences", "first_quote"]
+from services.assistant.extractive.curator import ExtractiveCurator
+from services.assistant.extractive.describing import ExtractiveDescriber, ExtractiveTopicDescriber, describe
+from services.assistant.extractive.quoting import first_quote
+from services.search import asking_sentences

@@ -12,11 +12,10 @@ from services.assistant.extractive.fitness import is_good
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.extractive.quoting import best_quotes, compose
 from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
-from services.documents.toolset import Toolset
-from services.knowledge.library import IndexEntry, Library, Source
-from services.llm.usage import Usage
-from services.search.queries import BEFORE, read_query
-from services.search.questions import continues, is_question
+from services.documents import Toolset
+from services.knowledge import IndexEntry, Library, Source
+from services.llm import Usage
+from services.search import BEFORE, continues, is_question, read_query
 
 _WORTH_READING: Final = 0.6
 """Share of the best source's score from which another one is selected too."""

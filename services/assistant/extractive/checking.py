@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.assistant.extractive.quoting import FROM, NOTICE
-from services.knowledge.library import Source
+from services.knowledge import Source
 
 _OURS = {"", "…", "```", NOTICE}
 

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 
 from clock import now
 from services.assistant.extractive.excerpting import Excerpts, cut, kept_cuts
-from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
-from services.search.passages import Passage
-from services.search.queries import Query
-from services.search.ranking import Fit, Postings, rank
-from services.search.words import terms
-from services.storage.files import in_thread
+from services.knowledge import IndexEntry, Library, Source, SourceUnavailable
+from services.search import Fit, Passage, Postings, Query, rank, terms
+from services.storage import in_thread
 
 _READ_AGAIN_SECONDS = 60.0
 """How long a changed file may go unnoticed in choosing; what is quoted is always read anew."""

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
 from services.assistant.extractive.subjects import Landscape, Subject, share, subject_of
-from services.knowledge.library import IndexEntry
-from services.llm.usage import Usage
-from services.search.questions import is_question
-from services.storage.files import in_thread
-from services.team.archive import Pair, Speaker
-from services.team.decisions import By
+from services.knowledge import IndexEntry
+from services.llm import Usage
+from services.search import is_question
+from services.storage import in_thread
+from services.team import By, Pair, Speaker
 
 ALIKE = 0.07
 """The likeness from which a conversation belongs to a topic. Seen on two days of real support chat, with 88 and 13

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from services.assistant.extractive.team_answers import team_answers
-from services.search.passages import passages
-from services.search.questions import asking_sentences
-from services.search.words import STOP_WORDS
-from services.storage.files import in_thread
+from services.search import STOP_WORDS, asking_sentences, passages
+from services.storage import in_thread
 
 _LONGEST_READ: Final = 100_000
 """Characters. What a document is about stands at its beginning; the rest would only cost time."""

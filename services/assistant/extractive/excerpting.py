@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from services.assistant.extractive.recent import Recent
 from services.assistant.extractive.team_answers import team_answers
-from services.search.passages import Passage, passages
-from services.search.ranking import Postings
-from services.search.words import terms
+from services.search import Passage, Postings, passages, terms
 
 _KEPT_CHARS = 10_000_000
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 
-from services.search.passages import Passage
-from services.search.queries import Query
-from services.search.ranking import Fit, Postings, weigh
-from services.search.words import terms
+from services.search import Fit, Passage, Postings, Query, terms, weigh
 
 MIN_STRENGTH = 0.8
 """Tuned on one half of tests/services/assistant/extractive/marlstow.py, for no wrong answer rather than for many."""

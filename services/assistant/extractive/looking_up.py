@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from services.assistant.protocol import AnswerResult
-from services.documents.results import QAResult, Status
-from services.documents.toolset import Toolset
-from services.search.queries import asked_now
+from services.documents import QAResult, Status, Toolset
+from services.search import asked_now
 
 NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
 

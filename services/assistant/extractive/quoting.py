@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 from services.assistant.extractive.excerpting import Excerpts
 from services.assistant.extractive.fitness import is_good
-from services.knowledge.library import Source
-from services.search.passages import Passage
-from services.search.queries import Query
-from services.search.ranking import Fit, Postings, rank
+from services.knowledge import Source
+from services.search import Fit, Passage, Postings, Query, rank
 
 NOTICE = "(Quoted from the documentation; no language model is configured.)"
 FROM = "From "

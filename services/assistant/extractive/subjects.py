@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from services.search.questions import asking_sentences
-from services.search.words import STOP_WORDS, stem, terms
-from services.team.archive import Pair, Speaker
+from services.search import STOP_WORDS, asking_sentences, stem, terms
+from services.team import Pair, Speaker
 
 _TEAM_WEIGHT = 0.7
 """What the team says counts less: answers wander, the question is what it is about."""

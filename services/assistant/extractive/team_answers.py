@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.search.passages import Passage
+from services.search import Passage
 
 _BLOCK = "--- QA ---"
 _USER = "User: "

@@ -5,3 +5,7 @@ answering    the ephemeral answer: deferred, split, and one neutral line when so
 forms        the commands with their options; which of them there are depends on the callbacks that are given
 tree         the forms hung into a client, registered guild by guild
 """
+
+# pyright: reportUnusedImport=false
+from services.discord.slash.calls import Call, Callbacks, CommandRefused
+from services.discord.slash.tree import Commands

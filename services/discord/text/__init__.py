@@ -4,7 +4,6 @@ splitting  an answer → pieces that Discord accepts
 rendering  a message → plain text for a prompt or an archive; a question → the name of its thread
 """
 
+# pyright: reportUnusedImport=false
 from services.discord.text.rendering import inert, render, thread_name
-from services.discord.text.splitting import split, units
-
-__all__ = ["inert", "render", "split", "thread_name", "units"]
+from services.discord.text.splitting import split

@@ -10,9 +10,8 @@ strings or numbers, and whatever can be missing may be missing or null. A payloa
 `OddPayload`, whose text names the field and never shows what somebody wrote.
 """
 
+# pyright: reportUnusedImport=false
 from services.discord.wire.decoder import Decoder
 from services.discord.wire.messages import message, quoted
 from services.discord.wire.payloads import OddPayload
 from services.discord.wire.places import place
-
-__all__ = ["Decoder", "OddPayload", "message", "place", "quoted"]

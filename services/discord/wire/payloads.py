@@ -179,7 +179,8 @@ def read(model: type[W], payload: object) -> W:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
         # "from None": the original error prints the value it disliked, which may be what somebody wrote.
-        raise OddPayload(f"{model.__name__}: {where or 'the payload'}: {first['type']}") from None
+        kind = model.__name__.removesuffix("Payload")
+        raise OddPayload(f"{kind}: {where or 'the payload'}: {first['type']}") from None
 
 
 def _as_dict(payload: object) -> object:

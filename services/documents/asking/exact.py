@@ -17,7 +17,7 @@ from services.documents.asking.positions import Position
 from services.documents.asking.scope import MOST_NAMED, Scope, chosen, ids_of, listed, logs_of
 from services.documents.asking.surroundings import around, beside, neighbours, shown
 from services.documents.store.protocol import Document, LineWhere
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 MANY = 200
 

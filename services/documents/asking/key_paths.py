@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from services.search.tokens import parts
+from services.search import parts
 
 BONUS = 2.0
 """How much a path that fits in every part adds to a rank score, which is between 0 and 1 without identifiers: more than

@@ -23,7 +23,7 @@ from services.documents.asking.mentions import NameMention
 from services.documents.asking.positions import Position
 from services.documents.asking.times import Period
 from services.documents.store.protocol import Document
-from services.search.words import STOP_WORDS
+from services.search import STOP_WORDS
 
 _WORD = re.compile(r"[\w.:/@-]*\w")
 _AT_THAT_TIME = re.compile(r"(?<!and )\bthen\b", re.IGNORECASE)

@@ -13,7 +13,7 @@ from services.documents.asking.scope import RECORDS, Scope, chosen
 from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
-from services.search.embedding.protocol import Vectors
+from services.search.embedding import Vectors
 
 DEPTH = 15
 """How many candidates each arm gives at least (DOCUMENT_QA 5.4)."""

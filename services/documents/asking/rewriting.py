@@ -15,11 +15,8 @@ from services.documents import prompts
 from services.documents.asking import aggregates, files_named, levels, line_spans, mentions, positions, times, wording
 from services.documents.asking.positions import Position
 from services.documents.results import Citation, ConversationContext
-from services.llm.asking import Asker
-from services.llm.endpoint import CallOptions
-from services.llm.errors import LLMError
-from services.llm.usage import Usage
-from services.search.tokens import QUERY_STOP_WORDS
+from services.llm import Asker, CallOptions, LLMError, Usage
+from services.search import QUERY_STOP_WORDS
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.positions import Position
 from services.documents.asking.scope import Scope, stamp_of
 from services.documents.store.protocol import LineWhere, MatchingLines, StoredLine
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 CONTEXT_LINES = 10
 _JOINED = 3

@@ -12,12 +12,8 @@ from pydantic import BaseModel
 
 from services.documents import prompts
 from services.documents.asking.passages import CitedPassage
-from services.llm.asking import Asker
-from services.llm.endpoint import CallOptions
-from services.llm.errors import TimedOut, Unavailable
-from services.llm.prompting import Prompt
-from services.llm.usage import Usage
-from services.search.tokens import query_tokens, tokens
+from services.llm import Asker, CallOptions, Prompt, TimedOut, Unavailable, Usage
+from services.search import query_tokens, tokens
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4

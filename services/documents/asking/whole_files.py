@@ -16,7 +16,7 @@ from services.documents.asking.scope import Scope, files_listed, ids_of, logs_of
 from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.documents.units import ChunkType, DocumentKind
-from services.search.tokens import parts
+from services.search import parts
 
 _AT_ONCE = 500
 """So many chunks are read in one go."""

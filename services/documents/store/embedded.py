@@ -29,8 +29,8 @@ from services.documents.store.protocol import (
     StoreUnavailable,
     Unembedded,
 )
-from services.search.embedding.protocol import Vectors
-from services.storage.files import in_thread
+from services.search.embedding import Vectors
+from services.storage import in_thread
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.documents.units import ChunkType
-from services.search.embedding.protocol import Vectors
+from services.search.embedding import Vectors
 
 KINDS = tuple(ChunkType)
 _CODE = {kind.value: code for code, kind in enumerate(KINDS)}

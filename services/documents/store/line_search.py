@@ -8,7 +8,7 @@ from typing import cast
 from services.documents.store import schema
 from services.documents.store.protocol import LineWhere, MatchingLines
 from services.documents.store.searching import literally, match_of
-from services.search import tokens
+from services.search import tokenizer
 
 _COLUMNS = {
     "severity": "l.severity",
@@ -81,7 +81,7 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
             "(" + " OR ".join(["(lower(l.component) = ? OR holds(l.component, ?))"] * len(where.components)) + ")"
         )
         values += [value for component in where.components for value in (component.casefold(), component)]
-    words = [word for text in (*where.holding, *where.words) for word in tokens.parts(text)]
+    words = [word for text in (*where.holding, *where.words) for word in tokenizer.parts(text)]
     if words:
         parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
         values.append(match_of(list(dict.fromkeys(words))))

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from services.documents.units import ChunkType, DocumentKind, Prepared
-from services.search.embedding.protocol import Vectors
+from services.search.embedding import Vectors
 
 
 class State(StrEnum):

@@ -12,7 +12,7 @@ from typing import cast
 from services.documents.store.normalised import spoken
 from services.documents.store.protocol import Document, Origin, State, StoredChunk, StoredLine
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
-from services.search import tokens
+from services.search import tokenizer
 
 FORMAT = 1
 
@@ -91,7 +91,7 @@ def chunk_id(doc_id: str, index: int) -> str:
 
 def rows_of(origin: Origin, prepared: Prepared) -> Rows:
     """Tokenises everything: the slow part of taking a document in (about 0.5 s a MiB)."""
-    chunk_tokens = [tokens.tokens(_searched(origin, chunk)) for chunk in prepared.chunks]
+    chunk_tokens = [tokenizer.tokens(_searched(origin, chunk)) for chunk in prepared.chunks]
     embedded = {chunk.index for chunk in to_embed(prepared)}
     texts = prepared.text.split("\n")[: prepared.n_lines]
     records = {record.line_no: record for record in prepared.lines}
@@ -109,9 +109,9 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
             _chunk_row(chunk, len(found), chunk.index in embedded)
             for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)
         ],
-        [tokens.rendered(found) for found in chunk_tokens],
+        [tokenizer.rendered(found) for found in chunk_tokens],
         lines,
-        [tokens.rendered(list(dict.fromkeys(tokens.tokens(text)))) for text in texts],
+        [tokenizer.rendered(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts],
     )
 
 

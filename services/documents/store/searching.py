@@ -13,7 +13,7 @@ from services.documents.store import schema
 from services.documents.store.frames import KINDS, Frame
 from services.documents.store.fusing import Floats, Mask, Places, best, bm25, fuse, weights_of
 from services.documents.store.protocol import Hit, Search, SearchMode, Where
-from services.search import tokens
+from services.search import tokenizer
 
 VERBATIM_KEPT = 200
 """How many chunks that hold an identifier are looked at, the first ones."""
@@ -28,7 +28,7 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
     allowed = _allowed(connection, frame, asked.where)
     if not len(allowed):
         return []
-    words = tokens.query_tokens(asked.text)
+    words = tokenizer.query_tokens(asked.text)
     telling = [word for word in words if not frame.says_nothing(connection, word)]
     held = [frame.holders(connection, word) for word in telling or words]
     weights = asked.weights
@@ -122,7 +122,7 @@ def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[s
     ok = np.zeros(len(frame.rows), dtype=bool)
     ok[allowed] = True
     for identifier in identifiers:
-        words = tokens.parts(identifier)
+        words = tokenizer.parts(identifier)
         if not words:
             continue
         pattern = literally(identifier)

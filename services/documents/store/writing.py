@@ -21,8 +21,8 @@ from services.documents.store.protocol import (
     Unembedded,
 )
 from services.documents.units import DocumentKind
-from services.search import tokens
-from services.search.embedding.protocol import Vectors
+from services.search import tokenizer
+from services.search.embedding import Vectors
 
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
@@ -142,7 +142,7 @@ def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[
     for word in words:
         held = [
             connection.execute("SELECT doc FROM words_held WHERE term = ?", (part,)).fetchone()
-            for part in tokens.parts(word)
+            for part in tokenizer.parts(word)
         ]
         # Of a name of several parts, whatever holds it holds its rarest part.
         counts[word] = min((row[0] if row else 0 for row in held), default=0)

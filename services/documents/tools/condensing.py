@@ -11,7 +11,7 @@ from services.documents.asking.rewriting import Resolved
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
 from services.documents.results import QAResult, Status
 from services.documents.tools.config import KBConfig
-from services.llm.errors import LLMError
+from services.llm import LLMError
 
 VERBATIM_PASSAGES = 3
 

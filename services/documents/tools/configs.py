@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from services.documents.results import Status
 from services.documents.store import naming
 from services.documents.tools.config import NO_RESULT, KBConfig, Metadata, first_tags, footer, parts, score_part
-from services.knowledge.topic_names import belongs_to
+from services.knowledge import belongs_to
 
 HOUR = 3600
 

@@ -38,8 +38,8 @@ from services.documents.tools.config import KBConfig
 from services.documents.tools.question_vector import QuestionVector
 from services.documents.tools.refusals import Refusals
 from services.documents.unreadable import unreadable
-from services.search.embedding.protocol import Embedder
-from services.telemetry.plurals import number_of
+from services.search.embedding import Embedder
+from services.telemetry import number_of
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -25,9 +25,8 @@ from services.documents.tools.wrappers import (
     DocumentTool,
     Shares,
 )
-from services.llm.asking import Asker
-from services.llm.usage import Usage
-from services.search.embedding.protocol import Embedder
+from services.llm import Asker, Usage
+from services.search.embedding import Embedder
 
 log = logging.getLogger(__name__)
 

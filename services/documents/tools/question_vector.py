@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from services.search.embedding.protocol import Embedder, EmbeddingFailed, Vectors
+from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from services.documents.results import QAResult, Status
 from services.documents.store.protocol import CollectionSummary, Document, State
 from services.documents.tools.config import KBConfig
 from services.documents.unreadable import unreadable
-from services.telemetry.plurals import number_of
+from services.telemetry import number_of
 
 MAX_QUESTION_CHARS = 1000
 

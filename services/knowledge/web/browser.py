@@ -15,12 +15,12 @@ from collections.abc import AsyncGenerator
 from playwright.async_api import Browser, BrowserContext, Playwright, Route, WebSocketRoute, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
+from services.knowledge.pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.contents import HTML, media_type
 from services.knowledge.web.exchange import Answer
 from services.knowledge.web.extraction import Extraction
 from services.knowledge.web.fetcher import NOT_MODIFIED, checked_page, conditions, content_type, validators
-from services.knowledge.web.protocol import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
 
 MAX_REQUESTS = 100
 """What one page may ask for on top of itself."""

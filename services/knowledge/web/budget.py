@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from services.knowledge.web.protocol import FetchTimedOut
+from services.knowledge.pages import FetchTimedOut
 
 
 class TimeBudget:

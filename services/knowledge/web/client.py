@@ -10,9 +10,9 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 import clock
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.budget import TimeBudget
 from services.knowledge.web.exchange import Answer, HttpExchange
-from services.knowledge.web.protocol import FetchFailed
 from services.knowledge.web.turns import Turns
 from services.knowledge.web.urls import allowed, checked_url, host_key
 

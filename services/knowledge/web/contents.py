@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.charset import decode
-from services.knowledge.web.protocol import FetchFailed
 from services.knowledge.web.text import PageText
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})

@@ -8,8 +8,8 @@ from ipaddress import ip_address
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.addresses import is_public
-from services.knowledge.web.protocol import FetchFailed
 
 _AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
 """Family, type, protocol, name and address, as `getaddrinfo` gives them."""

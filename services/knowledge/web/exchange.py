@@ -10,8 +10,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.dialling import connector
-from services.knowledge.web.protocol import FetchFailed
 from services.knowledge.web.urls import host_key
 
 PAGES = frozenset({200, 203})

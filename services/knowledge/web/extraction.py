@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import clock
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.contents import read
-from services.knowledge.web.protocol import FetchFailed
 from services.knowledge.web.text import PageText
 
 THREADS = 2

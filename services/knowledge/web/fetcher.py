@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from services.knowledge.pages import Fetched, FetchFailed, NotModified, Page
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.exchange import PAGES, Answer
 from services.knowledge.web.extraction import Extraction
-from services.knowledge.web.protocol import Fetched, FetchFailed, NotModified, Page
 
 NOT_MODIFIED = 304
 _LONGEST_VALIDATOR = 1024

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal, Protocol
 
+from services.knowledge.pages import Web
 from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.extraction import Extraction
 from services.knowledge.web.fetcher import WebFetcher
-from services.knowledge.web.protocol import Web
 
 
 class RendererMissing(Exception):

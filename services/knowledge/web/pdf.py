@@ -7,7 +7,7 @@ import logging
 
 from pypdf import PdfReader
 
-from services.knowledge.web.protocol import FetchFailed
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.text import PageText
 
 # It reports every irregularity of a file, of which there are many in most.

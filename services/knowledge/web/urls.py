@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from yarl import URL
 
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.addresses import is_public, literal
-from services.knowledge.web.protocol import FetchFailed
 
 _HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:]+")
 """A name as it is looked up (after IDNA), or an IPv6 address without a zone."""

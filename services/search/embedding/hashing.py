@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from services.search.embedding.protocol import Vectors
-from services.search.tokens import parts
+from services.search.tokenizer import parts
 
 
 class HashingEmbedder:

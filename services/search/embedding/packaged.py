@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.search.embedding.protocol import EmbeddingFailed, Vectors
-from services.storage.files import in_thread
+from services.storage import in_thread
 
 MAX_TOKENS = 256
 """What the model was trained with; the rest of a longer text does not count."""

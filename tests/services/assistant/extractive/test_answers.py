@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from model.conversations import Conversation, Role, Turn
 from services.assistant.citing import remove_foreign_links
-from services.assistant.extractive import NOTICE, ExtractiveAssistant
-from services.assistant.extractive.quoting import shortened
+from services.assistant.extractive import ExtractiveAssistant
+from services.assistant.extractive.quoting import NOTICE, shortened
 from services.assistant.protocol import AnswerResult
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage

@@ -9,10 +9,10 @@ import threading
 import pytest
 
 import clock
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.charset import decode
 from services.knowledge.web.contents import read
 from services.knowledge.web.extraction import Extraction
-from services.knowledge.web.protocol import FetchFailed
 from services.knowledge.web.text import PageText
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of

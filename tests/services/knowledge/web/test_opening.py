@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.fetcher import WebFetcher
 from services.knowledge.web.opening import OpenWeb, RendererMissing, open_web
-from services.knowledge.web.protocol import FetchFailed
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
 

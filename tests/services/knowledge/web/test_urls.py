@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.web.protocol import FetchFailed
+from services.knowledge.pages import FetchFailed
 from services.knowledge.web.urls import checked_url
 
 

@@ -1,0 +1,89 @@
+"""What holds the house together besides the import contracts of pyproject.toml: doors, arrows and names."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for package in PRODUCT
+    for path in (ROOT / package).rglob("*.py")
+}
+PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
+MOST_ROOMS, MOST_ARROWS = 12, 35
+
+
+def imports() -> Iterator[tuple[str, str, str]]:
+    """Who imports which name from where."""
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                yield from ((module, node.module, alias.name) for alias in node.names)
+
+
+def room(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def exported(package: str) -> set[str]:
+    tree = ast.parse(MODULES[package].read_text())
+    return {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+def test_a_room_is_entered_by_its_door() -> None:
+    """Others import what a package's `__init__` imports: the rest of the room is its own affair."""
+    outside = [
+        (importer, module, name)
+        for importer, module, name in imports()
+        if module.startswith("services.") and room(importer) != room(module)
+    ]
+    assert len(outside) > 100
+    private = [each for each in outside if each[1] not in PACKAGES or each[2] not in exported(each[1])]
+    assert private == []
+
+
+def test_what_a_room_exports_somebody_uses() -> None:
+    texts = [path.read_text() for path in MODULES.values()]
+    used = {(module, name) for importer, module, name in imports() if importer != module}
+    unused = [
+        f"{package}: {name}"
+        for package in sorted(PACKAGES)
+        if package.startswith("services.")
+        for name in sorted(exported(package))
+        if (package, name) not in used and not any(f"{package.rpartition('.')[2]}.{name}" in text for text in texts)
+    ]
+    assert unused == []
+
+
+def test_there_are_few_rooms_and_few_arrows_between_them() -> None:
+    rooms = {room(module) for module in MODULES if module.count(".") > 1 and module.startswith("services.")}
+    arrows = {
+        (room(importer), room(module))
+        for importer, module, _ in imports()
+        if importer.startswith("services.") and module.startswith("services.") and room(importer) != room(module)
+    }
+    assert len(rooms) <= MOST_ROOMS
+    assert len(arrows) <= MOST_ARROWS
+
+
+def test_no_module_lies_loose_in_services() -> None:
+    assert [path.name for path in (ROOT / "services").glob("*.py")] == ["__init__.py"]
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    assert [name for name in sorted(PACKAGES) if ast.get_docstring(ast.parse(MODULES[name].read_text())) is None] == []
+
+
+def test_no_public_class_name_is_given_twice() -> None:
+    names = Counter(
+        node.name
+        for path in MODULES.values()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []
