@@ -1,4 +1,4 @@
-"""The section about the knowledge base and what is learned from the team."""
+"""The sections about knowledge: documents and pages, the team, and files that people upload."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from settings import prompts
-from settings.answers import LLMSettings
+from settings.bot import LLMSettings
 from settings.kinds import (
+    ApiKey,
     Count,
+    Flag,
     Hours,
     KnowledgePath,
     LearnedPath,
@@ -21,7 +23,12 @@ from settings.kinds import (
     Says,
     Seconds,
     Section,
+    Share,
+    Store,
+    Text,
     TopicNames,
+    Url,
+    Weight,
     Word,
     Words,
 )
@@ -113,4 +120,89 @@ class KnowledgeSettings(Section):
     )
     team_image_summary_prompt: Word = Field(
         default=prompts.TEAM_IMAGE_SUMMARY, description="The task of putting the images of a conversation into words."
+    )
+
+
+MIB = 1024 * 1024
+HOUR = 3600
+
+
+class EmbeddingSettings(Section):
+    """An OpenAI-compatible endpoint for embeddings."""
+
+    base_url: Url = Field(description="The endpoint, up to and including the version.")
+    api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
+    model: Word = Field(description="The embedding model's name at the endpoint.")
+
+
+class DocumentCacheSettings(Section):
+    """How many answers of the document tools are kept, and for how long."""
+
+    max_entries: Count = Field(default=1000, description="How many answers are kept.")
+    max_bytes: Count = Field(default=16 * MIB, description="How much memory they may take.")
+    case_seconds: Seconds = Field(default=HOUR, description="Lifetime of answers from files of a thread.")
+    user_seconds: Seconds = Field(default=24 * HOUR, description="Lifetime of answers from personal runbooks.")
+    team_seconds: Seconds = Field(default=12 * HOUR, description="Lifetime of answers from the team's knowledge.")
+    global_seconds: Seconds = Field(default=168 * HOUR, description="Lifetime of answers from the documentation.")
+    not_found_seconds: Seconds = Field(default=60, description="Lifetime of the finding that there is nothing.")
+
+
+class RankingSettings(Section):
+    """How keyword and vector search are weighed against each other."""
+
+    prose_weight: Share = Field(default=0.7, description="Share of the vector score in prose.")
+    window_weight: Share = Field(default=0.5, description="Share of the vector score in windows of log lines.")
+    pattern_weight: Share = Field(default=0.7, description="Share of the vector score in log line patterns.")
+    leaf_weight: Share = Field(default=0.7, description="Share of the vector score in values of configuration files.")
+    identifier_weight: Share = Field(
+        default=0.3, description="Share of the vector score when an identifier is found literally."
+    )
+    identifier_bonus: Weight = Field(
+        default=2.0, description="What finding all identifiers literally adds to the score."
+    )
+    bm25_k1: Rate = Field(default=1.2, description="BM25: how soon repeating a word stops to count.")
+    bm25_b: Share = Field(default=0.75, description="BM25: how much long passages are marked down.")
+
+
+class DocumentSettings(Section):
+    """Questions about uploaded files and personal runbooks."""
+
+    enabled: Flag = Field(default=True, description="Offer the document tools and their commands.")
+    max_file_bytes: Count = Field(default=10 * MIB, description="The largest file that is taken in.")
+    max_files_per_thread: Count = Field(default=20, description="How many files a thread may have.")
+    max_thread_bytes: Count = Field(default=30 * MIB, description="How large the files of a thread may be together.")
+    max_lines_per_file: Count = Field(default=200_000, description="How many lines a file may have.")
+    max_line_chars: Count = Field(default=4000, description="Longer lines are cut.")
+    max_runbook_bytes: Count = Field(default=3 * MIB, description="The largest personal runbook.")
+    max_runbooks_per_user: Count = Field(default=200, description="How many runbooks one user may have.")
+    code_blocks: Flag = Field(default=False, description="Take long code blocks in messages for files, too.")
+    code_block_min_lines: Count = Field(default=15, description="How many lines make a code block long.")
+    ready_wait_seconds: Seconds = Field(
+        default=10, description="How long an answer waits for new files to become searchable."
+    )
+    embed_concurrency: Count = Field(default=2, description="How many files are embedded at once.")
+    solved_tags: Words = Field(
+        default=("solved",), description="Forum tags that close a case; its files are deleted at once."
+    )
+    evidence_grace_hours: Hours = Field(default=24, description="How long the files of an archived thread are kept.")
+    sweep_hours: Hours = Field(default=6, description="How often files are looked through for threads that are gone.")
+    max_tool_calls: Count = Field(default=6, description="How many tool calls one answer may make.")
+    max_repeated_questions: Count = Field(default=3, description="How many of them may ask the same.")
+    tools_timeout_seconds: Seconds = Field(
+        default=60, description="How long the tool calls of one answer may take together."
+    )
+    store_timeout_seconds: Seconds = Field(default=10, description="How long one search may take.")
+    team_name: Text = Field(default="", description="The team's name in its knowledge; empty: the id of the guild.")
+    embeddings: EmbeddingSettings | None = Field(
+        default=None, description="Where text is embedded; null: the packaged model."
+    )
+    synthesis_llm: LLMSettings | None = Field(
+        default=None, description="The LLM that condenses passages; null: the one of ai_response."
+    )
+    store: Store = Field(default="embedded", description="Where passages are kept: in the data folder, or in Chroma.")
+    cache: DocumentCacheSettings = Field(
+        default_factory=DocumentCacheSettings, description="Kept answers of the document tools."
+    )
+    ranking: RankingSettings = Field(
+        default_factory=RankingSettings, description="Weights of keyword and vector search."
     )

@@ -8,14 +8,9 @@ from typing import Self
 
 from pydantic import Field
 
-from settings.answers import AnswerSettings
-from settings.bot import AppSettings, DiscordSettings, LimitSettings, LoggingSettings, MetricsSettings
-from settings.documents import DocumentSettings
-from settings.errors import SettingsError
+from settings.bot import AnswerSettings, AppSettings, DiscordSettings, LimitSettings, LoggingSettings, MetricsSettings
 from settings.kinds import FollowsData, Section
-from settings.knowledge import KnowledgeSettings
-
-PLACEHOLDER = "REPLACE_ME"
+from settings.knowledge import DocumentSettings, KnowledgeSettings
 
 
 class Settings(Section):
@@ -58,22 +53,6 @@ class Settings(Section):
             return data / _below_data(name) if follows.learned else path
 
         return self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
-
-
-def usable_token(settings: Settings) -> str:
-    """The token to log in with.
-
-    Raises:
-        SettingsError: it is missing, a placeholder, or no token by its form.
-    """
-    token = settings.discord.token.get_secret_value()
-    remedy = "copy the bot's token from Discord's developer portal into .env as APP__DISCORD__TOKEN=…"
-    if not token or PLACEHOLDER in token:
-        raise SettingsError(f"discord.token is not set: {remedy}")
-    # It goes into an HTTP header, where anything else fails with an error that may quote it.
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise SettingsError(f"discord.token holds blanks or letters that no token has: {remedy}")
-    return token
 
 
 def _below_data(name: str) -> Path:
