@@ -43,7 +43,7 @@ Generated from the models by `python -m settings.reference --write`: do not edit
 
 Values come from `config.yaml`, then `.env` beside it, then the environment; later ones win. The variable `APP__A__B`
 sets the key `a.b`, in any case of letters; lists, numbers and true or false are written there as JSON. Relative paths
-start at the folder of `config.yaml`. An unknown key, a wrong type or an impossible value is one line that names the key.
+start at the folder of `config.yaml`. An unknown key or an impossible value ends the program with a line that names it.
 """
 
 COMMON = (
