@@ -41,7 +41,7 @@ class AppSettings(Section):
     data_dir: PathBeside = Field(default=Path("data"), description="Folder for everything that the bot keeps.")
     dry_run: Flag = Field(default=False, description="Log replies instead of posting them.")
     shutdown_grace_seconds: Seconds = Field(
-        default=20, description="How long work in hand may go on after a stop signal."
+        default=20, description="How long work in flight may continue after a stop signal."
     )
 
 
@@ -54,7 +54,7 @@ class LogRotationSettings(Section):
 class LogFileSettings(Section):
     """A log file beside the console."""
 
-    path: PathOrNone = Field(default=None, description="Where the log is written as well; empty: console only.")
+    path: PathOrNone = Field(default=None, description="A file that the log is also written to; empty: console only.")
     rotation: LogRotationSettings = Field(
         default_factory=LogRotationSettings, description="Daily rotation of the log file."
     )
@@ -75,7 +75,7 @@ class LoggingSettings(Section):
 class ChannelSettings(Section):
     """What differs in one channel."""
 
-    reply_mode: ReplyMode = Field(description="Takes the place of discord.reply_mode in this channel.")
+    reply_mode: ReplyMode = Field(description="Replaces discord.reply_mode in this channel.")
 
 
 class DiscordSettings(Section):
@@ -91,7 +91,7 @@ class DiscordSettings(Section):
         default=600, description="A batch closes at the latest this long after its first message."
     )
     message_grouping_window_seconds: Seconds = Field(
-        default=300, description="Messages of one author closer together than this belong together in gathered context."
+        default=300, description="Messages of one author no further apart than this count as one in gathered context."
     )
     team_member_ids: Snowflakes = Field(default=frozenset(), description="Users who answer for the team.")
     team_role_ids: Snowflakes = Field(default=frozenset(), description="Roles whose holders answer for the team.")
@@ -104,26 +104,29 @@ class DiscordSettings(Section):
     )
     reply_mode: ReplyMode = Field(default="all", description="Answer every question, only when mentioned, or never.")
     channels: Mapping[Snowflake, ChannelSettings] = Field(
-        default_factory=dict[int, ChannelSettings], description="What differs in single channels, by channel id."
+        default_factory=dict[int, ChannelSettings], description="Settings for single channels, by channel id."
     )
     reply_chain_max_depth: Count = Field(
-        default=20, description="How many replies back a chain of replies is followed."
+        default=20, description="How many messages back a chain of replies is followed."
     )
     team_active_seconds: Seconds = Field(
-        default=120, description="The bot keeps out this long after a team member replied to the asker in the channel."
+        default=120,
+        description="The bot stays silent this long after a team member replied to the asker in the channel.",
     )
     thread_reuse_minutes: Minutes = Field(
         default=15,
-        description="A new question of the same asker goes to the last thread while that is fresher than this.",
+        description="A new question of the same asker goes to their last thread if the bot posted there within this time.",
     )
     catch_up_minutes: MinutesOrOff = Field(
-        default=60, description="How far back messages missed while offline are taken up; 0: not at all."
+        default=60, description="How far back messages missed while offline are processed; 0: not at all."
     )
     capture_continuations: Flag = Field(
-        default=False, description="Take a team member's next message without a reply as part of the last lesson."
+        default=False, description="Count a team member's next message without a reply as part of their last answer."
     )
-    opt_out_marker: Word = Field(default="!nobot", description="A message that contains this is left alone entirely.")
-    feedback: Flag = Field(default=False, description="Offer 👍 and 👎 below answers and keep the votes.")
+    opt_out_marker: Word = Field(
+        default="!nobot", description="A message that contains this is neither answered, learned from nor recorded."
+    )
+    feedback: Flag = Field(default=False, description="Add 👍 and 👎 below answers and keep the votes.")
     escalation_emoji: Word = Field(default="🆘", description="The reaction with which users ask for a person.")
     escalation_channel_id: SnowflakeOrNone = Field(
         default=None, description="Where a link to an escalated thread is posted; null: nowhere."
@@ -131,10 +134,10 @@ class DiscordSettings(Section):
 
 
 class LimitSettings(Section):
-    """Budgets; what goes beyond them stays unanswered."""
+    """Limits; a question beyond them is not answered."""
 
     chains_per_user_per_hour: Count = Field(
-        default=20, description="How many questions of one user are looked into per hour."
+        default=20, description="How many questions of one user are processed per hour."
     )
     answers_per_day: CountOrNone = Field(default=0, description="Answers per UTC day; 0: unlimited.")
     tokens_per_day: CountOrNone = Field(default=0, description="LLM tokens per UTC day; 0: unlimited.")
@@ -145,7 +148,7 @@ class MetricsSettings(Section):
 
     port: Port = Field(default=0, description="The port that serves /metrics and /healthz; 0: off.")
     host: Word = Field(
-        default="127.0.0.1", description="The address to listen on; the default is reachable from here only."
+        default="127.0.0.1", description="The address to listen on; the default is reachable from this machine only."
     )
 
 
@@ -160,9 +163,7 @@ class LLMSettings(Section):
         default="function_calling", description="How the endpoint is asked for structured output."
     )
     timeout_seconds: Seconds = Field(default=60, description="How long one call may take.")
-    max_retries: CountOrNone = Field(
-        default=2, description="How often a call that failed for a passing reason is repeated."
-    )
+    max_retries: CountOrNone = Field(default=2, description="How often a call is repeated after a temporary failure.")
     retry_timeouts: Flag = Field(
         default=False, description="Repeat calls that timed out as well; the endpoint may bill them twice."
     )
@@ -183,16 +184,17 @@ class AnswerSettings(Section):
     )
     image_download_max_retries: CountOrNone = Field(default=2, description="How often a failed download is repeated.")
     graph_timeout_seconds: Seconds = Field(default=200, description="How long one answer may take, all steps together.")
-    max_concurrent_answers: Count = Field(default=32, description="How many answers are worked on at once.")
+    max_concurrent_answers: Count = Field(default=32, description="How many answers are in progress at once.")
     max_waiting_answers: Count = Field(
         default=1000, description="How many may wait; beyond that the oldest is dropped."
     )
     enable_verification: Flag = Field(default=False, description="Have the LLM check each draft before it is posted.")
     require_citations: Flag = Field(default=False, description="Post no answer that cites none of its sources.")
     max_sources: Count = Field(default=3, description="How many sources may be loaded for one answer.")
-    max_answer_chars: Count = Field(default=3000, description="The greatest length of an answer.")
+    max_answer_chars: Count = Field(default=3000, description="The maximum length of an answer in characters.")
     max_index_chars: Count = Field(
-        default=60_000, description="A longer index is narrowed to what ranks best before the LLM chooses from it."
+        default=60_000,
+        description="A longer index is cut to the entries that rank best before the LLM selects from it.",
     )
     project_introduction: Text = Field(
         default="", description="What the project is, in a few sentences; added to the instructions of every step."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import Field
 
@@ -12,22 +12,25 @@ from settings.bot import AnswerSettings, AppSettings, DiscordSettings, LimitSett
 from settings.kinds import FollowsData, Section
 from settings.knowledge import DocumentSettings, KnowledgeSettings
 
+S = TypeVar("S", bound=Section)
+
+
+def section(model: type[S]) -> S:
+    """A section that may be left out; its description is the model's docstring."""
+    return Field(default_factory=model, description=(model.__doc__ or "").strip())
+
 
 class Settings(Section):
     """The whole configuration. `Settings()` holds the defaults, with paths relative to wherever it is used."""
 
-    app: AppSettings = Field(default_factory=AppSettings, description="The program as a whole.")
-    logging: LoggingSettings = Field(default_factory=LoggingSettings, description="What is logged, and where to.")
-    discord: DiscordSettings = Field(
-        default_factory=DiscordSettings, description="Where the bot listens and when it speaks."
-    )
-    ai_response: AnswerSettings = Field(default_factory=AnswerSettings, description="How questions are answered.")
-    kb: KnowledgeSettings = Field(default_factory=KnowledgeSettings, description="Where knowledge comes from.")
-    limits: LimitSettings = Field(default_factory=LimitSettings, description="Budgets.")
-    documents: DocumentSettings = Field(default_factory=DocumentSettings, description="Questions about uploaded files.")
-    metrics: MetricsSettings = Field(
-        default_factory=MetricsSettings, description="Prometheus metrics and the health check."
-    )
+    app: AppSettings = section(AppSettings)
+    logging: LoggingSettings = section(LoggingSettings)
+    discord: DiscordSettings = section(DiscordSettings)
+    ai_response: AnswerSettings = section(AnswerSettings)
+    kb: KnowledgeSettings = section(KnowledgeSettings)
+    limits: LimitSettings = section(LimitSettings)
+    documents: DocumentSettings = section(DocumentSettings)
+    metrics: MetricsSettings = section(MetricsSettings)
 
     def placed(self, folder: Path) -> Self:
         """With every path resting on `folder`, and those that were not set below `app.data_dir`."""
