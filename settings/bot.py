@@ -115,7 +115,7 @@ class DiscordSettings(Section):
     )
     thread_reuse_minutes: Minutes = Field(
         default=15,
-        description="A new question of the same asker goes to their last thread if the bot posted there within this time.",
+        description="A new question of an asker goes to their last thread if the bot posted there within this time.",
     )
     catch_up_minutes: MinutesOrOff = Field(
         default=60, description="How far back messages missed while offline are processed; 0: not at all."
