@@ -1,7 +1,12 @@
 """The one clock: the event loop's, read as UTC.
 
-Operators, streams and sinks ask nobody else for the time. On a `VirtualLoop` the loop's own time *is* UTC, so a
-recorded day replays in seconds and gives the same bytes each time; on an ordinary loop it is the computer's clock.
+Operators, streams and sinks take the time from here only. On a `VirtualLoop` the loop's time *is* UTC, so a recorded
+day replays in seconds and gives the same bytes each time; on an ordinary loop it is the computer's clock.
+
+run_blocking, real_time     work outside of the loop
+cancel_token                one item's cancellation
+shared_calls                one call for identical requests
+backoff                     pauses that double
 """
 
 # pyright: reportUnusedImport=false

@@ -1,4 +1,4 @@
-"""How long to leave alone what does not work."""
+"""Pauses after failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MOST_SECONDS = 300.0
 
 
 class Backoff:
-    """Pauses that double, from `first` to `most` seconds, until something has worked.
+    """Pauses that double, from `first` to `most` seconds, until a success.
 
     Without jitter: one process asks one endpoint, one call at a time, and a replay waits as long each time.
     """
@@ -18,11 +18,11 @@ class Backoff:
         self._next = first
 
     def pause(self, at_least: float = 0.0) -> float:
-        """Seconds to wait after another failure; `at_least` what the other side asked for, within bounds."""
+        """Seconds to wait after another failure; at least what the other side asked for, within bounds."""
         seconds = self._next
         self._next = min(self._most, 2 * seconds)
         return min(self._most, max(seconds, at_least))
 
     def reset(self) -> None:
-        """Something has worked."""
+        """After a success."""
         self._next = self._first

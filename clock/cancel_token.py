@@ -1,4 +1,4 @@
-"""What lets an item be called off while it waits or is worked on."""
+"""Cancels one item while it waits or is processed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    """One item's fate: the first error given to it stays, and stops whatever step is at work on the item.
+    """One item's cancellation: the first error stays, and stops the step that processes the item.
 
-    Made on a running loop or off it; used from the loop's thread only.
+    May be created without a running loop; used from the loop's thread only.
     """
 
     __slots__ = ("_stop", "_timer", "error")
 
     def __init__(self) -> None:
         self.error: Exception | None = None
-        """Why the item was called off; None while it was not."""
+        """Why the item was cancelled; None while it is not."""
         self._stop: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def cancel(self, error: Exception) -> None:
-        """Call the item off. A second call changes nothing."""
+        """Cancel the item. A second call changes nothing."""
         if self.error is not None:
             return
         self.error = error
@@ -30,15 +30,15 @@ class CancelToken:
             self._stop()
 
     def expire_in(self, seconds: float, error: Exception) -> None:
-        """Cancel with `error` in so many seconds of the loop's time, unless closed before; the first call counts."""
+        """Cancel with `error` after `seconds` of the loop's time, unless closed before; only the first call counts."""
         if self._timer is None and self.error is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.cancel, error)
 
     def attach(self, stop: Callable[[], object]) -> None:
-        """`stop` is called when the token is cancelled; one step works on an item at a time.
+        """Call `stop` when the token is cancelled; one step processes an item at a time.
 
         Raises:
-            Exception: the error, where the item has been called off already.
+            Exception: the error of an item that is already cancelled.
         """
         if self.error is not None:
             raise self.error
@@ -48,7 +48,7 @@ class CancelToken:
         self._stop = None
 
     def close(self) -> None:
-        """The item is through: nothing expires any more."""
+        """The item is finished: stop the expiry."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""Calls that leave the process (an LLM endpoint), made so that a virtual clock stands still meanwhile."""
+"""Calls that leave the process (an LLM endpoint), during which a virtual clock stops."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 async def real_time(call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Await `call()` where time is real.
+    """Await `call()` in real time.
 
-    On an ordinary loop it is awaited on the spot. On a `VirtualLoop` it runs on an ordinary loop in a thread of
-    its own, so that its time-outs and pauses are real ones; the virtual clock stands still until it ends, and
-    calls outstanding at one instant resume in the order they were made.
+    On an ordinary loop this is an await. On a `VirtualLoop` the call runs on an ordinary loop in another thread, so
+    that its time-outs and pauses are real; the virtual clock stops until it ends, and calls outstanding at one instant
+    resume in the order in which they were made.
     """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, VirtualLoop):
@@ -35,6 +35,6 @@ def _real_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if not _started:
             loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="outside", daemon=True).start()
+            threading.Thread(target=loop.run_forever, name="real_time", daemon=True).start()
             _started.append(loop)
         return _started[0]

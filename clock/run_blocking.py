@@ -1,4 +1,4 @@
-"""Short blocking work, off the event loop and seen through."""
+"""Short blocking work in a thread, always completed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ T = TypeVar("T")
 
 
 async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do in a thread what takes milliseconds, such as a durable write; a `VirtualLoop` stands still meanwhile.
+    """Run work of milliseconds, such as a durable write, in a thread; a `VirtualLoop` stops its clock meanwhile.
 
-    Cancelling waits until the work is over, so that a shutdown leaves nothing behind that still goes on; what it gave
-    or raised is dropped then. Takes two thirds of the CPU of `asyncio.to_thread`, which is for longer work: that is
-    left alone when it is cancelled.
+    Cancellation waits for the end of the work and drops its result: a shutdown leaves nothing running. Takes two
+    thirds of the CPU of `asyncio.to_thread`, which is for longer work and does not wait when it is cancelled.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -32,7 +31,7 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     def job() -> Callable[[], None]:
         try:
             result = context.run(work, *args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 (whoever waits is told, whatever it is)
+        except BaseException as error:  # noqa: BLE001 (the waiting task gets it)
             return partial(_tell, loop, done.set_exception, error)
         return partial(_tell, loop, done.set_result, result)
 
@@ -45,25 +44,25 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
         while not due.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([due])
-        due.exception()  # looked at, or asyncio would report that nobody did
+        due.exception()  # retrieved, or asyncio would report it as never retrieved
         raise
 
 
 class _Worker(threading.Thread):
-    """Does one job after another. Idle ones are taken last in, first out, so that there are no more than were needed
-    at one time, and the one whose data is in the processor's cache goes first.
+    """Runs one job after another. Idle workers are reused last in, first out: no more exist than were needed at once,
+    and the one with a warm cache is next.
     """
 
     def __init__(self) -> None:
-        super().__init__(name="briefly", daemon=True)
+        super().__init__(name="run_blocking", daemon=True)
         self.jobs: SimpleQueue[Callable[[], Callable[[], None]]] = SimpleQueue()
-        """Each gives what tells its waiter of it."""
+        """Each returns a function that hands over its result."""
         self.start()
 
     def run(self) -> None:
         while True:
             tell = self.jobs.get()()
-            _idle.append(self)  # first: whoever is told may have more to do
+            _idle.append(self)  # first: the waiting task may have more work
             tell()
             del tell  # and with it the result
 

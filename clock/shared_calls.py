@@ -1,4 +1,4 @@
-"""Identical calls under way at one time share one call."""
+"""One call for identical requests at one time."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class _Call:
 
 
 class SharedCalls:
-    """Whoever asks for a key that is being fetched waits for that fetch: its result, or its exception.
+    """A request for a key that is being fetched waits for that fetch and gets its result or exception.
 
-    Nothing is kept once a call has ended. A call that nobody waits for any more is cancelled.
+    Nothing is kept after a call. A call without a waiting request is cancelled.
     """
 
     def __init__(self) -> None:
         self._calls: dict[Hashable, _Call] = {}
 
     async def share(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of `start()`, or of the call with the same `key` that is under way."""
+        """The result of `start()`, or of the running call with the same `key`."""
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = _Call(asyncio.create_task(start()))
         call.waiting += 1
         try:
-            # Shielded: one of several waiters may be cancelled without taking the others' answer away.
+            # Shielded: the cancellation of one request must not cancel the others'.
             return await asyncio.shield(call.task)
         finally:
             call.waiting -= 1

@@ -18,15 +18,14 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 POLL_SECONDS = 0.05
-"""How long one real wait lasts at most while the clock stands still; a completion wakes it sooner."""
+"""The longest real wait while the clock is stopped; a completion ends it sooner."""
 BUSY_TURNS = 64
-"""Turns of the loop without a look at sockets and signals while callbacks are ready: the system call would be a good
-part of a turn. What threads hand over stands in the loop's own queue, and before the clock jumps there is always a
-look."""
+"""Turns of the loop between two polls of sockets and signals while callbacks are ready: the system call is a large part
+of a turn. Results of threads are in the loop's own queue, and the loop always polls before the clock jumps."""
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready, nothing is scheduled and nothing outside is under way, yet something still waits."""
+    """Nothing is ready, scheduled or running outside, but something still waits."""
 
 
 class _Timer(TimerHandle):
@@ -36,7 +35,7 @@ class _Timer(TimerHandle):
 
     order: int
     """How many timers were set before it."""
-    _when: float  # asyncio's own: the heap compares ten times as often as it is pushed to, and a call each is felt
+    _when: float  # asyncio's own: the heap compares ten times as often as it is pushed to, and a call each would cost
 
     def __lt__(self, other: Any) -> bool:
         mine: float = self._when
@@ -86,12 +85,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     When nothing is ready, the clock jumps to the next timer. Work outside the loop (`hold`; threads of
     `run_in_executor`) stops the clock: its results come back one at a time, each only when the loop has nothing
-    else to do at this instant, and in the order in which the work was begun. So what a run does depends on what
-    the outside answers, never on how fast.
+    else to do at this instant, and in the order in which the work was started. So a run depends on the answers from
+    outside, never on their speed.
 
     With `speed`, a jump takes real time as well: 1 is real time, 60 a minute a second.
 
-    Raises `Deadlock` out of `run_until_complete` when all that is left waits for nothing.
+    `run_until_complete` raises `Deadlock` when nothing is left that could wake what waits.
     """
 
     # Private to asyncio, and alike in 3.11, 3.12 and 3.13: its heap of timers, which it replaces now and then, and
@@ -127,7 +126,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def hold(self, work: asyncio.Future[T]) -> asyncio.Future[T]:
         """Stop the clock until `work`, which is done outside this loop, is finished.
 
-        Gives a future for its result that is due in turn. Cancelling that future cancels the work.
+        Returns a future for its result, completed in turn. Cancelling that future cancels the work.
         """
         due: asyncio.Future[T] = self.create_future()
         self._held.append((work, due))
@@ -152,7 +151,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             due.cancel()
 
     def _idle(self) -> float:
-        """Nothing is ready now: pass on a result from outside, or jump. Gives the real seconds to wait."""
+        """Nothing is ready now: pass on a result from outside, or jump. Returns the real seconds to wait."""
         while self._held:
             work, due = self._held[0]
             if due.cancelled():

@@ -126,7 +126,7 @@ async def test_calls_run_on_one_ordinary_loop_in_a_thread_of_its_own() -> None:
     first, second = await real_time(where), await real_time(where)
     assert first == second
     assert not isinstance(first[0], VirtualLoop)
-    assert first[1] == "outside"
+    assert first[1] == "real_time"
 
 
 def test_on_an_ordinary_loop_a_call_is_awaited_on_the_spot() -> None:
