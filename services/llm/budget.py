@@ -1,4 +1,4 @@
-"""What answering may cost: chains a user and hour, answers and tokens a day."""
+"""What answering may cost: chains per user and hour, answers and tokens per day (UTC)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from services.storage import read_object
 
@@ -27,26 +29,29 @@ class BudgetLimits:
 
 @dataclass(slots=True)
 class Spent:
-    """What outlives a restart."""
+    """What is kept over a restart.
+
+    Attributes:
+        day: days since 1970, UTC.
+        chains: by user, when their chains of the last hour began.
+    """
 
     day: int = 0
-    """Days since 1970, UTC."""
     answers: int = 0
     tokens: int = 0
     chains: dict[int, deque[float]] = field(default_factory=dict[int, "deque[float]"])
-    """By user: when their chains of the last hour began."""
 
 
 class Budget:
-    """Counts, and says when there is nothing left."""
+    """Counts, and says when a limit is reached. `now`: seconds since 1970."""
 
     def __init__(self, limits: BudgetLimits, spent: Spent | None = None) -> None:
         self._limits = limits
         self.spent = spent or Spent()
-        self._told: dict[tuple[str, int], float] = {}
+        self._notified: dict[tuple[str, int], float] = {}
 
     def begin_chain(self, user_id: int, now: float) -> str | None:
-        """Count a chain that begins now; or give the name of the limit that keeps it from beginning."""
+        """Count a chain that begins now; or return the name of the limit that forbids it."""
         self._turn_day(now)
         limits, spent = self._limits, self.spent
         if limits.answers_per_day and spent.answers >= limits.answers_per_day:
@@ -71,39 +76,29 @@ class Budget:
         self.spent.tokens += tokens
 
     def first_time(self, limit: str, user_id: int, now: float) -> bool:
-        """Whether this refusal is the first of its kind for the user in the running window."""
-        window = HOUR if limit == "limits.chains_per_user_per_hour" else DAY
-        begun = now // window
-        if self._told.get((limit, user_id)) == begun:
-            return False
-        self._told[limit, user_id] = begun
-        return True
+        """Whether this is the user's first refusal for `limit` in the current hour or day."""
+        window = now // (HOUR if limit == "limits.chains_per_user_per_hour" else DAY)
+        known = self._notified.get((limit, user_id))
+        self._notified[limit, user_id] = window
+        return known != window
 
     def forget(self, user_id: int) -> bool:
-        """Drop a person's counts; whether there were any."""
+        """Drop a person's counts. Returns whether there were any."""
         return self.spent.chains.pop(user_id, None) is not None
 
     def _turn_day(self, now: float) -> None:
         day = int(now // DAY)
         if day != self.spent.day:
-            self.spent.day, self.spent.answers, self.spent.tokens = day, 0, 0
-            idle = [user for user, begun in self.spent.chains.items() if not begun or begun[-1] <= now - HOUR]
-            for user in idle:
-                del self.spent.chains[user]
-            self._told.clear()
+            chains = {user: begun for user, begun in self.spent.chains.items() if begun and begun[-1] > now - HOUR}
+            self.spent.day, self.spent.answers, self.spent.tokens, self.spent.chains = day, 0, 0, chains
+            self._notified.clear()
 
 
 def read_spent(path: Path) -> Spent:
-    """`{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`."""
-    kept = read_object(path)
+    """`{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`; zeros where none is readable."""
     try:
-        return Spent(
-            int(kept.get("day", 0)),
-            int(kept.get("answers", 0)),
-            int(kept.get("tokens", 0)),
-            {int(user): deque(float(at) for at in begun) for user, begun in kept.get("chains", {}).items()},
-        )
-    except (TypeError, ValueError, AttributeError):
+        return TypeAdapter(Spent).validate_python(read_object(path))
+    except ValidationError:
         log.warning("%s is damaged: budgets start at zero", path)
         return Spent()
 

@@ -1,4 +1,4 @@
-"""One attempt at an OpenAI-compatible endpoint, through ChatCrynux."""
+"""One attempt at an OpenAI-compatible endpoint, through ChatCrynux, which is imported at the first call."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class CrynuxEndpoint:
 
     async def complete(self, request: Request) -> Reply:
         chat = await self._opened()
-        who = f"{self._settings.name}, step {request.step}"
+        limit = self._settings.timeout_seconds
         try:
             # The client's own limit is per read: a server that drips bytes would hold a call for ever.
-            async with asyncio.timeout(self._settings.timeout_seconds):
+            async with asyncio.timeout(limit):
                 return await chat.ask(request)
         except TimeoutError:
-            limit = self._settings.timeout_seconds
+            who = f"{self._settings.name}, step {request.step}"
             raise TimedOut(f"{who}: no answer within {limit:g} s; raise timeout_seconds, or look at its load") from None
 
     async def aclose(self) -> None:
@@ -41,7 +41,7 @@ class CrynuxEndpoint:
     async def _opened(self) -> Chat:
         async with self._opening:
             if self._closed:
-                raise Unavailable(f"{self._settings.name}: already closed; nothing is asked during shutdown")
+                raise Unavailable(f"{self._settings.name}: already closed; no calls during shutdown")
             if self._chat is None:
                 # In a thread: the import alone would stall the gateway's heartbeat for a second.
                 self._chat = await asyncio.to_thread(_open, self._settings)
@@ -49,8 +49,8 @@ class CrynuxEndpoint:
 
 
 def import_client() -> None:
-    """What the first call would otherwise have to wait for. Blocks for seconds: call it in a thread."""
-    import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (imported, it is at hand later)
+    """Import what the first call would otherwise wait for. Blocks for seconds: call it in a thread."""
+    import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (the import is the purpose)
 
 
 def _open(settings: EndpointSettings) -> Chat:

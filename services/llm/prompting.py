@@ -1,4 +1,4 @@
-"""What every prompt has in common: the rules about data, and the order of its parts."""
+"""What all prompts share: the rules about data, and the order of the parts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from services.llm.untrusted import Field, section
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
+    """What a model is asked. `images`: in the order in which the conversation numbers them."""
+
     system: str
     user: str
     images: tuple[Image, ...] = ()
-    """In the order in which the conversation numbers them."""
 
 
 DATA_RULES = """\
@@ -26,7 +27,7 @@ label says which of the attached images belong to that message."""
 
 
 def system(task: str, project_introduction: str, rules: str) -> str:
-    """The operator's words first, then what is fixed: the rules about data, and those of the step."""
+    """The operator's words first, then the fixed rules: those about data, and those of the step."""
     parts = (task.strip(), project_introduction.strip(), DATA_RULES, rules)
     return "\n\n".join(part for part in parts if part)
 

@@ -1,4 +1,4 @@
-"""A cheap look at whether an endpoint is there: for `--check` and start-up."""
+"""Checks cheaply whether an endpoint answers: for `--check` and start-up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROBE_SECONDS = 5.0
 
 
 async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
-    """Asks for the list of models, which costs nothing. None: it is there; else one sentence saying what is wrong."""
+    """Ask for the list of models, which costs nothing. None if that works, else one sentence saying what is wrong."""
     try:
         trouble = await clock.real_time(lambda: _trouble(settings, timeout_seconds))
     except TimeoutError:
@@ -36,12 +36,12 @@ async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | 
         status = response.status
         if status in {401, 403}:
             return f"does not accept the key (HTTP {status}); check api_key"
-        if status == 429:  # noqa: PLR2004 (too many requests: it is there)
+        if status == 429:  # noqa: PLR2004 (too many requests: it answers)
             return None
         if status != 200:  # noqa: PLR2004 (OK)
-            return f"does not list its models (HTTP {status}); check base_url, which mostly ends in /v1"
+            return f"does not list its models (HTTP {status}); check base_url, which usually ends in /v1"
         try:
             json.loads(await response.read())
         except ValueError:
-            return "answers with something that is no JSON; check base_url, which mostly ends in /v1"
+            return "answers with something that is no JSON; check base_url, which usually ends in /v1"
         return None

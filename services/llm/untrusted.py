@@ -8,31 +8,61 @@ r"""Text from outside, put into prompts so that it can neither end its section n
     You: Which version is it?
     <<<end of conversation>>>
 
-Only structure ever stands in column 0: each field opens with its label, and every further line of it is written behind
-two spaces. That alone settles where a section ends. What merely looks like structure is marked as well, for readers
-who do not count columns: a line that looks like a speaker's label gets a broken bar in front, one that looks like a
-marker gets two, and a backslash behind each bracket. All of it depends on the text alone, so that equal prompts are
-equal bytes, and `parse` undoes all of it.
+Only structure begins in column 0: each field opens with its label, and its further lines are indented by two spaces.
+That alone decides where a section ends. For readers who do not count columns, imitations of structure are marked: a
+line that looks like a speaker's label gets a broken bar in front, one that looks like a marker gets two, and a
+backslash after each bracket. The result depends on the text alone, so equal prompts are equal bytes, and `parse`
+reverts all of it.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
-from services.llm.confusables import fold, same_as
+# What a reader, or a model, takes for a letter of a label or for a delimiter: each with the characters that look alike.
+_CONFUSABLES = {
+    "a": "аɑα",
+    "b": "ьƅ",
+    "c": "сϲ",
+    "d": "ԁ",
+    "e": "еҽɛε",
+    "h": "һ",
+    "i": "іıιӏ",
+    "m": "м",
+    "n": "ոη",
+    "o": "оοօ",
+    "r": "гᴦ",
+    "s": "ѕꜱ",
+    "t": "тτᴛ",
+    "u": "υսцʋᴜ",
+    "x": "хχ",
+    "y": "уγүʏ",
+    ":": "ː˸∶꞉։׃܃܄᛬⁚︰",
+    "<": "‹⟨〈❮❰❬⧼˂ᐸ⋖ᚲ",
+    "<<": "«⟪《≪",
+    "<<<": "⋘⫷",
+    ">": "›⟩〉❯❱❭⧽˃ᐳ⋗",
+    ">>": "»⟫》≫",
+    ">>>": "⋙⫸",
+    # Invisible, yet legitimate in text: joiners (emoji, Indic scripts) and variation selectors.
+    "": "\u200c\u200d\ufe0e\ufe0f",
+}
+_SAME = {char: same for same, chars in _CONFUSABLES.items() for char in chars}
 
 _INDENT = "  "
 _LABEL_BAR = "¦ "
 _MARKER_BAR = "¦¦ "
 
-# Both are looked for in folded text, where everything that resembles `<` or `:` is one.
+# Both are searched in folded text, where everything that resembles `<` or `:` is one.
 _NAME = r"(?:conversation|index|sources?|question|draft|evidence|messages?|topic|pair)"
 _MARKER = re.compile(rf"< ?<(?: ?< ?(?:end ?of ?)?| ?end ?of ?){_NAME}")
 _LABEL = re.compile(r"[\W_]*(?:user|you|team|system|assistant|human|bot|developer)\s*(?:\([^)]*\))?[^\w:]*:")
 
-# Markers are looked for in text without these, so that no filler is long enough to hide one.
+# Markers are searched in text without these, so that no filler is long enough to hide one.
 _FILLER = re.compile(r"[^a-z<]+")
 _MANY_BRACKETS = re.compile(r"(?:< ?){3,}")
 
@@ -47,33 +77,32 @@ _FIELD = re.compile(r"(?P<label>[A-Z][^:\n]*): (?P<text>.*)")
 
 
 class Field(NamedTuple):
-    """A label of our own and the text that somebody else wrote."""
+    """A label of ours, and a text from outside. `kept` matches lines whose labels belong to the text's own format."""
 
     label: str
     text: str
     kept: re.Pattern[str] | None = None
-    """Matches lines whose labels belong to the text's own format: they get no bar."""
 
 
 def clean(text: str) -> str:
-    r"""`text` with `\n` as its only line break, and without characters that nobody sees."""
+    r"""`text` with `\n` as its only line break, and without invisible characters."""
     text = _SURROGATE.sub("\ufffd", text)
     return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
 
 
 def one_line(text: str) -> str:
-    """For names and ids: `clean`, in one line."""
+    """`clean`, in one line: for names and ids."""
     return " ".join(clean(text).split("\n"))
 
 
 def section(name: str, fields: Iterable[Field]) -> str:
-    """One section of a prompt. `name` and labels are ours, in plain words; the texts may be anything."""
+    """One section of a prompt. `name` and labels are plain words of ours; the texts may be anything."""
     body = "".join(f"{_rendered(field)}\n" for field in fields)
     return f"<<<{name}>>>\n{body}<<<end of {name}>>>"
 
 
 def parse(rendered: str) -> tuple[str, list[Field]]:
-    """The inverse of `section`, for tests and for whoever reads a recorded prompt: its name and its cleaned fields.
+    """The inverse of `section`, for tests and for reading recorded prompts: its name and its cleaned fields.
 
     Raises:
         ValueError: `rendered` is not exactly one section.
@@ -112,10 +141,24 @@ def _guarded(line: str, kept: re.Pattern[str] | None) -> str:
 def _unguarded(line: str) -> str:
     if line.startswith(_MARKER_BAR):
         chars = iter(line.removeprefix(_MARKER_BAR))
-        # `next` skips the backslash that stands behind each bracket.
+        # `next` skips the backslash after each bracket.
         return "".join(char + next(chars, "")[:0] if _is_bracket(char) else char for char in chars)
     return line.removeprefix(_LABEL_BAR)
 
 
 def _is_bracket(char: str) -> bool:
     return "<" in same_as(char)
+
+
+@lru_cache(maxsize=4096)
+def same_as(character: str) -> str:
+    """One character as it looks: `Ｙ` → `y`, `：` → `:`, `≪` → `<<`, a joiner or a lone accent → nothing."""
+    if character in _SAME:
+        return _SAME[character]
+    plain = unicodedata.normalize("NFKD", character).lower()
+    return "".join(_SAME.get(part, part) for part in plain if not unicodedata.combining(part))
+
+
+def fold(text: str) -> str:
+    """`text` as it looks: `＜＜＜Ｙоu：` → `<<<you:`."""
+    return text.lower() if text.isascii() else "".join(map(same_as, text))

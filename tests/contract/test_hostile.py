@@ -11,7 +11,7 @@ import pytest
 
 from assembly.graph_parts import library_of
 from assembly.llm import tasks_of
-from services.assistant.model_assistant import ModelAssistant
+from services.assistant.answering import ModelAssistant
 from services.llm.endpoint import Reply, Request
 from services.llm.structured import StructuredLLM
 from services.llm.untrusted import parse
