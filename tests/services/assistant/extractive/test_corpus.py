@@ -11,7 +11,7 @@ from services.assistant.extractive.corpus import Corpus
 from services.assistant.extractive.excerpting import Content, ExcerptCache, cut
 from services.knowledge.library import IndexEntry, Source
 from services.search.passages import passages
-from services.search.queries import read_query
+from services.search.questions import read_query
 from tests.services.assistant.extractive.lanternfish import INDEX, Bookcase
 
 
