@@ -17,7 +17,6 @@ import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
-from services.llm.budget import Budget, BudgetLimits, read_spent, render_spent
 from services.llm.crynux import import_client
 from services.llm.endpoint import CallOptions, Endpoint, EndpointSettings
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
@@ -31,4 +30,4 @@ from services.llm.schemas import NotFound, first_that_fits
 from services.llm.structured import Asker, StructuredLLM
 from services.llm.tools import Tool, ToolLimits
 from services.llm.untrusted import Field, clean, one_line, section
-from services.llm.usage import ObserveTokens, Spending, Usage
+from services.llm.usage import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent

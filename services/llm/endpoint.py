@@ -19,11 +19,11 @@ class EndpointSettings:
     """Where a model is and how it is called.
 
     Attributes:
-        base_url: required; without it the client would silently call api.openai.com.
+        base_url: must not be empty: the client would silently call api.openai.com.
         vram_limit: in GB; Crynux chooses machines by it, others ignore it.
         timeout_seconds: for one attempt.
         retry_timeouts: also retry a 504 or a client time-out; a job may then be billed twice.
-        max_tokens: the longest reply.
+        max_tokens: of a reply.
     """
 
     base_url: str
@@ -71,12 +71,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How one call differs from the endpoint's settings.
-
-    Attributes:
-        max_tokens: the longest reply.
-        retries: how often to retry an unavailable endpoint; 0 where the caller retries itself.
-    """
+    """How one call differs from the endpoint's settings. `retries`: 0 if the caller retries itself."""
 
     temperature: float
     max_tokens: int
@@ -90,10 +85,8 @@ class Request:
     Attributes:
         step: who asks (`gate`, `select`, …); does not go over the wire.
         schema_name: the class name of the wanted model.
-        tools: offered beside the wanted shape, which then is one more tool; the model chooses. Empty: the shape is
-            required.
+        tools: offered beside the wanted shape, which then is one more tool. If empty, the shape is required.
         rounds: the calls so far, after the user's message.
-        options: None to use the settings.
     """
 
     step: str
@@ -113,20 +106,21 @@ class Reply:
 
     Attributes:
         text: the arguments of all tool calls and the content, as the model wrote them.
-        finish_reason: `stop`, `tool_calls`, `length` (cut at the limit), …; None when the server gives none.
-        calls: each tool call, that of the wanted shape included; filled only if the request offered tools.
-        content: the text beside the calls; filled only if the request offered tools.
+        finish_reason: `stop`, `tool_calls`, `length` (cut at the limit), …; None if the server gives none.
+        calls, content: the same one by one, if the request offered tools; else empty.
     """
 
     text: str
-    prompt_tokens: int
-    completion_tokens: int
-    finish_reason: str | None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: str | None = None
     calls: tuple[RequestedCall, ...] = ()
     content: str = ""
 
 
 class Endpoint(Protocol):
+    """Asks a model, or stands in for one. `aclose` may be called more than once."""
+
     async def complete(self, request: Request) -> Reply:
         """Ask the model once.
 
@@ -135,6 +129,4 @@ class Endpoint(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Close connections and files. May be called again."""
-        ...
+    async def aclose(self) -> None: ...

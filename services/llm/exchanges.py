@@ -16,33 +16,23 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError, model_validator
 
-from services.llm.endpoint import Reply, Request, RequestedCall, Round
+from services.llm.endpoint import Reply, Request, Round
 from services.llm.errors import LLMError
 
 log = logging.getLogger(__name__)
 
 _KINDS: dict[str, type[LLMError]] = {kind.__name__: kind for kind in LLMError.__subclasses__()}
 
-_ALWAYS_KEPT = frozenset({"text", "finish_reason"})
-"""Of a response; its other fields are kept if they are not empty."""
-
 
 class UnreadableExchanges(Exception):
     """The file is missing or holds no exchange; the message names it."""
-
-
-class Response(BaseModel):
-    text: str
-    finish_reason: str | None = None
-    calls: tuple[RequestedCall, ...] = ()
-    content: str = ""
 
 
 class Tokens(BaseModel):
@@ -51,8 +41,8 @@ class Tokens(BaseModel):
 
 
 class Failure(BaseModel):
-    kind: str = ""
-    message: str = ""
+    kind: str
+    message: str
 
 
 class Exchange(BaseModel):
@@ -61,7 +51,7 @@ class Exchange(BaseModel):
     step: str
     hash: str
     request: dict[str, Any] = {}
-    response: Response | None = None
+    response: Reply | None = None
     usage: Tokens = Tokens()
     error: Failure | None = None
 
@@ -77,10 +67,9 @@ class Exchange(BaseModel):
         Raises:
             LLMError: of the recorded kind, if the call failed.
         """
-        if self.response is not None:
-            return Reply(**dict(self.response), **dict(self.usage))
-        failure = self.error or Failure()
-        raise _KINDS.get(failure.kind, LLMError)(failure.message)
+        if self.error is not None:
+            raise _KINDS.get(self.error.kind, LLMError)(self.error.message)
+        return replace(self.response or Reply(""), **dict(self.usage))
 
 
 def kept(request: Request) -> dict[str, object]:
@@ -95,17 +84,14 @@ def kept(request: Request) -> dict[str, object]:
     if request.tools:
         plain["tools"] = [asdict(tool) for tool in request.tools]
     if request.rounds:
-        plain["rounds"] = [_round(each) for each in request.rounds]
+        plain["rounds"] = [{"text": each.text, "calls": list(_calls(each))} for each in request.rounds]
     return plain
 
 
-def _round(one: Round) -> dict[str, object]:
+def _calls(one: Round) -> Iterator[dict[str, str]]:
     """Without the ids of calls, which a server makes up anew each time."""
-    calls = [
-        {"name": call.name, "arguments": call.arguments, "result": result}
-        for call, result in zip(one.calls, one.results, strict=True)
-    ]
-    return {"text": one.text, "calls": calls}
+    for call, result in zip(one.calls, one.results, strict=True):
+        yield {"name": call.name, "arguments": call.arguments, "result": result}
 
 
 def _without_data(value: object) -> object:
@@ -133,7 +119,8 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
     else:
         fields = asdict(outcome)
-        line["response"] = {key: fields[key] for key in Response.model_fields if fields[key] or key in _ALWAYS_KEPT}
+        line["response"] = {key: fields[key] for key in ("text", "finish_reason")}
+        line["response"] |= {key: fields[key] for key in ("calls", "content") if fields[key]}
         line["usage"] = {key: fields[key] for key in Tokens.model_fields}
     # Escaped, so that no character of a message can end the line or fail to be written.
     return json.dumps(line) + "\n"

@@ -89,7 +89,6 @@ def image_adapter(name: str) -> ImageAdapter:
     Raises:
         ValueError: there is none of that name; the message lists the known ones.
     """
-    try:
-        return _ADAPTERS[name]
-    except KeyError:
-        raise ValueError(f"unknown image adapter {name!r}; known: {', '.join(sorted(_ADAPTERS))}") from None
+    if name not in _ADAPTERS:
+        raise ValueError(f"unknown image adapter {name!r}; known: {', '.join(sorted(_ADAPTERS))}")
+    return _ADAPTERS[name]

@@ -28,11 +28,7 @@ async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: fl
 async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | None:
     headers = {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
     address = f"{settings.base_url.rstrip('/')}/models"
-    async with (
-        asyncio.timeout(timeout_seconds),
-        aiohttp.ClientSession() as session,
-        session.get(address, headers=headers) as response,
-    ):
+    async with asyncio.timeout(timeout_seconds), aiohttp.request("GET", address, headers=headers) as response:
         status = response.status
         if status in {401, 403}:
             return f"does not accept the key (HTTP {status}); check api_key"

@@ -130,15 +130,9 @@ class StructuredLLM:
             if self.observe is not None:
                 self.observe(request.step, seconds)
         usage.add(request.step, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
-        log.debug(
-            "LLM, step %s: %.3f s, %d tokens in, %d out, finish %s: %s",
-            request.step,
-            seconds,
-            reply.prompt_tokens,
-            reply.completion_tokens,
-            reply.finish_reason,
-            reply.text,
-        )
+        numbers = (seconds, reply.prompt_tokens, reply.completion_tokens)
+        said = f"finish {reply.finish_reason}: {reply.text}"
+        log.debug("LLM, step %s: %.3f s, %d tokens in, %d out, %s", request.step, *numbers, said)
         return reply
 
 

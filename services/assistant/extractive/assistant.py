@@ -9,14 +9,14 @@ from typing import Final
 
 from model.conversations import Conversation, Role
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
-from services.assistant.extractive.corpus import Corpus, RankedPassage
+from services.assistant.extractive.corpus import Corpus
 from services.assistant.extractive.excerpting import excerpts_of
 from services.assistant.extractive.file_answers import look_up
 from services.assistant.extractive.quoting import best_quotes, compose, foreign_lines, is_good
 from services.documents import Toolset
 from services.knowledge import IndexEntry, Library, Source
 from services.llm import Usage
-from services.search import BEFORE, Query, continues, is_question, read_query
+from services.search import BEFORE, continues, is_question, read_query
 
 _WORTH_READING: Final = 0.6
 """Share of the best source's score from which another one is selected too."""
@@ -45,7 +45,7 @@ class ExtractiveAssistant:
         if files:
             return _gated(rewritten, f"Files to look in: {len(files)}.", is_answerable=True)
         found = await self._corpus.search(query)
-        if not self._is_good(query, found):
+        if not is_good(query, found, self._corpus.postings):
             return _gated(rewritten, "No passage of the sources resembles it.")
         best = found[0]
         return _gated(rewritten, f"Resembles {best.source_id} (BM25 {best.fit.score:.1f}).", is_answerable=True)
@@ -55,7 +55,7 @@ class ExtractiveAssistant:
     ) -> SelectionResult:
         asked = read_query(query)
         found = await self._corpus.search(asked, (entry.id for entry in index))
-        if files and not self._is_good(asked, found):
+        if files and not is_good(asked, found, self._corpus.postings):
             found = []
         chosen = [one.source_id for one in found if one.fit.score >= _WORTH_READING * found[0].fit.score]
         return SelectionResult(selected_source_ids=chosen[:max_sources])
@@ -83,9 +83,6 @@ class ExtractiveAssistant:
     ) -> VerificationResult:
         issues = [f"Not in the sources: {line}" for line in foreign_lines(draft, sources)]
         return VerificationResult(is_good_enough=not issues, issues=issues, suggested_fix=None)
-
-    def _is_good(self, query: Query, found: Sequence[RankedPassage]) -> bool:
-        return bool(found) and is_good(query, found[0].passage, found[0].fit, self._corpus.postings)
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from clock import now
 from services.assistant.extractive.excerpting import Excerpts, excerpts_of
+from services.assistant.extractive.quoting import RankedPassage
 from services.knowledge import IndexEntry, Library, Source, SourceUnavailable
 from services.search import Fit, Passage, Postings, Query, rank, terms
 
@@ -15,12 +15,6 @@ _REFRESH_SECONDS = 60.0
 """For so long a changed file may be ranked by its old text; what is quoted is always read anew."""
 _MAX_CHARS = 4_000_000
 """Of all sources together: about four seconds of work, once, off the event loop. The rest is found by description."""
-
-
-class RankedPassage(NamedTuple):
-    source_id: str
-    passage: Passage
-    fit: Fit
 
 
 class Corpus:

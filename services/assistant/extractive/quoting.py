@@ -27,32 +27,34 @@ _MAX_QUOTE_CHARS = 1_200
 _MIN_QUOTE_CHARS = 40
 
 
-class Quote(NamedTuple):
-    source: Source
+class RankedPassage(NamedTuple):
+    source_id: str
     passage: Passage
     fit: Fit
 
 
 def best_quotes(
     query: Query, sources: Sequence[Source], excerpts: Mapping[str, Excerpts], library: Postings
-) -> list[Quote]:
+) -> list[RankedPassage]:
     """At most two passages that answer the query; none if none fits well enough. Ties: team first, then by id."""
-    ordered = sorted(sources, key=lambda source: (not source.id.startswith("team:"), source.id))
-    candidates = [(source, passage) for source in ordered for passage in excerpts[source.id].passages]
-    fits = rank(query, [excerpts[source.id].postings for source in ordered], library)
-    best = [Quote(*candidates[fit.place], fit) for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
-    return best if best and is_good(query, best[0].passage, best[0].fit, library) else []
+    ids = sorted(
+        (source.id for source in sources), key=lambda source_id: (not source_id.startswith("team:"), source_id)
+    )
+    candidates = [(source_id, passage) for source_id in ids for passage in excerpts[source_id].passages]
+    fits = rank(query, [excerpts[source_id].postings for source_id in ids], library)
+    best = [RankedPassage(*candidates[fit.place], fit) for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]
+    return best if is_good(query, best, library) else []
 
 
-def is_good(query: Query, passage: Passage, fit: Fit, library: Postings) -> bool:
-    """Whether rare words were found, and one statement of the passage, read with its heading, holds most of them.
+def is_good(query: Query, found: Sequence[RankedPassage], library: Postings) -> bool:
+    """Whether the first passage has rare words of the query, most of them in one statement, read with its heading.
 
     Words that are scattered over a long passage only meet there by chance. `library` tells how rare words are.
     """
-    if fit.score * fit.coverage < MIN_STRENGTH:
+    if not found or found[0].fit.score * found[0].fit.coverage < MIN_STRENGTH:
         return False
-    share = _focus(query, passage, library)
-    return share >= MIN_FOCUS and fit.score * share >= MIN_STRENGTH
+    share = _focus(query, found[0].passage, library)
+    return share >= MIN_FOCUS and found[0].fit.score * share >= MIN_STRENGTH
 
 
 def _focus(query: Query, passage: Passage, library: Postings) -> float:
@@ -66,7 +68,7 @@ def _focus(query: Query, passage: Passage, library: Postings) -> float:
     return held / (sum(weights.values()) or 1.0)
 
 
-def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
+def compose(quotes: Iterable[RankedPassage], max_chars: int) -> tuple[str, list[str]]:
     """The answer, at most `max_chars` characters with its notice, and the ids quoted; empty if nothing fits in."""
     room = max_chars - len(NOTICE) - 2
     parts: list[str] = []
@@ -77,7 +79,7 @@ def compose(quotes: Iterable[Quote], max_chars: int) -> tuple[str, list[str]]:
         if not text:
             break
         parts.append(f"{origin}\n\n{text}")
-        cited.append(quote.source.id)
+        cited.append(quote.source_id)
         room -= len(parts[-1]) + 2
     return ("\n\n".join([*parts, NOTICE]) if parts else "", list(dict.fromkeys(cited)))
 
@@ -109,11 +111,12 @@ def shortened(text: str, max_chars: int) -> str:
     return f"{cut}\n```\n…" if cut.count("```") % 2 else f"{cut}\n…"
 
 
-def _origin(quote: Quote) -> str:
-    if quote.source.id.startswith("team:"):
+def _origin(quote: RankedPassage) -> str:
+    if quote.source_id.startswith("team:"):
         return f"{FROM}an earlier answer by the team:"
     title = " ".join(quote.passage.heading.replace("*", "").replace("`", "").split())[:120]
-    name = "the documentation" if quote.source.url else f"`{quote.source.id.removeprefix('kb:').replace('`', '')}`"
+    file = quote.source_id.removeprefix("kb:").replace("`", "")
+    name = "the documentation" if Source(quote.source_id, "").url else f"`{file}`"
     return f"{FROM}{name}, *{title}*:" if title else f"{FROM}{name}:"
 
 
