@@ -1,7 +1,7 @@
 """The prompts of all steps: of the answer chain, of team knowledge, and of describing sources.
 
 The system text holds what an operator configured and our fixed rules; it is the same from call to call. The user text
-holds what came from outside, in sections that it cannot leave (services.llm.untrusted). What changes least comes
+holds what came from outside, in sections that it cannot leave (services.llm.prompting). What changes least comes
 first, so that providers can cache the beginning. Neither is ever empty, which some endpoints refuse.
 """
 

@@ -2,7 +2,7 @@
 
 Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests script theirs. On its way a question is
 
-    prompting, untrusted    put into words that text from outside cannot break out of
+    prompting               put into a prompt, whose sections text from outside cannot leave
     structured, schemas     made a request with a JSON schema; the reply is parsed, and asked for again if unusable
     tools                   answered after calls of tools, if there are any, within limits
     recording, exchanges    recorded (`--llm-record`), or answered from such a file (`--llm-replay`)
@@ -17,17 +17,15 @@ import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
-from services.llm.crynux import import_client
+from services.llm.crynux import import_client, unreachable_because
 from services.llm.endpoint import CallOptions, Endpoint, EndpointSettings
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.exchanges import UnreadableExchanges
 from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, ImageSource, image_adapter, load_images
-from services.llm.prompting import Prompt, question, system
-from services.llm.reachable import unreachable_because
+from services.llm.prompting import Field, Prompt, clean, one_line, question, section, system
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint
 from services.llm.resilience import open_endpoint
 from services.llm.schemas import NotFound, first_that_fits
 from services.llm.structured import Asker, StructuredLLM
 from services.llm.tools import Tool, ToolLimits
-from services.llm.untrusted import Field, clean, one_line, section
 from services.llm.usage import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent

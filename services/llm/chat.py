@@ -15,15 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import openai
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    InvalidToolCall,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType] (one of its types is half known)
@@ -162,14 +154,13 @@ def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
 
 def _messages(one: Round) -> Iterator[BaseMessage]:
     """A round as the model's own message and the results of its calls."""
-    valid: list[ToolCall] = []
-    invalid: list[InvalidToolCall] = []
-    for call in one.calls:
-        arguments = json_object(call.arguments)
-        if arguments is None:
-            invalid.append(invalid_tool_call(name=call.name, args=call.arguments, id=call.id, error=None))
-        else:
-            valid.append(tool_call(name=call.name, args=arguments, id=call.id))
+    calls = [(call, json_object(call.arguments)) for call in one.calls]
+    valid = [tool_call(name=call.name, args=args, id=call.id) for call, args in calls if args is not None]
+    invalid = [
+        invalid_tool_call(name=call.name, args=call.arguments, id=call.id, error=None)
+        for call, args in calls
+        if args is None
+    ]
     yield AIMessage(one.text, tool_calls=valid, invalid_tool_calls=invalid)
     for call, result in zip(one.calls, one.results, strict=True):
         yield ToolMessage(result, tool_call_id=call.id)

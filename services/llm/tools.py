@@ -17,8 +17,8 @@ from typing import Any
 
 from clock import now
 from services.llm.endpoint import RequestedCall, Round
+from services.llm.prompting import Field, section
 from services.llm.schemas import json_object
-from services.llm.untrusted import Field, section
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +66,6 @@ class ToolLimits:
     seconds: float = 60.0
 
 
-class _NotRun(Exception):
-    """A call is refused; the text tells the model why."""
-
-
 class ToolCalls:
     """Runs the calls of one answer within `limits`. `answer`: the name of the call that ends the conversation."""
 
@@ -102,36 +98,29 @@ class ToolCalls:
         self._calls += 1
         if self._calls > self._limits.max_calls:
             return f"Not run: one answer may make {self._limits.max_calls} tool calls. Answer from what you have."
-        try:
-            tool, arguments = self._checked(call)
-        except _NotRun as refusal:
-            return f"Not run: {refusal}."
-        return await self._run(tool, arguments)
+        checked = self._checked(call)
+        return f"Not run: {checked}." if isinstance(checked, str) else await self._run(*checked)
 
-    def _checked(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]]:
-        """The tool, and the arguments that it takes.
-
-        Raises:
-            _NotRun: there is no such tool, the arguments do not fit, or the question was repeated too often.
-        """
+    def _checked(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]] | str:
+        """The tool and the arguments that it takes, or why it is not run, for the model to read."""
         tool = next((tool for tool in self.tools if tool.name == call.name), None)
         if tool is None:
             log.warning("tools: the model called %.60r, which does not exist", call.name)
-            raise _NotRun(f"there is no such tool. There are: {', '.join(tool.name for tool in self.tools)}")
+            return f"there is no such tool. There are: {', '.join(tool.name for tool in self.tools)}"
         arguments = json_object(call.arguments or "{}")
         if arguments is None:
-            raise _NotRun("the arguments are not one JSON object. Write them again")
+            return "the arguments are not one JSON object. Write them again"
         known: Mapping[str, Any] = tool.parameters.get("properties", {})
         if unknown := sorted(arguments.keys() - known.keys()):
             # The model has no say in whose files are read.
             log.warning("tools: %s was called with unknown arguments %.200r; ignored", tool.name, unknown)
         given = {key: value for key, value in arguments.items() if key in known and value is not None}
         if wrong := _wrong(given, tool.parameters):
-            raise _NotRun(f"{wrong}. Call it again with other arguments")
+            return f"{wrong}. Call it again with other arguments"
         question = _normalised(str(given.get("question", json.dumps(given, sort_keys=True))))
         self._asked[question] += 1
         if self._asked[question] > self._limits.max_repeated_questions:
-            raise _NotRun("this was asked before. Ask something else, or answer from what you have")
+            return "this was asked before. Ask something else, or answer from what you have"
         return tool, given
 
     async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:

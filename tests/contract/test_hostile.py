@@ -13,8 +13,8 @@ from assembly.graph_parts import library_of
 from assembly.llm import tasks_of
 from services.assistant.answering import ModelAssistant
 from services.llm.endpoint import Reply, Request
+from services.llm.prompting import parse
 from services.llm.structured import StructuredLLM
-from services.llm.untrusted import parse
 from settings import Settings
 from tests.world import ANNA, BEN, Noticeboard, World, thread
 

@@ -37,9 +37,7 @@ def best_quotes(
     query: Query, sources: Sequence[Source], excerpts: Mapping[str, Excerpts], library: Postings
 ) -> list[RankedPassage]:
     """At most two passages that answer the query; none if none fits well enough. Ties: team first, then by id."""
-    ids = sorted(
-        (source.id for source in sources), key=lambda source_id: (not source_id.startswith("team:"), source_id)
-    )
+    ids = sorted((source.id for source in sources), key=lambda each: (not each.startswith("team:"), each))
     candidates = [(source_id, passage) for source_id in ids for passage in excerpts[source_id].passages]
     fits = rank(query, [excerpts[source_id].postings for source_id in ids], library)
     best = [RankedPassage(*candidates[fit.place], fit) for fit in fits[:2] if fit.score >= _RUNNER_UP * fits[0].score]

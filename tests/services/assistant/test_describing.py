@@ -8,7 +8,7 @@ import pytest
 from services.assistant.describing import MAX_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
 from services.assistant.extractive.describing import ExtractiveDescriber, describe
 from services.llm import prompting
-from services.llm.untrusted import parse
+from services.llm.prompting import parse
 from services.llm.usage import Usage
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 

@@ -10,8 +10,7 @@ from services.assistant.curator import (
     ModelCurator,
 )
 from services.knowledge.library import IndexEntry
-from services.llm.prompting import Prompt
-from services.llm.untrusted import Field, parse
+from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
 from services.team.archive import PairTurn as Said

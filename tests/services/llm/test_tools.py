@@ -15,12 +15,11 @@ from services.llm.crynux import CrynuxEndpoint
 from services.llm.endpoint import Endpoint, Method, Reply, Request, RequestedCall
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.exchanges import kept
-from services.llm.prompting import Prompt
+from services.llm.prompting import Prompt, parse
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint
 from services.llm.resilience import RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
-from services.llm.untrusted import parse
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
