@@ -35,13 +35,12 @@ from services.llm import (
     Budget,
     BudgetLimits,
     ImageSource,
+    ObserveTokens,
     Spending,
     StructuredLLM,
-    TellTokens,
     Usage,
     read_spent,
     render_spent,
-    unheard,
 )
 from services.redaction import Redactor
 from services.storage import DataFolder, files
@@ -129,7 +128,7 @@ def assemble(
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
     gauge: Gauge = ignore,
-    tokens: TellTokens = unheard,
+    tokens: ObserveTokens | None = None,
     durable: bool = True,
     documents: Documents | None = None,
     learning: Learning | None = None,

@@ -10,7 +10,7 @@ from assembly.errors import Unusable
 from assembly.llm import Observe, unobserved
 from model.outcomes import Result
 from operators.step import Gauge, ignore
-from services.llm import TellTokens, unheard
+from services.llm import ObserveTokens
 from settings import MetricsSettings
 
 
@@ -32,7 +32,7 @@ class Meters:
     """For `assemble`."""
     observe: Observe = unobserved
     """For `assistant_for`."""
-    tokens: TellTokens = unheard
+    tokens: ObserveTokens | None = None
     """For `assemble`."""
     fetched: Callable[[str], object] = unfetched
     """For `knowledge_parts`."""

@@ -20,8 +20,8 @@ from commands.replay import PATIENCE_SECONDS
 from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
 from operators.decode import decode
+from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.inquiry import Lesson
-from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.discord.dispatches import Dispatch
 from services.discord.rehearsal import Rehearsal
 from services.documents.toolset import Toolset

@@ -91,7 +91,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         )
 
         # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
-        # (services.assistant.extractive.looking_up).
+        # (services.assistant.extractive.file_answers).
         if documents is not None and askers.answering is not None:
             documents.before_asking = SearchableWhenAsked(settings, documents, library)
 

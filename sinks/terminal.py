@@ -11,7 +11,8 @@ from rich.text import Text
 from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.assistant.extractive import asking_sentences, first_quote
+from services.assistant.extractive import first_quote
+from services.search import asking_sentences
 from services.telemetry import number_of
 from sinks.plain import in_cells, one_line
 from sinks.tally import Tally

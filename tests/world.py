@@ -30,7 +30,7 @@ from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
-from services.assistant.protocol import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
+from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import Fetcher, PostFailed
 from services.discord.rehearsal import Rehearsal

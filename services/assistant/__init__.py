@@ -1,17 +1,16 @@
-"""Who thinks: the steps of answering and of filing team knowledge, with a model or without one.
+"""Who thinks: the steps of answering, of filing team knowledge and of describing sources.
 
-`Assistant`, `Curator` and `Describer` are the seams; `ModelAssistant` and its like ask a model, `extractive` quotes.
+Each has a Protocol - `Assistant`, `Curator`, `Describer` - with two implementations: `Model…` composes the prompts and
+asks a language model, `Extractive…` (the package `extractive`) needs none and quotes. The rest is for both: what an
+answer may cite and link to, and an `Inquiry` on its way through the answer chain.
 """
 
 # pyright: reportUnusedImport=false
 from services.assistant import prompts
-from services.assistant.citing import keep_citations, linkable_texts, links_block
-from services.assistant.curator import Curator, IntegrationResult
+from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
+from services.assistant.curator import Curator, IntegrationResult, ModelCurator
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, key_of
+from services.assistant.image_summaries import conversation_with, in_words, summaries_in
 from services.assistant.inquiry import Inquiry, Lesson, end, replied, skipped
-from services.assistant.links import remove_foreign_links
-from services.assistant.model_assistant import ModelAssistant
-from services.assistant.model_curator import ModelCurator
-from services.assistant.picturing import conversation_with, in_words, summaries_in
+from services.assistant.links import keep_citations, linkable_texts, links_block, remove_foreign_links
 from services.assistant.prompts import Tasks
-from services.assistant.protocol import AnswerResult, Assistant, GatingResult

@@ -13,8 +13,8 @@ from pydantic import BaseModel
 from services.assistant import prompts
 from services.llm import Asker, Usage
 
-MOST_CHARS = 40_000
-"""So much of a text is shown to a model: of a longer one its beginning, and the headings of the rest."""
+MAX_CHARS = 40_000
+"""Of a text, shown to a model: of a longer one its beginning, and the headings of the rest."""
 
 
 class SummaryResult(BaseModel):
@@ -22,13 +22,13 @@ class SummaryResult(BaseModel):
 
 
 class NotDescribed(Exception):
-    """There is no description: the message says why, in a few words."""
+    """There is no description; the message says why in a few words."""
 
 
 class Describer(Protocol):
     @property
     def key(self) -> str:
-        """Changes with whatever descriptions depend on besides the text: prompt, model, method."""
+        """Changes with everything that descriptions depend on besides the text: prompt, model, method."""
         ...
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
@@ -36,14 +36,14 @@ class Describer(Protocol):
 
         Raises:
             NotDescribed: the answer is empty.
-            TimeoutError: there was none within `timeout_seconds`.
-            LLMError: there is no usable one (services.llm.errors).
+            TimeoutError: there was no answer within `timeout_seconds`.
+            LLMError: there is no usable answer (services.llm.errors).
         """
         ...
 
 
 class ModelDescriber:
-    """Asks a model, with the operator's task and rules of our own around it."""
+    """Asks a model, with the operator's task and our own rules."""
 
     def __init__(
         self,
@@ -59,16 +59,12 @@ class ModelDescriber:
         self._tasks = prompts.Tasks(summarise=task, project_introduction=project_introduction)
         self._redact = redact
         self._usage = usage
-        self._key = key_of(model, prompts.summarise(self._tasks, "", "").system)
-
-    @property
-    def key(self) -> str:
-        return self._key
+        self.key = key_of(model, prompts.summarise(self._tasks, "", "").system)
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
         prompt = prompts.summarise(self._tasks, source_id, self._redact(shortened(text)))
         async with asyncio.timeout(timeout_seconds):
-            result = await self._asker.ask("summarise", prompt.system, prompt.user, SummaryResult, Usage(self._usage))
+            result = await self._asker.ask("summarise", prompt, SummaryResult, Usage(self._usage))
         summary = self._redact(result.summary).strip()
         if not summary:
             raise NotDescribed("the model gave an empty description")
@@ -82,8 +78,8 @@ def key_of(*parts: str) -> str:
 
 def shortened(text: str) -> str:
     """`text`, or the beginning of a long one with the headings that follow."""
-    if len(text) <= MOST_CHARS:
+    if len(text) <= MAX_CHARS:
         return text
-    head, rest = text[: MOST_CHARS * 3 // 4], text[MOST_CHARS * 3 // 4 :]
+    head, rest = text[: MAX_CHARS * 3 // 4], text[MAX_CHARS * 3 // 4 :]
     headings = "\n".join(line for line in rest.split("\n") if line.startswith("#"))
-    return f"{head}\n\n[shortened; headings of the rest:]\n{headings[: MOST_CHARS // 5]}"
+    return f"{head}\n\n[shortened; headings of the rest:]\n{headings[: MAX_CHARS // 5]}"

@@ -1,4 +1,4 @@
-"""A part on its way through a branch: what the steps have found out so far."""
+"""A part on its way through a branch, with what the steps have found out so far."""
 
 from __future__ import annotations
 
@@ -19,24 +19,27 @@ EMPTY = Conversation(())
 
 
 class Inquiry(NamedTuple):
-    """A part that is being answered. Each step gives a copy that knows more (`_replace`), or an `Outcome`."""
+    """A part that is being answered. Each step returns a copy that knows more (`_replace`), or an `Outcome`.
+
+    Attributes:
+        addressed: it mentions the bot, or replies to it.
+        decisions: the path so far, for logs and `--ask`. Only its own steps write to it, one after another.
+        messages: those that the conversation was made of.
+        reply_place_id: the thread to reply in; None for a new one.
+        asked_in_view: whether the asker can view the place; true where they write in it.
+        toolset: for looking things up in files and runbooks; None if none concern this inquiry.
+    """
 
     part: Part
     token: CancelToken
     addressed: bool
-    """It mentions the bot, or replies to it."""
     usage: Usage
     decisions: dict[str, Any]
-    """The path so far, for logs and `--ask`. Only its own steps write to it, one after another."""
     conversation: Conversation = EMPTY
     messages: tuple[Message, ...] = ()
-    """What the conversation was made of."""
     reply_place_id: int | None = None
-    """The thread to reply in; None: a new one."""
     asked_in_view: bool = True
-    """Whoever asks could view the place they did it in: whoever writes in one can."""
     toolset: Toolset | None = None
-    """What can be looked up in files and runbooks; None: there are none that concern this inquiry."""
     query: str = ""
     selected: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
@@ -45,8 +48,8 @@ class Inquiry(NamedTuple):
 
     @property
     def case_id(self) -> int:
-        """The thread that its files belong to: the one replied in, or the one that the answer opens, which has the id
-        of the message it is opened on (API reference, "Start Thread from Message").
+        """The thread that its files belong to: the one replied in, or the one that the answer opens, whose id is that
+        of the message it starts from (API reference, "Start Thread from Message").
         """
         return self.part.last.id if self.reply_place_id is None else self.reply_place_id
 
@@ -67,14 +70,17 @@ class Inquiry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A team member's part that is being captured."""
+    """A team member's part that is being captured.
+
+    Attributes:
+        target: the message that the part replies to.
+        continues: the message of an earlier captured part that this one continues without a reply.
+    """
 
     part: Part
     target: Message | None
-    """The message that the part replies to."""
     token: CancelToken
     continues: int | None = None
-    """The message of an earlier part that was captured, where this one has no reply but goes on with it."""
 
 
 def end(
@@ -85,7 +91,7 @@ def end(
     reply_place_id: int | None = None,
     reply_text: str | None = None,
 ) -> Outcome:
-    """The outcome of an inquiry, now, with what was found out on the way."""
+    """The outcome of an inquiry, now."""
     return Outcome(
         part=inquiry.part,
         at=now(),

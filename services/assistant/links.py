@@ -1,11 +1,14 @@
-"""Removes the links from an answer that nobody trustworthy wrote."""
+"""What an answer may name: sources that were given to it, and addresses that somebody trustworthy wrote."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-# An address runs until white space, a bracket or quote that cannot be part of it, or the next address.
+from model.conversations import Conversation
+from services.knowledge import Source
+
+# An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
     r"""(?:https?://|(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{0,20}://|www\.|discord\.gg/|discord(?:app)?\.com/invite/))
         (?:\[[0-9a-f:.]+\]|(?!https?://)[^\s<>"`\ue000\\^{}|\[\]])+""",
@@ -22,7 +25,7 @@ _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![
 _HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|//|mailto:|javascript:|data:", re.IGNORECASE)
 
 _GONE = "\ue000"
-"""Stands for a removed address until what surrounds it is tidied. From the private use area: text has no use for it."""
+"""Marks a removed address until the text around it is tidied. From the private use area, which text does not use."""
 
 _DEBRIS = [
     (re.compile(rf"\[([^\[\]\n]*)\]\(\s*{_GONE}\s*\)?"), rf"\1{_GONE}"),
@@ -31,7 +34,7 @@ _DEBRIS = [
     (re.compile(rf"{_GONE}(?:[ \t]*{_GONE})+"), _GONE),
 ]
 _ALONE = rf"[ \t]*(?:(?:[-*+>•]|\d+[.)])[ \t]+)*{_GONE}[ \t]*[.,;:!?]?[ \t]*"
-# Between two empty lines one of them goes with it.
+# Between two empty lines, one of them is removed as well.
 _LONE_LINE = re.compile(rf"(?<=\n\n){_ALONE}\n(?:\n|\Z)|^{_ALONE}(?:\n|\Z)", re.MULTILINE)
 _TIDY = [
     (re.compile(rf"^([ \t]*){_GONE}[ \t]*", re.MULTILINE), r"\1"),
@@ -41,18 +44,39 @@ _TIDY = [
 ]
 
 
+def keep_citations(citations: Iterable[str], allowed: Iterable[str]) -> list[str]:
+    """The citations that name a loaded source (or another allowed id), in order, each once."""
+    permitted = set(allowed)
+    return [source_id for source_id in dict.fromkeys(map(str.strip, citations)) if source_id in permitted]
+
+
+def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:
+    """The texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
+    turns = [turn.text for turn in conversation.turns if turn.from_team or turn.asked_now]
+    return [*(source.text for source in sources), *(source.url or "" for source in sources), *turns]
+
+
+def links_block(ids: Iterable[str]) -> str:
+    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if no id is a URL.
+
+    The angle brackets keep Discord from showing previews.
+    """
+    urls = dict.fromkeys(url for source_id in ids if (url := Source(source_id, "").url))
+    return "\n\nLinks:\n" + "\n".join(f"<{url}>" for url in urls) if urls else ""
+
+
 def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:
     """`text` without the addresses that occur in none of `allowed_texts`, also inside code.
 
-    Of a Markdown link with such an address its text stays, of a reference definition nothing. Addresses are the same
-    when they differ only in the case of scheme and host, in a slash at the end, or in punctuation after them.
+    Of a Markdown link with such an address the label stays, of a reference definition nothing. Addresses are equal if
+    they differ only in the case of scheme and host, in a slash at the end, or in punctuation after them.
     """
     text = text.replace(_GONE, "")
     if not _MAYBE.search(text):
         return text
     texts = list(allowed_texts)
     allowed = {_key(address) for allowed_text in texts for address in addresses(allowed_text)}
-    # What closes around a removed address can form a new one: again, until nothing is foreign.
+    # The text around a removed address can form a new one: repeat until nothing is foreign.
     left = text
     while (tidied := _pass(left, allowed, texts)) != left:
         left = tidied
@@ -108,7 +132,7 @@ def _tidied(text: str) -> str:
 
 
 def _trimmed(address: str) -> str:
-    """Without punctuation that belongs to the sentence; a closing bracket belongs to it unless opened within."""
+    """Without the sentence's punctuation, which includes a closing bracket unless it was opened within."""
     while address[-1] in ".,;:!?'*_~" or (address[-1] == ")" and address.count(")") > address.count("(")):
         address = address[:-1]
     return address
@@ -117,7 +141,7 @@ def _trimmed(address: str) -> str:
 def _key(address: str) -> str:
     """Equal for addresses that lead to the same place. `www.` without a scheme is read as https."""
     parts = _PARTS.fullmatch(address)
-    if parts is None:  # pragma: no cover - the pattern matches every text
+    if parts is None:  # pragma: no cover (the pattern matches every text)
         return address
     scheme = (parts["scheme"] or "https://").lower()
     return f"{scheme}{parts['host'].lower()}{parts['rest'].rstrip('/')}"

@@ -1,8 +1,8 @@
-"""What each step, of the answer chain and of team knowledge, says to the model.
+"""The prompts of all steps: of the answer chain, of team knowledge, and of describing sources.
 
-The system text holds what an operator configured and what is fixed here; it stays the same from call to call. The user
-text holds what came from outside, in sections that it cannot leave (untrusted), what changes least first, so
-that providers can cache the beginning. Both always hold text: an empty part is refused by some endpoints.
+The system text holds what an operator configured and our fixed rules; it is the same from call to call. The user text
+holds what came from outside, in sections that it cannot leave (services.llm.prompting). What changes least comes
+first, so that providers can cache the beginning. Neither is ever empty, which some endpoints refuse.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from model.conversations import Conversation, Role
 from services.knowledge import IndexEntry, Source
 from services.llm import Field, Prompt, one_line, question, section, system
-from services.team import Pair, PairTurn, Speaker
+from services.team import Pair, Speaker
 
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """What the operator wrote for each step: scope, tone, what to ignore. The rules and formats are added here."""
+    """What the operator wrote for each step: scope, tone, what to ignore. `project_introduction` is added to each."""
 
     gate: str = ""
     select: str = ""
     generate: str = ""
     verify: str = ""
     project_introduction: str = ""
-    """Appended to the task of every step."""
     summarise: str = ""
     classify: str = ""
     integrate: str = ""
@@ -114,7 +113,7 @@ characters. Leave out whatever looks like a password, a token or a key."""
 DESCRIPTION_CHARS = 600
 IMAGE_SUMMARY_CHARS = 600
 PAIR_CHARS = 24_000
-"""So much of one conversation is shown: of longer ones its beginning and its end."""
+"""Of one conversation, shown to a model: of a longer one its beginning and its end."""
 TURN_CHARS = 6_000
 
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
@@ -122,10 +121,10 @@ _TEAM_TURN = re.compile(r"(?:User|Team): ")
 
 
 def gate(tasks: Tasks, conversation: Conversation, files: Sequence[str] = ()) -> Prompt:
-    """`files`: what can be searched besides the sources, each in a few words; without any, nothing is said of it."""
+    """`files`: what can be searched besides the sources, each in a few words; not mentioned if there are none."""
     return Prompt(
         system(tasks.gate, tasks.project_introduction, _with_files(GATE_RULES, GATE_FILES, files)),
-        "\n\n".join([*_files(files), _conversation(conversation), "Decide about the newest messages."]),
+        _joined(*_files(files), _conversation(conversation), "Decide about the newest messages."),
         conversation.images,
     )
 
@@ -136,7 +135,7 @@ def select(
     rules = _with_files(SELECT_RULES.format(max_sources=max_sources), SELECT_FILES, files)
     return Prompt(
         system(tasks.select, tasks.project_introduction, rules),
-        "\n\n".join([_index(index), *_files(files), question(query), f"Name at most {max_sources} sources."]),
+        _joined(_index(index), *_files(files), question(query), f"Name at most {max_sources} sources."),
     )
 
 
@@ -150,132 +149,107 @@ def generate(
     shorten: bool = False,
     files: Sequence[str] | None = None,
 ) -> Prompt:
-    """`files`: those that the tools, which the model has then, look things up in."""
+    """`files`: those that the model's tools search; None if it has no tools."""
     limit = SHORTEN if shorten else "Answer in at most {max_chars} characters."
     rules = GENERATE_RULES.format(max_chars=max_chars)
     if files is not None:
-        rules = f"{rules}\n\n{TOOL_RULES}"
+        rules = _joined(rules, TOOL_RULES)
+    asked = _conversation(conversation), question(query), limit.format(max_chars=max_chars)
     return Prompt(
         system(tasks.generate, tasks.project_introduction, rules),
-        "\n\n".join(
-            [
-                *_sources(sources),
-                *_files(files or ()),
-                _conversation(conversation),
-                question(query),
-                limit.format(max_chars=max_chars),
-            ]
-        ),
+        _joined(*_sources(sources), *_files(files or ()), *asked),
         conversation.images,
     )
 
 
 def verify(tasks: Tasks, conversation: Conversation, draft: str, sources: Sequence[Source]) -> Prompt:
+    drafted = section("draft", [Field("Draft", draft)])
     return Prompt(
         system(tasks.verify, tasks.project_introduction, VERIFY_RULES),
-        "\n\n".join(
-            [
-                *_sources(sources),
-                _conversation(conversation),
-                section("draft", [Field("Draft", draft)]),
-                "Judge the draft.",
-            ]
-        ),
+        _joined(*_sources(sources), _conversation(conversation), drafted, "Judge the draft."),
     )
 
 
 def summarise(tasks: Tasks, source_id: str, text: str) -> Prompt:
     return Prompt(
         system(tasks.summarise, tasks.project_introduction, SUMMARISE_RULES.format(max_chars=DESCRIPTION_CHARS)),
-        f"{section('source', _entry(source_id, 'Text', text))}\n\nDescribe this source.",
+        _joined(section("source", _entry(source_id, "Text", text)), "Describe this source."),
     )
 
 
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     return Prompt(
         system(tasks.classify, tasks.project_introduction, CLASSIFY_RULES),
-        f"{_index(index)}\n\n{_pair(pair)}\n\nFile this pair, or skip it.",
+        _joined(_index(index), section("pair", _pair(pair)), "File this pair, or skip it."),
     )
 
 
 def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Prompt:
-    """`topic` is the safe name of a file, which holds nothing but letters, digits and hyphens."""
-    fields = (field for each in held for field in (*_head(each), *_said(each.turns)))
+    """`topic` is the safe name of a file: letters, digits and hyphens."""
+    topic_fields = (Field("Topic", one_line(topic)), *(field for each in held for field in _pair(each)))
     return Prompt(
         system(tasks.integrate, tasks.project_introduction, INTEGRATE_RULES),
-        f"{section('topic', (Field('Topic', one_line(topic)), *fields))}\n\n{_pair(pair)}\n\nIntegrate this pair.",
+        _joined(section("topic", topic_fields), section("pair", _pair(pair)), "Integrate this pair."),
     )
 
 
 def summarise_images(tasks: Tasks, conversation: Conversation, message_ids: Sequence[int]) -> Prompt:
     """`message_ids`: one for each turn."""
+    rules = SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS)
     return Prompt(
-        system(
-            tasks.summarise_images,
-            tasks.project_introduction,
-            SUMMARISE_IMAGES_RULES.format(max_chars=IMAGE_SUMMARY_CHARS),
-        ),
-        f"{section('conversation', _pictured(conversation, message_ids))}\n\nSummarise each image.",
+        system(tasks.summarise_images, tasks.project_introduction, rules),
+        _joined(_conversation(conversation, message_ids), "Summarise each image."),
         conversation.images,
     )
 
 
-def _conversation(conversation: Conversation) -> str:
-    return section("conversation", _turns(conversation))
+def _joined(*parts: str) -> str:
+    return "\n\n".join(parts)
 
 
-def _turns(conversation: Conversation) -> Iterable[Field]:
+def _conversation(conversation: Conversation, message_ids: Sequence[int] | None = None) -> str:
+    """Turns, with the numbers of their images; with `message_ids`, in the terms in which images are summarised."""
+    fields: list[Field] = []
     seen = 0
-    for turn in conversation.turns:
+    ids = [None] * len(conversation.turns) if message_ids is None else message_ids
+    for turn, message_id in zip(conversation.turns, ids, strict=True):
         label = "You" if turn.role is Role.ASSISTANT else "User"
-        numbers = range(seen + 1, seen + 1 + len(turn.images))
-        seen += len(turn.images)
-        if numbers:
-            label += f" ({', '.join(f'image {number}' for number in numbers)})"
-        yield Field(label, turn.text)
+        images = [f"image {seen + number}" for number in range(1, len(turn.images) + 1)]
+        seen += len(images)
+        if images and message_id is not None:
+            images = [f"{image} is its image_index {index}" for index, image in enumerate(images)]
+            label += f" (message_id {message_id}; {', '.join(images)})"
+        elif images:
+            label += f" ({', '.join(images)})"
+        fields.append(Field(label, turn.text))
+    return section("conversation", fields)
 
 
-def _pictured(conversation: Conversation, message_ids: Sequence[int]) -> Iterable[Field]:
-    seen = 0
-    for turn, message_id in zip(conversation.turns, message_ids, strict=True):
-        label = "You" if turn.role is Role.ASSISTANT else "User"
-        if turn.images:
-            shown = (f"image {seen + 1 + index} is its image_index {index}" for index in range(len(turn.images)))
-            label += f" (message_id {message_id}; {', '.join(shown)})"
-        seen += len(turn.images)
-        yield Field(label, turn.text)
-
-
-def _pair(pair: Pair) -> str:
-    return section("pair", (*_head(pair), *_said(pair.turns)))
-
-
-def _head(pair: Pair) -> tuple[Field, Field]:
-    return Field("Id", pair.id), Field("Said", pair.said_at)
-
-
-def _said(turns: Sequence[PairTurn]) -> Iterable[Field]:
-    """Turns, the middle of a very long conversation left out: what it is about stands first, what settled it last."""
-    texts = [_middle_cut(turn.text, TURN_CHARS) for turn in turns]
+def _pair(pair: Pair) -> Iterable[Field]:
+    """The middle of a very long conversation is left out: its subject comes first, its solution last."""
+    yield Field("Id", pair.id)
+    yield Field("Said", pair.said_at)
+    texts = [_middle_cut(turn.text) for turn in pair.turns]
     room = PAIR_CHARS - sum(map(len, texts))
-    at = len(turns) // 2
+    at = len(texts) // 2
     first = last = at
-    while room < 0:  # grows outwards from the middle, so that both ends stay
-        if last - at <= at - first and last < len(turns):
+    while room < 0:  # grow the gap outwards from the middle, so that both ends stay
+        if last - at <= at - first and last < len(texts):
             room += len(texts[last])
             last += 1
         else:
             first -= 1
             room += len(texts[first])
-    for number, (turn, text) in enumerate(zip(turns, texts, strict=True)):
+    for number, (turn, text) in enumerate(zip(pair.turns, texts, strict=True)):
         if number == first < last:
             yield Field("Left out", f"{last - first} messages")
         if not first <= number < last:
             yield Field("Team" if turn.speaker is Speaker.TEAM else "User", text)
 
 
-def _middle_cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]}\n[…]\n{text[-most // 2 :]}"
+def _middle_cut(text: str) -> str:
+    half = TURN_CHARS // 2
+    return text if len(text) <= TURN_CHARS else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def _index(index: Sequence[IndexEntry]) -> str:
@@ -292,7 +266,7 @@ def _entry(source_id: str, label: str, text: str) -> tuple[Field, Field]:
 
 
 def _with_files(rules: str, about_files: str, files: Sequence[str]) -> str:
-    return f"{rules}\n\n{about_files}" if files else rules
+    return _joined(rules, about_files) if files else rules
 
 
 def _files(files: Sequence[str]) -> list[str]:

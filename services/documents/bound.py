@@ -102,7 +102,7 @@ class BoundTools:
 
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:
-            # They fit the schema: whoever runs tools has seen to that (services.llm.tool_calls).
+            # They fit the schema: whoever runs tools has seen to that (services.llm.tools).
             question, k = str(arguments["question"]), int(arguments.get("k", DEFAULT_K))
             return self.text(name, await self.ask(name, question, k))
 

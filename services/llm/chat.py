@@ -1,6 +1,6 @@
-"""The OpenAI SDK below ChatCrynux, and its errors in our words.
+"""The OpenAI SDK below ChatCrynux, with its errors in our words.
 
-The one module that imports them (1.1 s, 91 MB): import it only when a call is to be made.
+The only module that imports them (1.1 s, 91 MB): import it only when a call is made.
 """
 
 from __future__ import annotations
@@ -15,36 +15,30 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import openai
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    InvalidToolCall,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType] (one of its types is half known)
 from pydantic import SecretStr
 
 import clock
-from services.llm.endpoint import CallOptions, EndpointSettings, Function, Part, Reply, Request, RequestedCall, Round
+from services.llm.endpoint import EndpointSettings, Function, Part, Reply, Request, RequestedCall, Round
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+from services.llm.schemas import json_object
 
 log = logging.getLogger(__name__)
 
 _RETRY_STATUSES = frozenset({408, 409, 429})
 
+_INVALID = "finds the request invalid; check model and structured_output_method"
 _HINTS = {
-    400: "finds the request invalid; check model and structured_output_method",
+    400: _INVALID,
     401: "does not accept the key; check api_key",
     402: "has no credits left; top up the account",
     403: "does not allow this key to use the model; check api_key and model",
     404: "does not know this address or model; check base_url and model",
     413: "finds the request too large; lower max_index_chars or send fewer images",
-    422: "finds the request invalid; check model and structured_output_method",
+    422: _INVALID,
 }
 
 
@@ -56,12 +50,12 @@ class Chat:
         for switch in ("LANGCHAIN_TRACING", "LANGCHAIN_HANDLER"):
             os.environ.pop(switch, None)
         self._settings = settings
-        # Its default client is shared by the whole process: closing one would close all.
+        # The default client is shared by the whole process: closing one would close all.
         self._http = openai.DefaultAsyncHttpxClient(timeout=settings.timeout_seconds)
         self._model = ChatCrynux(
             model=settings.model,
             base_url=settings.base_url,
-            # The SDK insists on a key; servers on one's own machine want none.
+            # The SDK requires a key, local servers have none.
             api_key=SecretStr(settings.api_key or "none"),
             vram_limit=settings.vram_limit,
             timeout=settings.timeout_seconds,
@@ -80,12 +74,13 @@ class Chat:
         """
         messages: list[BaseMessage] = [SystemMessage(request.system), HumanMessage(_content(request.user))]
         messages += [message for each in request.rounds for message in _messages(each)]
+        options: dict[str, Any] = {}
+        if request.options is not None:
+            options = {"temperature": request.options.temperature, "max_completion_tokens": request.options.max_tokens}
         try:
-            # Variables of LangSmith in the environment would send prompts to a third party.
+            # LangSmith's environment variables would send prompts to a third party.
             with tracing_context(enabled=False):
-                message = await self._model.ainvoke(
-                    messages, extra_body=self._extra_body(request), **_differing(request.options)
-                )
+                message = await self._model.ainvoke(messages, extra_body=self._extra_body(request), **options)
             return _reply(message, with_calls=bool(request.tools))
         except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError) as error:
             log.debug("%s, step %s: %s", self._settings.name, request.step, self._redacted(error))
@@ -96,8 +91,8 @@ class Chat:
         await self._http.aclose()
 
     def _extra_body(self, request: Request) -> dict[str, object]:
-        # In here and not as arguments of their own: there the SDK would parse the reply itself, and a bad one is lost.
-        # It replaces the model's own extra_body, so the VRAM limit comes along.
+        # Given as its own arguments, the SDK would parse the reply itself, and a bad one would be lost.
+        # This replaces the model's own extra_body, so it has to repeat the VRAM limit.
         most = self._settings.max_tokens if request.options is None else request.options.max_tokens
         limits: dict[str, object] = {"vram_limit": self._settings.vram_limit, "max_tokens": most}
         if request.method == "json_schema" and not request.tools:
@@ -106,7 +101,7 @@ class Chat:
         wanted = Function(request.schema_name, f"Gives the {request.schema_name}.", request.schema)
         tools = [{"type": "function", "function": asdict(each)} for each in (*request.tools, wanted)]
         choice = {"type": "function", "function": {"name": request.schema_name}}
-        # "required" is no choice that every server knows; a reply in plain words is read as well.
+        # Not every server knows "required"; a reply in plain words is read as well.
         return {**limits, "tools": tools, "tool_choice": "auto" if request.tools else choice}
 
     def _redacted(self, error: Exception) -> str:
@@ -123,10 +118,6 @@ class Chat:
         if isinstance(error, openai.APIStatusError):
             return _of_status(error, who)
         return BadOutput(f"{who} answered with something that is no chat completion; check base_url")
-
-
-def _differing(options: CallOptions | None) -> dict[str, Any]:
-    return {} if options is None else {"temperature": options.temperature, "max_completion_tokens": options.max_tokens}
 
 
 def _of_status(error: openai.APIStatusError, who: str) -> LLMError:
@@ -154,7 +145,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
-    """Plain text where there is nothing else, for servers that know no lists; no empty piece, which Crynux refuses."""
+    """Plain text if there is nothing else, for servers that know no lists; no empty part, which Crynux refuses."""
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     if len(texts) == len(parts):
         return "\n\n".join(str(text) for text in texts if text)
@@ -163,25 +154,16 @@ def _content(parts: tuple[Part, ...]) -> str | list[str | dict[Any, Any]]:
 
 def _messages(one: Round) -> Iterator[BaseMessage]:
     """A round as the model's own message and the results of its calls."""
-    valid: list[ToolCall] = []
-    invalid: list[InvalidToolCall] = []
-    for call in one.calls:
-        arguments = _object(call.arguments)
-        if arguments is None:
-            invalid.append(invalid_tool_call(name=call.name, args=call.arguments, id=call.id, error=None))
-        else:
-            valid.append(tool_call(name=call.name, args=arguments, id=call.id))
+    calls = [(call, json_object(call.arguments)) for call in one.calls]
+    valid = [tool_call(name=call.name, args=args, id=call.id) for call, args in calls if args is not None]
+    invalid = [
+        invalid_tool_call(name=call.name, args=call.arguments, id=call.id, error=None)
+        for call, args in calls
+        if args is None
+    ]
     yield AIMessage(one.text, tool_calls=valid, invalid_tool_calls=invalid)
     for call, result in zip(one.calls, one.results, strict=True):
         yield ToolMessage(result, tool_call_id=call.id)
-
-
-def _object(arguments: str) -> dict[str, Any] | None:
-    try:
-        read: object = json.loads(arguments)
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", read) if isinstance(read, dict) else None
 
 
 def _reply(message: AIMessage, *, with_calls: bool) -> Reply:
@@ -189,7 +171,7 @@ def _reply(message: AIMessage, *, with_calls: bool) -> Reply:
         RequestedCall(call["id"] or "", call["name"], json.dumps(call["args"], ensure_ascii=False))
         for call in message.tool_calls
     ]
-    # Arguments that are no JSON, because they are cut or have prose around them.
+    # Arguments that are no JSON, because they are cut or surrounded by prose.
     calls += [
         RequestedCall(call["id"] or "", call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls
     ]

@@ -1,4 +1,4 @@
-"""What a model is asked and what it replies, whoever carries it."""
+"""The wire: what a model is asked and what it replies, however it is reached."""
 
 from __future__ import annotations
 
@@ -8,32 +8,37 @@ from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 Method = Literal["function_calling", "json_schema"]
-"""How the wanted shape is stated: as the one tool that must be called, or as the format of the response."""
+"""How the wanted shape is requested: as the one tool that must be called, or as the response format."""
 
 Part = Mapping[str, object]
-"""A piece of a user message as OpenAI's chat completions take it: `{"type": "text", …}` or an adapter's image."""
+"""A piece of a user message in OpenAI's chat completions: `{"type": "text", …}` or an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointSettings:
+    """Where a model is and how it is called.
+
+    Attributes:
+        base_url: must not be empty: the client would silently call api.openai.com.
+        vram_limit: in GB; Crynux chooses machines by it, others ignore it.
+        timeout_seconds: for one attempt.
+        retry_timeouts: also retry a 504 or a client time-out; a job may then be billed twice.
+        max_tokens: of a reply.
+    """
+
     base_url: str
-    """Required: without it the client would silently call api.openai.com."""
     model: str
     api_key: str = field(default="", repr=False)
     vram_limit: int = 24
-    """In GB; Crynux chooses machines by it, others ignore it."""
     method: Method = "function_calling"
     timeout_seconds: float = 60
-    """Bounds one attempt."""
     max_retries: int = 2
     retry_timeouts: bool = False
-    """Also retry a 504 or a client time-out; a job may then be billed twice."""
     max_tokens: int = 4096
-    """Length of a reply at most."""
 
     @property
     def name(self) -> str:
-        """How messages call this endpoint: the host and model, never a password that the address may carry."""
+        """The endpoint's name in messages: model and host, without a password that the address may hold."""
         return f"LLM {self.model} at {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
 
 
@@ -48,68 +53,74 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A tool that the model wants called."""
+    """A tool that the model wants to call. `arguments`: as the model wrote them, usually JSON."""
 
     id: str
     name: str
     arguments: str
-    """As the model wrote them; JSON, if all is well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round of tool calls: what the model said along with them, and what came of each."""
+    """One round of tool calls: what the model asked for and said, and one result for each call."""
 
     calls: tuple[RequestedCall, ...]
     results: tuple[str, ...]
-    """One for each call."""
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """How one call differs from what the endpoint's settings say."""
+    """How one call differs from the endpoint's settings. `retries`: 0 if the caller retries itself."""
 
     temperature: float
     max_tokens: int
-    """Length of the reply at most."""
     retries: int
-    """How often the client asks again when the endpoint was not there. Who asks may do so itself instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """One request to a model.
+
+    Attributes:
+        step: who asks (`gate`, `select`, …); does not go over the wire.
+        schema_name: the class name of the wanted model.
+        tools: offered beside the wanted shape, which then is one more tool. If empty, the shape is required.
+        rounds: the calls so far, after the user's message.
+    """
+
     step: str
-    """Who asks (`gate`, `select`, …); does not go over the wire."""
     system: str
     user: tuple[Part, ...]
     schema_name: str
-    """The class name of the wanted model."""
     schema: Mapping[str, object]
     method: Method
     tools: tuple[Function, ...] = ()
-    """Offered beside the wanted shape, which then is one more tool; the model chooses. Empty: the shape is required."""
     rounds: tuple[Round, ...] = ()
-    """What has been called so far, after the user's message."""
     options: CallOptions | None = None
-    """None: as the settings say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """One reply of a model.
+
+    Attributes:
+        text: the arguments of all tool calls and the content, as the model wrote them.
+        finish_reason: `stop`, `tool_calls`, `length` (cut at the limit), …; None if the server gives none.
+        calls, content: the same one by one, if the request offered tools; else empty.
+    """
+
     text: str
-    """The arguments of the tool call, or the content, or both, as the model wrote them."""
-    prompt_tokens: int
-    completion_tokens: int
-    finish_reason: str | None
-    """`stop`, `tool_calls`, `length` (cut at the limit), …; None when the server does not say."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: str | None = None
     calls: tuple[RequestedCall, ...] = ()
-    """Each tool call by itself, that of the wanted shape included; of requests that offer tools only."""
     content: str = ""
-    """What was said beside the calls."""
 
 
 class Endpoint(Protocol):
+    """Asks a model, or stands in for one. `aclose` may be called more than once."""
+
     async def complete(self, request: Request) -> Reply:
         """Ask the model once.
 
@@ -118,6 +129,4 @@ class Endpoint(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Let go of connections or files. Calling it again does nothing."""
-        ...
+    async def aclose(self) -> None: ...

@@ -1,14 +1,14 @@
 """What can go wrong with a model.
 
     LLMError
-    ├── Unavailable      not reached, overloaded or broken (connection, 408, 409, 429, 5xx): worth another try
-    ├── TimedOut         no answer in time, here or there (504); a job may run on, and be billed, so no try by itself
-    ├── Rejected         the request is refused (other 4xx): configuration or credit; a person has to act
-    ├── BadOutput        it answered, but nothing that can be used
+    ├── Unavailable      not reached, overloaded or broken (connection, 408, 409, 429, 5xx): worth a retry
+    ├── TimedOut         no answer in time, here or there (504); the job may run on and be billed: no retry by default
+    ├── Rejected         the request was refused (other 4xx): configuration or credit; a person has to act
+    ├── BadOutput        the answer cannot be used
     └── UnknownRequest   a replay holds no answer to this request
 
-Each message is one readable line: who failed, and what to do. What a server wrote is not passed on in them, because
-servers echo keys and prompts; the one exception is `UnknownRequest`, whose purpose is to show how two prompts differ.
+Each message is one line that says who failed and what to do. It never quotes what a server wrote, as servers echo keys
+and prompts. Only `UnknownRequest` quotes: it shows how two prompts differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LLMError(Exception):
 
 
 class Unavailable(LLMError):
-    """The endpoint cannot serve now. `retry_after`: seconds it asked to be left alone, if it said so."""
+    """The endpoint cannot serve now. `retry_after`: the seconds it asked to wait, if it did."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -31,11 +31,11 @@ class TimedOut(LLMError):
 
 
 class Rejected(LLMError):
-    """The endpoint understood, and refused."""
+    """The endpoint refused the request."""
 
 
 class BadOutput(LLMError):
-    """The answer is no chat completion, or holds no object of the wanted shape, also when asked again."""
+    """The answer is no chat completion, or two replies in a row held no object of the wanted shape."""
 
 
 class UnknownRequest(LLMError):

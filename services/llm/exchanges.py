@@ -1,14 +1,14 @@
-"""The form in which exchanges with a model are kept: JSON Lines, one call a line.
+"""The file format of recorded exchanges with a model: JSON Lines, one call a line.
 
     {"step", "hash", "request": {"system", "user", "schema_name", "schema"},
      "response": {"text", "finish_reason"}, "usage": {"prompt_tokens", "completion_tokens"}}
 
-Where tools were offered, the request also has "tools" and "rounds" (what was called so far), and the response "calls".
-A call that failed has, in place of response and usage, `"error": {"kind", "message"}`: so a replay goes wrong where the
-recorded run went wrong. A call that was cancelled leaves no line. Pictures stand as their SHA-256.
+If tools were offered, the request also has "tools" and "rounds" (the calls so far), and the response "calls". A call
+that failed has `"error": {"kind", "message"}` instead of response and usage, so that a replay fails where the recorded
+run failed. A cancelled call leaves no line. Images are kept as their SHA-256.
 
-The hash is over the step and the request as kept. The method is no part of it: whichever way the shape was asked for,
-the reply reads the same, and a replay may run without the recorded configuration.
+The hash covers the step and the request as kept. It leaves out the method: the reply reads the same either way, and a
+replay may run without the recorded configuration.
 """
 
 from __future__ import annotations
@@ -16,36 +16,23 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError, model_validator
 
-from services.llm.endpoint import Reply, Request, RequestedCall, Round
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.endpoint import Reply, Request, Round
+from services.llm.errors import LLMError
 
 log = logging.getLogger(__name__)
 
-_KINDS: dict[str, type[LLMError]] = {
-    kind.__name__: kind for kind in (Unavailable, TimedOut, Rejected, BadOutput, UnknownRequest)
-}
-
-
-ALWAYS_KEPT = frozenset({"text", "finish_reason"})
-"""Of a response; the rest is kept where there is any."""
+_KINDS: dict[str, type[LLMError]] = {kind.__name__: kind for kind in LLMError.__subclasses__()}
 
 
 class UnreadableExchanges(Exception):
     """The file is missing or holds no exchange; the message names it."""
-
-
-class Response(BaseModel):
-    text: str
-    finish_reason: str | None = None
-    calls: tuple[RequestedCall, ...] = ()
-    content: str = ""
 
 
 class Tokens(BaseModel):
@@ -59,11 +46,12 @@ class Failure(BaseModel):
 
 
 class Exchange(BaseModel):
+    """One line. `request` is only read to show differences: calls are found by `hash`, so text may be removed later."""
+
     step: str
     hash: str
     request: dict[str, Any] = {}
-    """Read only to show differences; what counts is the hash, so that text may be removed later."""
-    response: Response | None = None
+    response: Reply | None = None
     usage: Tokens = Tokens()
     error: Failure | None = None
 
@@ -77,42 +65,51 @@ class Exchange(BaseModel):
         """The reply.
 
         Raises:
-            LLMError: of the recorded kind, when the call had failed.
+            LLMError: of the recorded kind, if the call failed.
         """
-        if self.response is not None:
-            return Reply(**dict(self.response), **dict(self.usage))
-        failure = self.error or Failure(kind="", message="")
-        raise _KINDS.get(failure.kind, LLMError)(failure.message)
+        if self.error is not None:
+            raise _KINDS.get(self.error.kind, LLMError)(self.error.message)
+        return replace(self.response or Reply(""), **dict(self.usage))
 
 
 def kept(request: Request) -> dict[str, object]:
-    """`request` as it is written down."""
+    """`request` as it is written to the file."""
     plain: dict[str, object] = {
         "system": request.system,
         "user": [_without_data(part) for part in request.user],
         "schema_name": request.schema_name,
         "schema": request.schema,
     }
-    # Left out where there are none, so that what was recorded before there were tools is found again.
+    # Left out if empty, so that recordings from before there were tools still match.
     if request.tools:
         plain["tools"] = [asdict(tool) for tool in request.tools]
     if request.rounds:
-        plain["rounds"] = [_round(each) for each in request.rounds]
+        plain["rounds"] = [{"text": each.text, "calls": list(_calls(each))} for each in request.rounds]
     return plain
 
 
-def _round(one: Round) -> dict[str, object]:
+def _calls(one: Round) -> Iterator[dict[str, str]]:
     """Without the ids of calls, which a server makes up anew each time."""
-    calls = [
-        {"name": call.name, "arguments": call.arguments, "result": result}
-        for call, result in zip(one.calls, one.results, strict=True)
-    ]
-    return {"text": one.text, "calls": calls}
+    for call, result in zip(one.calls, one.results, strict=True):
+        yield {"name": call.name, "arguments": call.arguments, "result": result}
+
+
+def _without_data(value: object) -> object:
+    """Inline data as its hash, which tells images apart without lines of megabytes."""
+    if isinstance(value, str) and value.startswith("data:"):
+        head, _, data = value.partition(",")
+        return f"{head},sha256:{_sha256(data)}"
+    if isinstance(value, Mapping):
+        return {key: _without_data(each) for key, each in cast("Mapping[str, object]", value).items()}
+    return value
 
 
 def request_hash(request: Request) -> str:
-    canonical = json.dumps({"step": request.step, **kept(request)}, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+    return _sha256(json.dumps({"step": request.step, **kept(request)}, sort_keys=True, ensure_ascii=False))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def render(request: Request, outcome: Reply | LLMError) -> str:
@@ -122,17 +119,18 @@ def render(request: Request, outcome: Reply | LLMError) -> str:
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
     else:
         fields = asdict(outcome)
-        line["response"] = {key: fields[key] for key in Response.model_fields if fields[key] or key in ALWAYS_KEPT}
+        line["response"] = {key: fields[key] for key in ("text", "finish_reason")}
+        line["response"] |= {key: fields[key] for key in ("calls", "content") if fields[key]}
         line["usage"] = {key: fields[key] for key in Tokens.model_fields}
     # Escaped, so that no character of a message can end the line or fail to be written.
     return json.dumps(line) + "\n"
 
 
 def read(path: Path) -> list[Exchange]:
-    """All exchanges of a file, in their order. A line that is none is reported and left out.
+    """All exchanges of a file, in order. A line that is none is logged and left out.
 
     Raises:
-        UnreadableExchanges: the file cannot be read, or none of its lines is an exchange.
+        UnreadableExchanges: the file cannot be read, or no line of it is an exchange.
     """
     try:
         lines = path.read_bytes().split(b"\n")
@@ -143,7 +141,7 @@ def read(path: Path) -> list[Exchange]:
         if not line.strip():
             continue
         try:
-            # Not by Pydantic's own parser, which refuses half of a surrogate pair, as prompts may hold.
+            # Pydantic's own parser refuses half of a surrogate pair, which prompts may hold.
             exchanges.append(Exchange.model_validate(json.loads(line)))
         except ValueError as error:
             log.warning("%s line %d is no exchange and is left out (%s)", path, number, _why(error))
@@ -153,18 +151,8 @@ def read(path: Path) -> list[Exchange]:
 
 
 def _why(error: ValueError) -> str:
-    """In short, and without the line's text."""
+    """In short, without the line's text."""
     if not isinstance(error, ValidationError):
         return "it is no JSON"
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
-
-
-def _without_data(value: object) -> object:
-    """Inline data would make lines of megabytes, and say no more than its hash does."""
-    if isinstance(value, str) and value.startswith("data:"):
-        head, _, data = value.partition(",")
-        return f"{head},sha256:{hashlib.sha256(data.encode('utf-8', 'surrogatepass')).hexdigest()}"
-    if isinstance(value, Mapping):
-        return {key: _without_data(each) for key, each in cast("Mapping[str, object]", value).items()}
-    return value

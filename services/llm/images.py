@@ -1,55 +1,60 @@
-"""Pictures in a request: told from their bytes, and put into the form that an endpoint takes."""
+"""Images in a request: loaded from attachments, checked by their bytes, and put into an endpoint's format."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from model.conversations import Image
 from model.messages import Attachment
+from services.discord import AttachmentFailed, Attachments
 from services.llm.endpoint import Part
 
 MAX_IMAGE_BYTES = 10_000_000
 
 
 class ImageFailed(Exception):
-    """A picture cannot be used; the message names the attachment's id and the reason, never its signed address."""
+    """An image cannot be used; the message gives the attachment's id and the reason, never its signed address."""
 
 
 class ImageSource(Protocol):
-    """Where attached pictures are read from: Discord's CDN, or the folder beside a recording."""
-
     async def load(self, attachment: Attachment) -> Image:
-        """One picture, of at most `MAX_IMAGE_BYTES`, its type told from its bytes.
+        """One image of at most `MAX_IMAGE_BYTES`, its type detected from its bytes.
 
         Raises:
-            ImageFailed: it cannot be had, is too large, or is no picture.
+            ImageFailed: it cannot be loaded, is too large, or is no image.
         """
         ...
 
 
-async def load_images(source: ImageSource, attachments: Iterable[Attachment]) -> tuple[Image, ...]:
-    """The pictures among `attachments`, in their order.
+@dataclass(frozen=True, slots=True)
+class AttachedImages:
+    """An `ImageSource` over attachments: from Discord's CDN, or from the folder beside a recording."""
 
-    One after the other, so that a message with ten of them holds one connection and fails at the first that fails.
+    attachments: Attachments
+
+    async def load(self, attachment: Attachment) -> Image:
+        try:
+            data = await self.attachments.content(attachment, MAX_IMAGE_BYTES)
+        except AttachmentFailed as error:
+            raise ImageFailed(str(error)) from error
+        media_type = sniff(data)
+        if media_type is None:
+            raise ImageFailed(f"attachment {attachment.id} is no png, jpeg, gif or webp image, whatever its name says")
+        return Image(name=attachment.filename, media_type=media_type, data=data)
+
+
+async def load_images(source: ImageSource, attachments: Iterable[Attachment]) -> tuple[Image, ...]:
+    """The images among `attachments`, in order.
+
+    Loaded one after another, so that a message with ten images holds one connection and stops at the first failure.
 
     Raises:
-        ImageFailed: one of them cannot be had. All are needed: an answer about half of what was shown misleads.
+        ImageFailed: one cannot be loaded. All are required: an answer about half of what was shown misleads.
     """
     return tuple([await source.load(attachment) for attachment in attachments if attachment.is_image])
-
-
-def checked_image(attachment: Attachment, data: bytes) -> Image:
-    """`data` as the picture it is.
-
-    Raises:
-        ImageFailed: it is none of png, jpeg, gif and webp.
-    """
-    media_type = sniff(data)
-    if media_type is None:
-        raise ImageFailed(f"attachment {attachment.id} is no png, jpeg, gif or webp image, whatever its name says")
-    return Image(name=attachment.filename, media_type=media_type, data=data)
 
 
 def sniff(data: bytes) -> str | None:
@@ -65,30 +70,25 @@ def sniff(data: bytes) -> str | None:
     return None
 
 
-class ImageAdapter(Protocol):
-    def part(self, image: Image) -> Part:
-        """The piece of a user message that shows `image`."""
-        ...
+ImageAdapter = Callable[[Image], Part]
+"""Makes the piece of a user message that shows an image."""
 
 
-class OpenAIImageAdapter:
-    """As OpenAI's chat completions take it; within the message, since Crynux fetches no addresses."""
-
-    def part(self, image: Image) -> Part:
-        data = base64.b64encode(image.data).decode("ascii")
-        return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{data}"}}
+def openai_image(image: Image) -> Part:
+    """An image in OpenAI's chat completions; inline, as Crynux fetches no addresses."""
+    data = base64.b64encode(image.data).decode("ascii")
+    return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{data}"}}
 
 
-_ADAPTERS: dict[str, type[ImageAdapter]] = {"OpenAIImageAdapter": OpenAIImageAdapter}
+_ADAPTERS: dict[str, ImageAdapter] = {"OpenAIImageAdapter": openai_image}
 
 
 def image_adapter(name: str) -> ImageAdapter:
-    """The adapter of that name, as `ai_response.llm_image_adapter` gives it.
+    """The adapter that `ai_response.llm_image_adapter` names.
 
     Raises:
-        ValueError: there is none; it lists those there are.
+        ValueError: there is none of that name; the message lists the known ones.
     """
-    try:
-        return _ADAPTERS[name]()
-    except KeyError:
-        raise ValueError(f"unknown image adapter {name!r}; known: {', '.join(sorted(_ADAPTERS))}") from None
+    if name not in _ADAPTERS:
+        raise ValueError(f"unknown image adapter {name!r}; known: {', '.join(sorted(_ADAPTERS))}")
+    return _ADAPTERS[name]

@@ -1,23 +1,21 @@
-"""A question and a model class in, an instance of that class out, with tools on the way or without."""
+"""The seam through which everybody asks a model: a prompt and a model class in, an instance of that class out."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from model.conversations import Image
-from services.llm.endpoint import CallOptions, Endpoint, Function, Method, Part, Reply, Request, Round
+from services.llm.endpoint import CallOptions, Endpoint, Function, Method, Part, Reply, Request
 from services.llm.errors import BadOutput
-from services.llm.finding import NotFound, first_that_fits
-from services.llm.images import ImageAdapter, OpenAIImageAdapter
-from services.llm.schemas import wire_schema
-from services.llm.tool_calls import ToolCalls
-from services.llm.tools import Tool, ToolLimits
+from services.llm.images import ImageAdapter, openai_image
+from services.llm.prompting import Prompt
+from services.llm.schemas import NotFound, first_that_fits, wire_schema
+from services.llm.tools import Tool, ToolCalls, ToolLimits
 from services.llm.usage import Usage
 
 M = TypeVar("M", bound=BaseModel)
@@ -25,125 +23,116 @@ M = TypeVar("M", bound=BaseModel)
 log = logging.getLogger(__name__)
 
 
-def _unobserved(step: str, seconds: float) -> None:
-    """Nobody measures."""
-
-
-class StructuredLLM:
-    """`observe` is told the step and the real seconds of each call, also of one that fails."""
-
-    def __init__(
+class Asker(Protocol):
+    async def ask(
         self,
-        endpoint: Endpoint,
-        method: Method,
+        step: str,
+        prompt: Prompt,
+        model: type[M],
+        usage: Usage,
         *,
-        image_adapter: ImageAdapter | None = None,
-        observe: Callable[[str, float], None] = _unobserved,
-    ) -> None:
-        self._endpoint = endpoint
-        self._method: Method = method
-        self._image_adapter = image_adapter or OpenAIImageAdapter()
-        self._observe = observe
+        options: CallOptions | None = None,
+        tools: Sequence[Tool] = (),
+        limits: ToolLimits | None = None,
+    ) -> M:
+        """Ask a question and return the validated answer.
+
+        `step` names the call in metrics, recordings and errors; the class name of `model` is the schema's on the wire.
+        `usage` counts every answered request, usable or not. `options`: None to use the endpoint's settings.
+
+        A reply that cannot be used is followed by one more request, with a changed prompt, since endpoints that decode
+        greedily answer the same prompt in the same way. The model may first call `tools`, as often as `limits` allow;
+        it reads about failing tools and its own mistakes in words.
+
+        Raises:
+            LLMError: there is no usable answer; its kind says why (services.llm.errors).
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredLLM:
+    """An `Asker` over an endpoint.
+
+    Attributes:
+        observe: called with the step and the real seconds of each request, failed ones included.
+    """
+
+    endpoint: Endpoint
+    method: Method
+    image_adapter: ImageAdapter = openai_image
+    observe: Callable[[str, float], None] | None = None
 
     async def ask(
         self,
         step: str,
-        system: str,
-        user: str,
-        model: type[M],
-        usage: Usage,
-        images: Sequence[Image] = (),
-        options: CallOptions | None = None,
-    ) -> M:
-        """One call; and a second, with a changed prompt, when the reply to the first is not usable.
-
-        Endpoints that decode greedily would answer the same prompt in the same way. `usage` counts every call that
-        was answered, well or badly.
-
-        Raises:
-            LLMError: no call got through; `BadOutput` when the second reply is not usable either.
-        """
-        request = replace(self._request(step, system, user, model, images), options=options)
-        return await self._settle(request, model, usage)
-
-    async def _settle(self, request: Request, model: type[M], usage: Usage) -> M:
-        try:
-            return _read(await self._call(request, usage), model)
-        except NotFound as wrong:
-            log.info("LLM, step %s: the reply is not usable: %s; asked again", request.step, wrong)
-            # Whatever may still be retried was for the call, not for each of its two requests.
-            options = None if request.options is None else replace(request.options, retries=0)
-            request = replace(request, user=(*request.user, _repair(wrong, model)), options=options)
-        try:
-            return _read(await self._call(request, usage), model)
-        except NotFound as wrong:
-            said = f"LLM, step {request.step}: no usable {model.__name__} in two replies: {wrong}"
-            raise BadOutput(f"{said}; try another structured_output_method or model") from None
-
-    async def converse(
-        self,
-        step: str,
-        system: str,
-        user: str,
+        prompt: Prompt,
         model: type[M],
         usage: Usage,
         *,
-        tools: Sequence[Tool],
-        limits: ToolLimits,
-        images: Sequence[Image] = (),
+        options: CallOptions | None = None,
+        tools: Sequence[Tool] = (),
+        limits: ToolLimits | None = None,
     ) -> M:
-        """As `ask`, but the model may call `tools` first, as often as `limits` allow; then it has to answer.
+        text: tuple[Part, ...] = ({"type": "text", "text": prompt.user},) if prompt.user else ()
+        request = Request(
+            step=step,
+            system=prompt.system,
+            user=(*text, *map(self.image_adapter, prompt.images)),
+            schema_name=model.__name__,
+            schema=wire_schema(model),
+            method=self.method,
+            options=options,
+        )
+        if tools:
+            calls = ToolCalls(tools, limits or ToolLimits(), answer=model.__name__)
+            answer = await self._converse(request, calls, model, usage)
+            if answer is not None:
+                return answer
+            request = replace(request, rounds=calls.rounds)
+        return await self._settle(request, model, usage)
 
-        Each request of the conversation counts as a call of the step. What a tool raises, or the model gets wrong in
-        calling one, the model is told in words.
-
-        Raises:
-            LLMError: as `ask`.
-        """
-        calls = ToolCalls(tools, limits, answer=model.__name__)
-        plain = self._request(step, system, user, model, images)
-        offered = tuple(Function(tool.name, tool.description, tool.parameters) for tool in tools)
-        rounds: tuple[Round, ...] = ()
+    async def _converse(self, request: Request, calls: ToolCalls, model: type[M], usage: Usage) -> M | None:
+        """Run the tools that the model calls. None: it has to be asked for its answer alone."""
+        offered = tuple(Function(tool.name, tool.description, tool.parameters) for tool in calls.tools)
         while not calls.used_up:
-            reply = await self._call(replace(plain, tools=offered, rounds=rounds), usage)
+            reply = await self._complete(replace(request, tools=offered, rounds=calls.rounds), usage)
             if all(call.name == model.__name__ for call in reply.calls):
                 try:
                     return _read(reply, model)
                 except NotFound as wrong:
-                    log.info("LLM, step %s: the answer is not usable: %s; asked for it alone", step, wrong)
-                    break
-            rounds = (*rounds, await calls.run(reply.calls, reply.content))
-        return await self._settle(replace(plain, rounds=rounds), model, usage)
+                    log.info("LLM, step %s: answer not usable: %s; asked for it alone", request.step, wrong)
+                    return None
+            await calls.run(reply.calls, reply.content)
+        return None
 
-    def _request(self, step: str, system: str, user: str, model: type[BaseModel], images: Sequence[Image]) -> Request:
-        text: tuple[Part, ...] = ({"type": "text", "text": user},) if user else ()
-        return Request(
-            step=step,
-            system=system,
-            user=(*text, *(self._image_adapter.part(image) for image in images)),
-            schema_name=model.__name__,
-            schema=wire_schema(model),
-            method=self._method,
-        )
+    async def _settle(self, request: Request, model: type[M], usage: Usage) -> M:
+        try:
+            return _read(await self._complete(request, usage), model)
+        except NotFound as wrong:
+            log.info("LLM, step %s: reply not usable: %s; asked again", request.step, wrong)
+            # Retries are for the whole call, not for each of its two requests.
+            options = None if request.options is None else replace(request.options, retries=0)
+            request = replace(request, user=(*request.user, _repair(wrong, model)), options=options)
+        try:
+            return _read(await self._complete(request, usage), model)
+        except NotFound as wrong:
+            said = f"LLM, step {request.step}: no usable {model.__name__} in two replies: {wrong}"
+            raise BadOutput(f"{said}; try another structured_output_method or model") from None
 
-    async def _call(self, request: Request, usage: Usage) -> Reply:
+    async def _complete(self, request: Request, usage: Usage) -> Reply:
         # Real time, also on a virtual loop: this is what an operator waits and pays for, and no result depends on it.
         begun = time.perf_counter()
         try:
-            reply = await self._endpoint.complete(request)
+            reply = await self.endpoint.complete(request)
         finally:
             seconds = time.perf_counter() - begun
-            self._observe(request.step, seconds)
+            if self.observe is not None:
+                self.observe(request.step, seconds)
         usage.add(request.step, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
-        log.debug(
-            "LLM, step %s: %.3f s, %d tokens in, %d out, finish %s: %s",
-            request.step,
-            seconds,
-            reply.prompt_tokens,
-            reply.completion_tokens,
-            reply.finish_reason,
-            reply.text,
-        )
+        numbers = (seconds, reply.prompt_tokens, reply.completion_tokens)
+        said = f"finish {reply.finish_reason}: {reply.text}"
+        log.debug("LLM, step %s: %.3f s, %d tokens in, %d out, %s", request.step, *numbers, said)
         return reply
 
 

@@ -1,31 +1,161 @@
-"""Tools that a model may call while it answers, as plain values: for whoever makes them, and whoever runs them."""
+"""Tools that a model may call while it answers, and the calls of one answer: run, or refused in words.
+
+Failures and mistakes are reported to the model in our words, so that it can correct itself; it never sees an exception.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import json
+import logging
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from clock import now
+from services.llm.endpoint import RequestedCall, Round
+from services.llm.prompting import Field, section
+from services.llm.schemas import json_object
+
+log = logging.getLogger(__name__)
+
+UNAVAILABLE = "This tool is temporarily unavailable. Answer without it, or say that it could not be looked up."
+TOO_LATE = "There is no time left for tools. Answer from what you have."
+NOT_YET = "Not taken: your other calls had no results yet. Read them, and answer then."
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What the model sees of a tool, and what is awaited when it calls it."""
+    """A tool as the model sees it, and the function behind it.
+
+    Attributes:
+        description: what it is for, when to use it, sample questions, what it returns, and which tool to use instead.
+        parameters: the JSON schema of its arguments, an object. Who asks and where is bound in `run`, never given here.
+        run: takes arguments that fit the schema, returns text for the model, also when it failed.
+    """
 
     name: str
     description: str
-    """What it is for, when to use it, sample questions, what comes back, and which tool to use instead."""
     parameters: Mapping[str, Any]
-    """The JSON schema of its arguments, an object. Who asks, and where, is no part of it: that is bound in `run`."""
     run: Callable[[Mapping[str, Any]], Awaitable[str]]
-    """Given the arguments that fit the schema, gives text for the model; failures are text as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolLimits:
-    """What one answer may spend on tools (DOCUMENT_QA 8.4, "Loop guards")."""
+    """What one answer may spend on tools (DOCUMENT_QA 8.4, "Loop guards").
+
+    Attributes:
+        max_repeated_questions: calls with the same question, ignoring white space, case and punctuation.
+        seconds: for all tool calls of the answer together.
+    """
 
     max_calls: int = 6
     max_repeated_questions: int = 3
-    """Calls with the same question, white space, case and final punctuation aside."""
     seconds: float = 60.0
-    """For all tool calls of the answer together."""
+
+
+class ToolCalls:
+    """Runs the calls of one answer within `limits`. `answer`: the name of the call that ends the conversation."""
+
+    def __init__(self, tools: Sequence[Tool], limits: ToolLimits, *, answer: str) -> None:
+        self.tools = tools
+        self.rounds: tuple[Round, ...] = ()
+        self._limits = limits
+        self._answer = answer
+        self._calls = 0
+        self._seconds = 0.0
+        # The same question counts whichever tool it is put to.
+        self._asked: Counter[str] = Counter()
+
+    @property
+    def used_up(self) -> bool:
+        """Whether no more calls are allowed."""
+        return self._calls >= self._limits.max_calls or self._seconds >= self._limits.seconds
+
+    async def run(self, calls: Sequence[RequestedCall], text: str) -> None:
+        """Run one round of calls concurrently and add it to `rounds`."""
+        begun = now()
+        results = await asyncio.gather(*(self._result(call) for call in calls))
+        self._seconds += now() - begun
+        self.rounds = (*self.rounds, Round(tuple(calls), tuple(results), text))
+
+    async def _result(self, call: RequestedCall) -> str:
+        # Up to the first await, calls are judged in their order in the reply.
+        if call.name == self._answer:
+            return NOT_YET
+        self._calls += 1
+        if self._calls > self._limits.max_calls:
+            return f"Not run: one answer may make {self._limits.max_calls} tool calls. Answer from what you have."
+        checked = self._checked(call)
+        return f"Not run: {checked}." if isinstance(checked, str) else await self._run(*checked)
+
+    def _checked(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]] | str:
+        """The tool and the arguments that it takes, or why it is not run, for the model to read."""
+        tool = next((tool for tool in self.tools if tool.name == call.name), None)
+        if tool is None:
+            log.warning("tools: the model called %.60r, which does not exist", call.name)
+            return f"there is no such tool. There are: {', '.join(tool.name for tool in self.tools)}"
+        arguments = json_object(call.arguments or "{}")
+        if arguments is None:
+            return "the arguments are not one JSON object. Write them again"
+        known: Mapping[str, Any] = tool.parameters.get("properties", {})
+        if unknown := sorted(arguments.keys() - known.keys()):
+            # The model has no say in whose files are read.
+            log.warning("tools: %s was called with unknown arguments %.200r; ignored", tool.name, unknown)
+        given = {key: value for key, value in arguments.items() if key in known and value is not None}
+        if wrong := _wrong(given, tool.parameters):
+            return f"{wrong}. Call it again with other arguments"
+        question = _normalised(str(given.get("question", json.dumps(given, sort_keys=True))))
+        self._asked[question] += 1
+        if self._asked[question] > self._limits.max_repeated_questions:
+            return "this was asked before. Ask something else, or answer from what you have"
+        return tool, given
+
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        left = self._limits.seconds - self._seconds
+        if left <= 0:
+            return TOO_LATE
+        try:
+            async with asyncio.timeout(left):
+                return section("evidence", [Field(f"Result of {tool.name}", await tool.run(arguments))])
+        except TimeoutError:
+            log.warning("tools: %s took longer than the %g s left", tool.name, left)
+            return TOO_LATE
+        except Exception:
+            log.exception("tools: %s failed", tool.name)
+            return UNAVAILABLE
+
+
+def _wrong(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """Why the arguments do not fit, in words that quote no values; empty if they fit."""
+    missing = [name for name in schema.get("required", ()) if name not in given]
+    if missing:
+        return f"{', '.join(missing)} is missing"
+    for name, value in given.items():
+        wanted: Mapping[str, Any] = schema["properties"][name]
+        kind = str(wanted.get("type", ""))
+        # In Python a boolean is a number.
+        if kind in _TYPES and (not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean")):
+            return f"{name} has to be of type {kind}"
+        if isinstance(value, str) and len(value) > wanted.get("maxLength", len(value)):
+            return f"{name} may have {wanted['maxLength']} characters"
+        if isinstance(value, str) and len(value.strip()) < wanted.get("minLength", 0):
+            return f"{name} is empty"
+    return ""
+
+
+def _normalised(question: str) -> str:
+    folded = unicodedata.normalize("NFKC", question).casefold()
+    return re.sub(r"[\s.?!,;:]+", " ", folded).strip()

@@ -1,34 +1,153 @@
-"""What calls to a model cost: how many there were, and their tokens, by step."""
+"""What answering costs: chains per user and hour, answers, calls and tokens; and the budget that limits them."""
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+import clock
+from services.storage import read_object
+
+log = logging.getLogger(__name__)
+
+HOUR = 3600.0
+DAY = 86_400.0
 
 
-class Counting(Protocol):
-    """Whoever wants to hear of each call that was answered."""
+@dataclass(frozen=True, slots=True)
+class BudgetLimits:
+    """0 means unlimited."""
 
-    def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None: ...
+    chains_per_user_per_hour: int = 20
+    answers_per_day: int = 0
+    tokens_per_day: int = 0
+
+
+@dataclass(slots=True)
+class Spent:
+    """What is kept over a restart.
+
+    Attributes:
+        day: days since 1970, UTC.
+        chains: by user, when their chains of the last hour began.
+    """
+
+    day: int = 0
+    answers: int = 0
+    tokens: int = 0
+    chains: dict[int, deque[float]] = field(default_factory=dict[int, "deque[float]"])
+
+
+class Budget:
+    """Counts, and says when a limit is reached. `now`: seconds since 1970."""
+
+    def __init__(self, limits: BudgetLimits, spent: Spent | None = None) -> None:
+        self._limits = limits
+        self.spent = spent or Spent()
+        self._notified: dict[tuple[str, int], float] = {}
+
+    def begin_chain(self, user_id: int, now: float) -> str | None:
+        """Count a chain that begins now; or return the name of the limit that forbids it."""
+        self._turn_day(now)
+        limits, spent = self._limits, self.spent
+        if limits.answers_per_day and spent.answers >= limits.answers_per_day:
+            return "limits.answers_per_day"
+        if limits.tokens_per_day and spent.tokens >= limits.tokens_per_day:
+            return "limits.tokens_per_day"
+        if limits.chains_per_user_per_hour:
+            begun = spent.chains.setdefault(user_id, deque())
+            while begun and begun[0] <= now - HOUR:
+                begun.popleft()
+            if len(begun) >= limits.chains_per_user_per_hour:
+                return "limits.chains_per_user_per_hour"
+            begun.append(now)
+        return None
+
+    def answered(self, now: float) -> None:
+        self._turn_day(now)
+        self.spent.answers += 1
+
+    def used(self, tokens: int, now: float) -> None:
+        self._turn_day(now)
+        self.spent.tokens += tokens
+
+    def first_time(self, limit: str, user_id: int, now: float) -> bool:
+        """Whether this is the user's first refusal for `limit` in the current hour or day."""
+        window = now // (HOUR if limit == "limits.chains_per_user_per_hour" else DAY)
+        known = self._notified.get((limit, user_id))
+        self._notified[limit, user_id] = window
+        return known != window
+
+    def forget(self, user_id: int) -> bool:
+        """Drop a person's counts. Returns whether there were any."""
+        return self.spent.chains.pop(user_id, None) is not None
+
+    def _turn_day(self, now: float) -> None:
+        day = int(now // DAY)
+        if day != self.spent.day:
+            chains = {user: begun for user, begun in self.spent.chains.items() if begun and begun[-1] > now - HOUR}
+            self.spent.day, self.spent.answers, self.spent.tokens, self.spent.chains = day, 0, 0, chains
+            self._notified.clear()
+
+
+def read_spent(path: Path) -> Spent:
+    """`{"day": …, "answers": …, "tokens": …, "chains": {"<user>": [seconds, …]}}`; zeros where none is readable."""
+    try:
+        return TypeAdapter(Spent).validate_python(read_object(path))
+    except ValidationError:
+        log.warning("%s is damaged: budgets start at zero", path)
+        return Spent()
+
+
+def render_spent(spent: Spent) -> bytes:
+    chains = {str(user): list(begun) for user, begun in sorted(spent.chains.items()) if begun}
+    counts = {"day": spent.day, "answers": spent.answers, "tokens": spent.tokens, "chains": chains}
+    return json.dumps(counts, indent=0).encode() + b"\n"
+
+
+ObserveTokens = Callable[[str, str, int], object]
+"""Called with the step, the kind (`prompt`, `completion`) and the number of tokens of each answered call."""
 
 
 @dataclass(slots=True)
 class Usage:
-    """Counts the calls to a model, and their tokens, of one part; and tells its parent, such as that of the run."""
+    """Counts the answered calls of one part and passes each on to its parent, such as the usage of the run.
 
-    parent: Counting | None = None
+    Attributes:
+        calls: by step.
+        tokens: by step and kind (`prompt`, `completion`).
+    """
+
+    parent: Usage | Spending | None = None
     calls: Counter[str] = field(default_factory=Counter[str])
-    """By step."""
     tokens: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """By step and kind (`prompt`, `completion`)."""
 
     def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
         calls, tokens = self.calls, self.tokens
         prompt, completion = (step, "prompt"), (step, "completion")
-        # A part meets each step once: to look first is faster than to have the Counter find out that it is new.
+        # A part meets each step once: `get` is faster than letting the Counter find out that it is new.
         calls[step] = calls.get(step, 0) + 1
         tokens[prompt] = tokens.get(prompt, 0) + prompt_tokens
         tokens[completion] = tokens.get(completion, 0) + completion_tokens
         if self.parent is not None:
             self.parent.add(step, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The last parent: charges the budget as soon as a call was answered."""
+
+    budget: Budget
+    observe: ObserveTokens | None = None
+
+    def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
+        self.budget.used(prompt_tokens + completion_tokens, clock.now())
+        if self.observe is not None:
+            self.observe(step, "prompt", prompt_tokens)
+            self.observe(step, "completion", completion_tokens)

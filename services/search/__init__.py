@@ -1,13 +1,20 @@
-"""Finding text: words and stems, passages, keyword ranking, and vectors of meaning.
+"""Finding text: terms and stems, what a message asks, passages, keyword ranking, and embeddings.
 
-`embedding` turns text into vectors; it loads numpy, so it is a package of its own.
+`embedding` is a package of its own, as it imports numpy.
 """
 
 # pyright: reportUnusedImport=false
 from services.search import tokenizer
 from services.search.passages import Passage, passages
-from services.search.queries import BEFORE, Query, asked_now, read_query
-from services.search.questions import asking_sentences, continues, is_question
+from services.search.questions import (
+    BEFORE,
+    Query,
+    asked_now,
+    asking_sentences,
+    continues,
+    is_question,
+    read_query,
+)
 from services.search.ranking import Fit, Postings, rank, weigh
 from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
 from services.search.words import STOP_WORDS, stem, terms

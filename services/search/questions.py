@@ -1,8 +1,26 @@
-"""Tells a request for help from chatter, by the way it is put."""
+"""What of a message is asked: tells requests for help from chatter by their wording, and finds the words to search."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from services.search.words import terms
+
+BEFORE = "Before: "
+"""Opens a line of a query that was asked earlier and that the rest refers to."""
+
+_MAX_TERMS = 48
+"""The beginning of a pasted log says what it is about."""
+_FEW_TERMS = 3
+"""A question with fewer, such as "How do I fix it?", gets its subject from the sentences around it."""
+_ASIDE_WEIGHT = 0.3
+_ASIDE_WEIGHT_OF_FEW = 0.7
+_EARLIER_WEIGHT = 0.3
+# Placeholders of attachments, and the names of people.
+_NOISE = re.compile(r"\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+(?!\S*/)")
 
 _NOT_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
@@ -102,51 +120,92 @@ _ADDRESSED = re.compile(
     r"^@?(?!(?:error|warning|exception|question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
     re.IGNORECASE,
 )
-_FEWEST_WORDS = 3
+_MIN_WORDS = 3
 _WORD = re.compile(r"[^\W_]+")
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Words to look for.
+
+    Attributes:
+        counted: those whose absence counts against a passage. The others can only speak for one.
+    """
+
+    weights: dict[str, float]
+    counted: frozenset[str]
+
+
+@lru_cache(maxsize=256)
+def read_query(text: str) -> Query:
+    """The words of the sentences that ask weigh most; if no sentence asks, all weigh the same."""
+    now, earlier = _split(_NOISE.sub(" ", text))
+    asking, others = asking_sentences(now)
+    main, aside = list(_terms(asking)), list(_terms(others))
+    if not main:
+        main, aside = aside, []
+    few = len(set(main)) < _FEW_TERMS
+    weights = dict.fromkeys(main, 1.0)
+    counted = {*main, *aside} if few else set(main)
+    for term in aside:
+        weights.setdefault(term, _ASIDE_WEIGHT_OF_FEW if few else _ASIDE_WEIGHT)
+    for term in _terms(earlier):
+        weights.setdefault(term, _EARLIER_WEIGHT)
+    kept = dict(list(weights.items())[:_MAX_TERMS])
+    return Query(kept, frozenset(counted & kept.keys()))
+
+
+def asked_now(text: str) -> str:
+    """Without earlier questions, placeholders of attachments and the names of people."""
+    return _NOISE.sub(" ", _split(text)[0]).strip()
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    lines = text.split("\n")
+    now = "\n".join(line for line in lines if not line.startswith(BEFORE))
+    return now, [line.removeprefix(BEFORE) for line in lines if line.startswith(BEFORE)]
+
+
+def _terms(sentences: list[str]) -> Iterator[str]:
+    for sentence in sentences:
+        yield from terms(sentence)
+
+
 def is_question(text: str) -> bool:
-    """Whether `text` asks for help or reports a trouble. Thanks, greetings, chatter and advice to others do not."""
-    prose, addressed = _prose(text)
-    sentences = _sentences(prose)
+    """Whether `text` asks for help or reports a problem. Thanks, greetings, chatter and advice to others do not."""
+    prose = _prose(text)
+    addressed = _ADDRESSED.match(prose)
+    if addressed:
+        prose = prose[addressed.end() :]
+    sentences = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
     if any(_asks(sentence) for sentence in sentences):
         return True
-    # What is told to somebody by name, without asking, is help for them.
+    # A statement addressed to somebody by name is help for them.
     if addressed or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):
         return False
     return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
 
 
 def asking_sentences(text: str) -> tuple[list[str], list[str]]:
-    """The sentences of `text` that ask, and all others; links, code and quotations with the others."""
-    sentences = [part for part in _SENTENCE.split(text) if part.strip()]
-    asks = [_asks(_GREETING.sub("", _NOT_PROSE.sub(" x ", part).strip())) for part in sentences]
-    return [p for p, a in zip(sentences, asks, strict=True) if a], [
-        p for p, a in zip(sentences, asks, strict=True) if not a
-    ]
+    """The sentences of `text` that ask, and all others, which include links, code and quotations."""
+    asking: list[str] = []
+    others: list[str] = []
+    for sentence in filter(str.strip, _SENTENCE.split(text)):
+        (asking if _asks(_GREETING.sub("", _prose(sentence))) else others).append(sentence)
+    return asking, others
 
 
 def continues(text: str) -> bool:
-    """Whether `text` asks on about what was asked before: "and on Windows?"."""
-    prose = _NOT_PROSE.sub(" x ", text).strip()
-    return bool(_CONTINUES.match(prose))
+    """Whether `text` goes on from an earlier question: "and on Windows?"."""
+    return bool(_CONTINUES.match(_prose(text)))
 
 
-def _prose(text: str) -> tuple[str, bool]:
-    """`text` without code, links and quotations, and whether it speaks to somebody by name."""
-    prose = _NOT_PROSE.sub(" x ", text).strip()
-    addressed = _ADDRESSED.match(prose)
-    return (prose[addressed.end() :], True) if addressed else (prose, False)
-
-
-def _sentences(prose: str) -> list[str]:
-    return [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
+def _prose(text: str) -> str:
+    """`text` without code, links and quotations."""
+    return _NOT_PROSE.sub(" x ", text).strip()
 
 
 def _asks(sentence: str) -> bool:
-    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence):
-        return False
-    if len(_WORD.findall(sentence)) < _FEWEST_WORDS:
+    if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
         return False
     return sentence.endswith("?") or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))

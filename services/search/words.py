@@ -1,4 +1,4 @@
-"""Splits English technical text into the terms that are compared: stems of words, and identifiers whole."""
+"""Splits English technical text into terms to compare: stems of words, and whole identifiers."""
 
 from __future__ import annotations
 
@@ -26,51 +26,34 @@ STOP_WORDS = frozenset(
     away completely totally fairly pretty kind lots bit little""".split()  # noqa: SIM905 - thirty lines of quotes otherwise
 )
 
-# Words that users and documentation write differently.
-_ALIASES = {
-    "2fa": "two-factor",
-    "auth": "authentication",
-    "cert": "certificate",
-    "certs": "certificate",
-    "color": "colour",
-    "cfg": "configure",
-    "conf": "configure",
-    "config": "configure",
-    "configs": "configure",
-    "db": "database",
-    "dir": "directory",
-    "docs": "documentation",
-    "email": "mail",
-    "emails": "mail",
-    "env": "environment",
-    "erase": "remove",
-    "failure": "fail",
-    "failures": "fail",
-    "forgotten": "forgot",
-    "folder": "directory",
-    "folders": "directory",
-    "license": "licence",
-    "login": "log",
-    "logs": "log",
-    "mails": "mail",
-    "param": "parameter",
-    "params": "parameter",
-    "perms": "permission",
-    "pwd": "password",
-    "pics": "picture",
-    "photo": "picture",
-    "photos": "picture",
-    "ram": "memory",
-    "repo": "repository",
-    "signin": "sign",
-    "uninstall": "remove",
-    "delete": "remove",
-    "deleting": "remove",
-    "deleted": "remove",
-    "var": "variable",
-    "vars": "variable",
+# Words that users and documentation write differently: one, and what is written in its place.
+_SYNONYMS = {
+    "authentication": "auth",
+    "certificate": "cert certs",
+    "colour": "color",
+    "configure": "cfg conf config configs",
+    "database": "db",
+    "directory": "dir folder folders",
+    "documentation": "docs",
+    "environment": "env",
+    "fail": "failure failures",
+    "forgot": "forgotten",
+    "licence": "license",
+    "log": "login logs",
+    "mail": "email emails mails",
+    "memory": "ram",
+    "parameter": "param params",
+    "password": "pwd",
+    "permission": "perms",
+    "picture": "pics photo photos",
+    "remove": "erase uninstall delete deleting deleted",
+    "repository": "repo",
+    "sign": "signin",
+    "two-factor": "2fa",
+    "variable": "var vars",
 }
-_SHORTEST_STEM = 3
+_ALIASES = {alias: word for word, aliases in _SYNONYMS.items() for alias in aliases.split()}
+_MIN_STEM = 3
 # One of each group, in this order: plural, verb forms, nouns made of verbs.
 _ENDINGS = (
     (("sses", "ss"), ("ies", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("s", "")),
@@ -81,14 +64,12 @@ _KEEPS_S = ("ss", "us", "is")
 
 
 def terms(text: str) -> list[str]:
-    """The terms of `text`, in order, repeats included, stop words left out.
+    """The terms of `text`, in order, with repeats, without stop words.
 
     `max_retries`, `api.example.net` and `E-1042` are a term each, and so is every word in them.
     """
-    found: list[str] = []
-    for token in _TOKEN.findall(_CONTRACTION.sub("", text.replace("_", "-"))):
-        found.extend(_terms_of(token))
-    return found
+    tokens = _TOKEN.findall(_CONTRACTION.sub("", text.replace("_", "-")))
+    return [term for token in tokens for term in _terms_of(token)]
 
 
 @lru_cache(maxsize=65_536)
@@ -112,10 +93,10 @@ def stem(word: str) -> str:
         for ending, instead in group:
             if word.endswith(ending):
                 left = word[: -len(ending)]
-                if len(left + instead) >= _SHORTEST_STEM and not (ending == "s" and word.endswith(_KEEPS_S)):
+                if len(left + instead) >= _MIN_STEM and not (ending == "s" and word.endswith(_KEEPS_S)):
                     word = _undoubled(left) + instead if ending in {"ing", "ed", "er"} else left + instead
                 break
-    return word[:-1] + "i" if word.endswith("y") and len(word) > _SHORTEST_STEM else word
+    return word[:-1] + "i" if word.endswith("y") and len(word) > _MIN_STEM else word
 
 
 def _undoubled(word: str) -> str:

@@ -11,10 +11,10 @@ import pytest
 
 from assembly.graph_parts import library_of
 from assembly.llm import tasks_of
-from services.assistant.model_assistant import ModelAssistant
+from services.assistant.answering import ModelAssistant
 from services.llm.endpoint import Reply, Request
+from services.llm.prompting import parse
 from services.llm.structured import StructuredLLM
-from services.llm.untrusted import parse
 from settings import Settings
 from tests.world import ANNA, BEN, Noticeboard, World, thread
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.discord.attachments import RecordedAttachments
-from services.llm.budget import read_spent
-from services.llm.image_sources import AttachedImages
+from services.llm.images import AttachedImages
+from services.llm.usage import read_spent
 from tests.world import ANNA, BEN, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.messages import PlaceKind
-from services.assistant.protocol import GatingResult, VerificationResult
+from services.assistant.answering import GatingResult, VerificationResult
 from services.llm.errors import Unavailable
 from tests.world import (
     ANNA,

@@ -21,8 +21,8 @@ from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from operators import only
 from operators.decode import decode
 from operators.route import Router, RouteRules
+from services.assistant.answering import Assistant
 from services.assistant.inquiry import Lesson
-from services.assistant.protocol import Assistant
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
 from services.conversations.posts import Posts

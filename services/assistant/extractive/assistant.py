@@ -1,17 +1,18 @@
 """The assistant that needs no model: rules decide, BM25 selects, and the sources themselves are the answer."""
 
+# ruff: noqa: ARG002 (the Protocol's arguments: quoting needs no `usage`, and no `conversation` once there is a query)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
 from model.conversations import Conversation, Role
-from services.assistant.extractive.checking import foreign_lines
-from services.assistant.extractive.corpus import Corpus, cut_all
-from services.assistant.extractive.fitness import is_good
-from services.assistant.extractive.looking_up import look_up
-from services.assistant.extractive.quoting import best_quotes, compose
-from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
+from services.assistant.extractive.corpus import Corpus
+from services.assistant.extractive.excerpting import excerpts_of
+from services.assistant.extractive.file_answers import look_up
+from services.assistant.extractive.quoting import best_quotes, compose, foreign_lines, is_good
 from services.documents import Toolset
 from services.knowledge import IndexEntry, Library, Source
 from services.llm import Usage
@@ -21,80 +22,64 @@ _WORTH_READING: Final = 0.6
 """Share of the best source's score from which another one is selected too."""
 _EARLIER_TURNS: Final = 2
 _READ_AT_EACH_END: Final = 4_000
-"""Characters of what is asked."""
-_STANDS_ALONE: Final = 5
-"""Words from which a question in a running conversation is taken to say all that it is about."""
+"""Characters of a question: it comes before a pasted log or after it."""
+_SELF_CONTAINED: Final = 5
+"""Counted words from which a question in a running conversation needs no earlier ones."""
 
 
 class ExtractiveAssistant:
-    """Implements `services.assistant.protocol.Assistant`. Calls no model, so that it counts nothing in `Usage`."""
+    """Implements `Assistant` over `library`. Calls no model, so that it counts nothing in `Usage`."""
 
     def __init__(self, library: Library) -> None:
-        """`library`: what questions are compared with."""
-        self._shelf = Corpus(library)
+        self._corpus = Corpus(library)
 
-    async def gate(
-        self,
-        conversation: Conversation,
-        usage: Usage,  # noqa: ARG002 - the Protocol's
-        *,
-        files: Sequence[str] = (),
-    ) -> GatingResult:
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
         asked, earlier = _asked(conversation)
         goes_on = bool(earlier) and continues(asked)
         if not goes_on and not is_question(asked):
             return _gated(None, "Not put as a question.", is_question=False)
-        if earlier and (goes_on or len(read_query(asked).counted) < _STANDS_ALONE):
+        if earlier and (goes_on or len(read_query(asked).counted) < _SELF_CONTAINED):
             asked = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
         rewritten = asked if asked != conversation.last_user_text else None
         query = read_query(asked)
         if files:
             return _gated(rewritten, f"Files to look in: {len(files)}.", is_answerable=True)
-        best = next(iter(await self._shelf.search(query)), None)
-        if best is None or not is_good(query, best.passage, best.fit, self._shelf.corpus):
+        found = await self._corpus.search(query)
+        if not is_good(query, found, self._corpus.postings):
             return _gated(rewritten, "No passage of the sources resembles it.")
+        best = found[0]
         return _gated(rewritten, f"Resembles {best.source_id} (BM25 {best.fit.score:.1f}).", is_answerable=True)
 
     async def select(
-        self,
-        query: str,
-        index: Sequence[IndexEntry],
-        max_sources: int,
-        usage: Usage,  # noqa: ARG002 - the Protocol's
-        *,
-        files: Sequence[str] = (),
+        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage, *, files: Sequence[str] = ()
     ) -> SelectionResult:
         asked = read_query(query)
-        found = await self._shelf.search(asked, (entry.id for entry in index))
-        if files and not (found and is_good(asked, found[0].passage, found[0].fit, self._shelf.corpus)):
-            return SelectionResult(selected_source_ids=[])
+        found = await self._corpus.search(asked, (entry.id for entry in index))
+        if files and not is_good(asked, found, self._corpus.postings):
+            found = []
         chosen = [one.source_id for one in found if one.fit.score >= _WORTH_READING * found[0].fit.score]
         return SelectionResult(selected_source_ids=chosen[:max_sources])
 
     async def generate(
         self,
-        conversation: Conversation,  # noqa: ARG002 - the query says it all
+        conversation: Conversation,
         query: str,
         sources: Sequence[Source],
-        usage: Usage,  # noqa: ARG002 - the Protocol's
+        usage: Usage,
         *,
         max_chars: int,
-        shorten: bool = False,  # noqa: ARG002 - what is quoted is never too long
+        shorten: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
         looked_up = None if toolset is None else await look_up(toolset, query, max_chars, instead=not sources)
         if looked_up is not None:
             return looked_up
-        quotes = best_quotes(read_query(query), sources, await cut_all(sources), self._shelf.corpus)
+        quotes = best_quotes(read_query(query), sources, await excerpts_of(sources), self._corpus.postings)
         answer, cited = compose(quotes, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
     async def verify(
-        self,
-        conversation: Conversation,  # noqa: ARG002 - a quote is judged by its source alone
-        draft: str,
-        sources: Sequence[Source],
-        usage: Usage,  # noqa: ARG002 - the Protocol's
+        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
     ) -> VerificationResult:
         issues = [f"Not in the sources: {line}" for line in foreign_lines(draft, sources)]
         return VerificationResult(is_good_enough=not issues, issues=issues, suggested_fix=None)
@@ -102,17 +87,14 @@ class ExtractiveAssistant:
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:
     """What is asked now, and the latest of what users wrote before."""
-    turns = conversation.turns
-    now = [turn for turn in turns if turn.asked_now]
-    earlier = [turn.text for turn in turns if turn.role is Role.USER and not turn.asked_now]
+    now = [turn.text for turn in conversation.turns if turn.asked_now]
+    earlier = [turn.text for turn in conversation.turns if turn.role is Role.USER and not turn.asked_now]
     if not now:
         return conversation.last_user_text, earlier[-1 - _EARLIER_TURNS : -1]
-    return _ends_of("\n".join(turn.text for turn in now)), earlier[-_EARLIER_TURNS:]
-
-
-def _ends_of(text: str) -> str:
-    """What asks stands before a pasted log or after it."""
-    return text if len(text) <= 2 * _READ_AT_EACH_END else f"{text[:_READ_AT_EACH_END]}\n{text[-_READ_AT_EACH_END:]}"
+    asked = "\n".join(now)
+    if len(asked) > 2 * _READ_AT_EACH_END:
+        asked = f"{asked[:_READ_AT_EACH_END]}\n{asked[-_READ_AT_EACH_END:]}"
+    return asked, earlier[-_EARLIER_TURNS:]
 
 
 def _gated(

@@ -1,5 +1,7 @@
 """The curator that needs no model: topics by likeness of words, duplicates by overlap."""
 
+# ruff: noqa: ARG002 (the Protocol's arguments: likeness of words needs no index, topic names or `usage`)
+
 from __future__ import annotations
 
 import re
@@ -7,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.assistant.extractive.subjects import Landscape, Subject, share, subject_of
+from services.assistant.extractive.subjects import Subject, TopicVectors, share, subject_of
 from services.knowledge import IndexEntry
 from services.llm import Usage
 from services.search import is_question
@@ -15,12 +17,12 @@ from services.storage import in_thread
 from services.team import By, Pair, Speaker
 
 ALIKE = 0.07
-"""The likeness from which a conversation belongs to a topic. Seen on two days of real support chat, with 88 and 13
-conversations worth keeping: 0.04 makes 12 and 5 topics of them, this value 22 and 8, and 0.1 a third more.
+"""The likeness from which a conversation belongs to a topic. On two days of real support chat, with 88 and 13
+conversations worth keeping, 0.04 makes 12 and 5 topics, this value 22 and 8, and 0.1 a third more.
 """
-_FEWEST_ANSWERED = 4
-"""Telling words without which an answer says nothing to anybody else."""
-_FEWEST_ASKED = 2
+_MIN_ANSWERED = 4
+"""Terms that an answer needs to help anybody else."""
+_MIN_ASKED = 2
 _SAME_ANSWER = 0.8
 _SAME_MATTER = 0.6
 _SAME_QUESTION = 0.8
@@ -29,21 +31,20 @@ _LINK = re.compile(r"https?://\S+")
 
 
 class ExtractiveCurator:
-    """Implements `services.assistant.curator.Curator`. Calls no model, so that it counts nothing in `Usage`."""
+    """Implements `Curator`. Calls no model, so that it counts nothing in `Usage`.
+
+    `topics` returns the pairs that each topic holds now; it may block and is called off the event loop.
+    """
 
     by = By.EXTRACTIVE
 
     def __init__(self, topics: Callable[[], Mapping[str, Sequence[Pair]]]) -> None:
-        """`topics`: what each of them holds now; blocking, called off the event loop."""
         self._topics = topics
 
     async def summarise_images(
-        self,
-        conversation: Conversation,
-        message_ids: Sequence[int],
-        usage: Usage,  # noqa: ARG002 - the Protocol's
+        self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
     ) -> ImageSummaryResult:
-        """Their names, as nobody looks at them here."""
+        """Their file names, as there is no model to look at them."""
         named = [
             ImageSummary(message_id=str(message_id), image_index=index, summary=image.name)
             for turn, message_id in zip(conversation.turns, message_ids, strict=True)
@@ -51,29 +52,16 @@ class ExtractiveCurator:
         ]
         return ImageSummaryResult(summaries=named)
 
-    async def classify(
-        self,
-        pair: Pair,
-        index: Sequence[IndexEntry],  # noqa: ARG002 - what topics hold tells more
-        usage: Usage,  # noqa: ARG002 - the Protocol's
-    ) -> ClassificationResult:
+    async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
         topic = await in_thread(self._topic_for, pair)
         return ClassificationResult(skip=not topic, topic_name=topic)
 
-    async def integrate(
-        self,
-        pair: Pair,
-        topic: str,  # noqa: ARG002 - the Protocol's
-        held: Sequence[Pair],
-        usage: Usage,  # noqa: ARG002 - the Protocol's
-    ) -> IntegrationResult:
+    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
         new, olds = subject_of(pair), [(each.id, subject_of(each)) for each in held]
         if any(_says_all_of(old, new) for _, old in olds):
             return IntegrationResult(skip=True, remove_ids=[])
-        return IntegrationResult(
-            skip=False,
-            remove_ids=[old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)],
-        )
+        replaced = [old_id for old_id, old in olds if _says_all_of(new, old) or _asks_the_same(new, old)]
+        return IntegrationResult(skip=False, remove_ids=replaced)
 
     def _topic_for(self, pair: Pair) -> str:
         subject = subject_of(pair)
@@ -82,23 +70,21 @@ class ExtractiveCurator:
         topics = self._topics()
         for name, held in topics.items():
             if any(each.conversation_id == pair.conversation_id for each in held):
-                return name  # a conversation that goes on stays where it is
-        landscape = Landscape(topics)
-        nearest, likeness = landscape.nearest(subject)
-        return nearest if likeness >= ALIKE else landscape.name(subject)
+                return name  # a continued conversation stays in its topic
+        vectors = TopicVectors(topics)
+        nearest, likeness = vectors.nearest(subject)
+        return nearest if likeness >= ALIKE else vectors.name(subject)
 
 
 def teaches(pair: Pair, subject: Subject) -> bool:
-    """Whether it could help somebody else: a question that says what it is about, and an answer that is more than
-    another question.
-    """
+    """Whether it could help somebody else: a question with a subject, and an answer that is not just a question."""
     asked, answered = ("\n".join(turn.text for turn in pair.turns if turn.speaker is speaker) for speaker in Speaker)
-    if len(subject.asked) < _FEWEST_ASKED or not is_question(asked):
+    if len(subject.asked) < _MIN_ASKED or not is_question(asked):
         return False
     if _LINK.search(answered):
         return True
     answers = any(not sentence.rstrip().endswith("?") for sentence in _SENTENCES.findall(answered))
-    return answers and len(subject.answered) >= _FEWEST_ANSWERED
+    return answers and len(subject.answered) >= _MIN_ANSWERED
 
 
 def _says_all_of(one: Subject, other: Subject) -> bool:
@@ -109,7 +95,7 @@ def _says_all_of(one: Subject, other: Subject) -> bool:
 
 
 def _asks_the_same(new: Subject, old: Subject) -> bool:
-    """So that the newer answer holds."""
-    return len(new.asked) >= _FEWEST_ANSWERED and (
+    """In which case the newer answer replaces the older one."""
+    return len(new.asked) >= _MIN_ANSWERED and (
         share(new.asked, old.asked) >= _SAME_QUESTION and share(old.asked, new.asked) >= _SAME_QUESTION
     )

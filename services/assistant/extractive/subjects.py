@@ -1,4 +1,4 @@
-"""What captured conversations are about, in words that can be weighed, compared and named."""
+"""What captured conversations are about, in terms that can be weighed, compared and named."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from services.search import STOP_WORDS, asking_sentences, stem, terms
 from services.team import Pair, Speaker
 
 _TEAM_WEIGHT = 0.7
-"""What the team says counts less: answers wander, the question is what it is about."""
-_READ = 4_000
-"""Characters of a message: what follows is a pasted log."""
+"""Answers weigh less than questions, as they wander from the subject."""
+_MAX_READ_CHARS = 4_000
+"""Of a message: what follows is a pasted log."""
 _IMAGINED = 12
-"""Conversations that hold none of the words, so that the first ones tell common words from rare ones too."""
+"""Conversations that hold none of the terms, so that rarity means something among the first few."""
 _NOISE = re.compile(
     r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+"
     r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
@@ -25,39 +25,40 @@ _NOISE = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]{3,20}")
 _NAME_WORDS = 2
-_SHORTEST = 3
+_MIN_TERM_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The words of one conversation."""
+    """The terms of one conversation.
+
+    Attributes:
+        weights: terms of both sides, weighing more the more often they occur.
+        words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any.
+    """
 
     weights: Mapping[str, float]
-    """Terms of both sides, by how much is made of them."""
     asked: frozenset[str]
     answered: frozenset[str]
     words: tuple[str, ...]
-    """The users' telling words as they were written, lower case, in order of their first use: those of the sentences
-    that ask, if there are any.
-    """
 
 
 @lru_cache(maxsize=4_096)
 def subject_of(pair: Pair) -> Subject:
-    said = {speaker: "\n".join(_texts(pair, speaker)) for speaker in Speaker}
-    asked, answered = (Counter(_terms(said[speaker])) for speaker in (Speaker.USER, Speaker.TEAM))
+    users, team = (_said(pair, speaker) for speaker in (Speaker.USER, Speaker.TEAM))
+    asked, answered = Counter(_terms(users)), Counter(_terms(team))
     weights = {term: asked[term] + _TEAM_WEIGHT * answered[term] for term in (asked | answered)}
-    asking, told = asking_sentences(_NOISE.sub(" ", said[Speaker.USER]))
+    asking, others = asking_sentences(users)
     return Subject(
         {term: 1 + math.log(max(1.0, weight)) for term, weight in weights.items()},
         frozenset(asked),
         frozenset(answered),
-        _words(asking) or _words(told),
+        _words(asking) or _words(others),
     )
 
 
-class Landscape:
-    """All topics with what they hold: how rare words are, and which topic is nearest."""
+class TopicVectors:
+    """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
 
     def __init__(self, topics: Mapping[str, Sequence[Pair]]) -> None:
         self._topics = {name: [subject_of(pair) for pair in pairs] for name, pairs in topics.items() if pairs}
@@ -68,10 +69,9 @@ class Landscape:
         self._rare: dict[str, float] = {}
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
-        """The topic whose conversations resemble this one most on average, and how much, 0 to 1.
+        """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
 
-        The average keeps topics from growing without end: the more of everything one holds, the less it resembles
-        anything.
+        The average keeps topics from growing without end: the more a topic holds, the less it is like anything.
         """
         unit = self._unit(subject)
         near = {
@@ -81,7 +81,7 @@ class Landscape:
         return max(near.items(), key=lambda item: item[1], default=("", 0.0))
 
     def name(self, subject: Subject) -> str:
-        """A new topic's name: the rarest of what both sides speak of, as the users wrote it."""
+        """A new topic's name: the rarest words, above all those that both sides use, as the users wrote them."""
         stems: dict[str, str] = {}
         for word in subject.words:
             stems.setdefault(stem(word), word)
@@ -115,12 +115,13 @@ def _words(sentences: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word not in STOP_WORDS))
 
 
-def _texts(pair: Pair, speaker: Speaker) -> Iterable[str]:
-    return (turn.text[:_READ] for turn in pair.turns if turn.speaker is speaker)
+def _said(pair: Pair, speaker: Speaker) -> str:
+    said = "\n".join(turn.text[:_MAX_READ_CHARS] for turn in pair.turns if turn.speaker is speaker)
+    return _NOISE.sub(" ", said)
 
 
 def _terms(text: str) -> list[str]:
-    return [term for term in terms(_NOISE.sub(" ", text)) if len(term) >= _SHORTEST and not term.isdigit()]
+    return [term for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
 
 
 def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:

@@ -86,9 +86,7 @@ class ModelRewriter:
 
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
         prompt = prompts.rewrite_question(question, turns, MAX_CHARS)
-        result = await self._asker.ask(
-            "rewrite", prompt.system, prompt.user, RewrittenQuestion, self._usage, options=MANNER
-        )
+        result = await self._asker.ask("rewrite", prompt, RewrittenQuestion, self._usage, options=MANNER)
         return result.question
 
 

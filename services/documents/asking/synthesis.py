@@ -102,9 +102,7 @@ class ModelSynthesiser:
     async def _ask(self, prompt: Prompt, options: CallOptions) -> str:
         try:
             async with asyncio.timeout(SECONDS):
-                result = await self._asker.ask(
-                    "condense", prompt.system, prompt.user, CondensedAnswer, self._usage, options=options
-                )
+                result = await self._asker.ask("condense", prompt, CondensedAnswer, self._usage, options=options)
         except TimeoutError:
             raise TimedOut(f"LLM, step condense: no answer within {SECONDS:g} s") from None
         return result.answer

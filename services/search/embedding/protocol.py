@@ -1,4 +1,4 @@
-"""Whoever turns text into vectors."""
+"""The seam for turning text into vectors."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
-"""One row a text, or one row."""
+"""One row per text, or a single row."""
 
 
 class EmbeddingFailed(Exception):
-    """There are no vectors for these texts: one readable line that says what to do."""
+    """There are no vectors for these texts; the message is one line that says what to do."""
 
 
 class Embedder(Protocol):
     @property
     def id(self) -> str:
-        """Names the model and how it is run: vectors of different ids are never compared."""
+        """The model and how it is run: vectors of different ids are never compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, each of length 1. The same text gives the same row.
+        """One row per text, each of length 1. The same text gives the same row.
 
         Raises:
-            EmbeddingFailed: there are none.
+            EmbeddingFailed: the texts cannot be embedded.
         """
         ...
 

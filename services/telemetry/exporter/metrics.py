@@ -67,7 +67,7 @@ class Metrics:
         self._fetches.labels(result).inc()
 
     def tokens(self, step: str, kind: str, count: int) -> None:
-        """Count tokens (`services.llm.spending.TellTokens`)."""
+        """Count tokens (`services.llm.ObserveTokens`)."""
         self._tokens.labels(step, kind).inc(count)
 
     def render(self) -> bytes:

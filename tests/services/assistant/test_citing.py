@@ -1,18 +1,15 @@
 from __future__ import annotations
 
 from model.conversations import Conversation, Role, Turn
-from services.assistant.citing import keep_citations, linkable_texts, links_block, named_ids
+from services.assistant.links import keep_citations, linkable_texts, links_block
 from services.knowledge.library import Source
 
 
 def test_an_invented_id_costs_nothing_but_itself() -> None:
-    """Pitfalls 17 and 44: what no index holds is told apart, the rest goes on in the model's order."""
+    """Pitfalls 17 and 44: ids that no index holds are dropped, the others keep the model's order."""
     index = ["kb:a.md", "kb:b.md", "kb:https://example.org/x"]
-    named = named_ids(
-        ["kb:b.md", "kb:http://169.254.169.254/", " kb:a.md\n", "kb:b.md", "kb:../.env", "team:/etc/passwd"], index
-    )
-    assert named.known == ["kb:b.md", "kb:a.md"]
-    assert named.unknown == ["kb:http://169.254.169.254/", "kb:../.env", "team:/etc/passwd"]
+    cited = ["kb:b.md", "kb:http://169.254.169.254/", " kb:a.md\n", "kb:b.md", "kb:../.env", "team:/etc/passwd"]
+    assert keep_citations(cited, index) == ["kb:b.md", "kb:a.md"]
 
 
 def test_citations_are_kept_when_they_name_a_loaded_source_once_each() -> None:

@@ -1,22 +1,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-from model.conversations import Image
-from services.assistant.describing import MOST_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
+from services.assistant.describing import MAX_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
 from services.assistant.extractive.describing import ExtractiveDescriber, describe
 from services.llm import prompting
-from services.llm.endpoint import CallOptions
-from services.llm.untrusted import parse
+from services.llm.prompting import parse
 from services.llm.usage import Usage
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 
-M = TypeVar("M", bound=BaseModel)
 GUIDE = """\
 # Setting up a [node](https://x.example)
 
@@ -70,18 +65,9 @@ async def test_no_answer_an_empty_one_and_a_late_one_raise() -> None:
         await describer(ScriptedAsker(ConnectionError())).summarize_for_kb_index("a", "Text", 5)
 
     class Late(ScriptedAsker):
-        async def ask(
-            self,
-            step: str,
-            system: str,
-            user: str,
-            model: type[M],
-            usage: Usage,
-            images: Sequence[Image] = (),
-            options: CallOptions | None = None,
-        ) -> M:
+        async def ask(self, *args: Any, **kwargs: Any) -> Any:
             await asyncio.sleep(10)
-            return await super().ask(step, system, user, model, usage, images)
+            return await super().ask(*args, **kwargs)
 
     with pytest.raises(TimeoutError):
         await describer(Late(SummaryResult(summary="Too late"))).summarize_for_kb_index("a", "Text", 5)
@@ -99,9 +85,9 @@ def test_the_key_changes_with_model_task_and_introduction() -> None:
 
 
 def test_of_a_long_text_a_model_sees_the_beginning_and_the_headings() -> None:
-    text = "x" * MOST_CHARS + "\n# Near the end\nand more\n"
+    text = "x" * MAX_CHARS + "\n# Near the end\nand more\n"
     assert shortened("short") == "short"
-    assert len(shortened(text)) < MOST_CHARS
+    assert len(shortened(text)) < MAX_CHARS
     assert shortened(text).endswith("# Near the end")
 
 

@@ -8,12 +8,18 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.model_assistant import ModelAssistant
-from services.assistant.protocol import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
+from services.assistant.answering import (
+    AnswerResult,
+    Assistant,
+    GatingResult,
+    ModelAssistant,
+    SelectionResult,
+    VerificationResult,
+)
 from services.documents.results import QAResult
 from services.knowledge.library import IndexEntry, Source
-from services.llm import prompting
 from services.llm.endpoint import CallOptions
+from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 
@@ -30,41 +36,29 @@ class ScriptedAsker:
 
     def __init__(self, *answers: BaseModel | Exception) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[str, prompting.Prompt]] = []
-        self.offered: list[tuple[list[str], ToolLimits]] = []
+        self.asked: list[tuple[str, Prompt]] = []
+        self.offered: list[tuple[list[str], ToolLimits | None]] = []
 
     async def ask(
         self,
         step: str,
-        system: str,
-        user: str,
+        prompt: Prompt,
         model: type[M],
         usage: Usage,
-        images: Sequence[Image] = (),
+        *,
         options: CallOptions | None = None,
+        tools: Sequence[Tool] = (),
+        limits: ToolLimits | None = None,
     ) -> M:
-        self.asked.append((step, prompting.Prompt(system, user, tuple(images))))
+        self.asked.append((step, prompt))
+        if tools:
+            self.offered.append(([tool.name for tool in tools], limits))
         usage.add(step, prompt_tokens=2, completion_tokens=1)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         assert isinstance(answer, model)
         return answer
-
-    async def converse(
-        self,
-        step: str,
-        system: str,
-        user: str,
-        model: type[M],
-        usage: Usage,
-        *,
-        tools: Sequence[Tool],
-        limits: ToolLimits,
-        images: Sequence[Image] = (),
-    ) -> M:
-        self.offered.append(([tool.name for tool in tools], limits))
-        return await self.ask(step, system, user, model, usage, images)
 
 
 class Box:

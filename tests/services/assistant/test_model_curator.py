@@ -2,11 +2,15 @@ from __future__ import annotations
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.curator import ClassificationResult, Curator, ImageSummaryResult, IntegrationResult
-from services.assistant.model_curator import ModelCurator
+from services.assistant.curator import (
+    ClassificationResult,
+    Curator,
+    ImageSummaryResult,
+    IntegrationResult,
+    ModelCurator,
+)
 from services.knowledge.library import IndexEntry
-from services.llm.prompting import Prompt
-from services.llm.untrusted import Field, parse
+from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
 from services.team.archive import PairTurn as Said

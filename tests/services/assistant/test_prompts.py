@@ -7,8 +7,7 @@ from services.assistant import prompts
 from services.assistant.prompts import Tasks
 from services.knowledge.library import IndexEntry, Source
 from services.llm import prompting
-from services.llm.prompting import Prompt
-from services.llm.untrusted import Field, parse
+from services.llm.prompting import Field, Prompt, parse
 
 TASKS = Tasks("Judge.", "Choose.", "Answer.", "Check.", "Lanternfish is a photo server.")
 PICTURES = tuple(Image(f"{number}.png", "image/png", bytes([number])) for number in range(3))

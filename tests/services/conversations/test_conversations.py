@@ -27,7 +27,7 @@ from services.conversations.people import People
 from services.conversations.posts import Post, Posts
 from services.conversations.seen import Mark, Seen
 from services.discord.protocols import LookupFailed
-from services.llm.budget import Budget, BudgetLimits, Spent, read_spent, render_spent
+from services.llm.usage import Budget, BudgetLimits, Spent, read_spent, render_spent
 from services.storage import json_state
 from tests.services.conversations.places import ANNA, BEN, EPOCH, TESS, FullList, message
 from tests.services.quickly import QUICKLY

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from model.conversations import Image
 from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
 from services.documents.filling import fill
@@ -21,6 +20,8 @@ from services.documents.store.protocol import Collection, Document, DocumentStor
 from services.documents.tools.factory import Toolbox, build
 from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError
+from services.llm.prompting import Prompt
+from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import Embedder
@@ -134,15 +135,15 @@ class ScriptedAsker:
     async def ask(
         self,
         step: str,
-        system: str,
-        user: str,
+        prompt: Prompt,
         model: type[M],
         usage: Usage,
         *,
-        images: Sequence[Image] = (),
         options: CallOptions | None = None,
+        tools: Sequence[Tool] = (),
+        limits: ToolLimits | None = None,
     ) -> M:
-        self.asked.append((step, system, user))
+        self.asked.append((step, prompt.system, prompt.user))
         script = self._rewrites if step == "rewrite" else self._answers
         answer = script.pop(0)
         if isinstance(answer, LLMError):

@@ -241,7 +241,7 @@ async def test_no_variable_turns_tracing_on(
 
 async def test_importing_the_package_imports_no_langchain() -> None:
     code = (
-        "import sys, services.llm.opening, services.llm.structured, services.llm.replaying, services.llm.recording;"
+        "import sys, services.llm.resilience, services.llm.structured, services.llm.recording, services.llm.recording;"
         "print([m for m in ('langchain_core', 'openai', 'langsmith') if m in sys.modules])"
     )
     running = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)

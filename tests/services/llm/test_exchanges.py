@@ -15,9 +15,8 @@ import pytest
 from services.llm.endpoint import Reply, Request
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.exchanges import UnreadableExchanges
-from services.llm.opening import OutsideEndpoint
-from services.llm.recording import RecordingEndpoint
-from services.llm.replaying import ReplayEndpoint
+from services.llm.recording import RecordingEndpoint, ReplayEndpoint
+from services.llm.resilience import RealTimeEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
 
 
@@ -207,8 +206,8 @@ async def chains(endpoint: RecordingEndpoint | ReplayEndpoint) -> list[str]:
 
 async def test_on_a_virtual_loop_recording_and_replay_go_in_one_order(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    recorded = await chains(RecordingEndpoint(OutsideEndpoint(Uneven()), one))
-    assert await chains(RecordingEndpoint(OutsideEndpoint(Uneven()), two)) == recorded
+    recorded = await chains(RecordingEndpoint(RealTimeEndpoint(Uneven()), one))
+    assert await chains(RecordingEndpoint(RealTimeEndpoint(Uneven()), two)) == recorded
     assert one.read_bytes() == two.read_bytes()
     assert await chains(ReplayEndpoint(one)) == recorded
     assert recorded[:3] == ["a0", "b0", "c0"]

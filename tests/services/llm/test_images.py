@@ -12,8 +12,7 @@ from aiohttp import web
 import clock
 from model.messages import Attachment
 from services.discord.attachments import AttachmentFailed, CDNAttachments, RecordedAttachments
-from services.llm.image_sources import AttachedImages
-from services.llm.images import MAX_IMAGE_BYTES, ImageFailed, image_adapter, load_images, sniff
+from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, image_adapter, load_images, sniff
 
 Play = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

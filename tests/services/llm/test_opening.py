@@ -8,10 +8,9 @@ import time
 import pytest
 
 import clock
-from services.llm.breaking import FAILURES
 from services.llm.endpoint import Reply, Request
 from services.llm.errors import TimedOut, Unavailable
-from services.llm.opening import OutsideEndpoint, open_endpoint
+from services.llm.resilience import FAILURES, RealTimeEndpoint, open_endpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import reply_of, request_of, settings_of
@@ -53,7 +52,7 @@ async def test_calls_of_one_instant_resume_in_the_order_made() -> None:
         async def aclose(self) -> None:
             return
 
-    endpoint = OutsideEndpoint(Uneven())
+    endpoint = RealTimeEndpoint(Uneven())
     done: list[str] = []
 
     async def ask(step: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from services.assistant.protocol import GatingResult, SelectionResult
+from services.assistant.answering import GatingResult, SelectionResult
 from services.llm.crynux import CrynuxEndpoint
 from services.llm.endpoint import CallOptions, Method
 from services.llm.errors import BadOutput
+from services.llm.prompting import Prompt
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
@@ -34,11 +35,11 @@ async def test_a_bad_reply_is_repaired_or_is_bad_output(
 ) -> None:
     llm, usage = StructuredLLM(endpoint, method), Usage()
     server.then(scene, scenes.saying(GOOD))
-    assert (await llm.ask("judge", "Judge.", "Runs it?", Verdict, usage)).good
+    assert (await llm.ask("judge", Prompt("Judge.", "Runs it?"), Verdict, usage)).good
     assert "Reply with only" in server.seen[-1].body["messages"][1]["content"]
     server.then(scene, scene)
     with pytest.raises(BadOutput):
-        await llm.ask("judge", "Judge.", "Runs it?", Verdict, usage)
+        await llm.ask("judge", Prompt("Judge.", "Runs it?"), Verdict, usage)
     assert usage.calls["judge"] == 4
     assert usage.tokens["judge", "completion"] == 28
     assert not server.script
@@ -61,16 +62,16 @@ async def test_a_good_reply_is_taken_however_it_comes(
 ) -> None:
     server.then(scene)
     usage = Usage()
-    verdict = await StructuredLLM(endpoint, method).ask("judge", "Judge.", "Runs it?", Verdict, usage)
+    verdict = await StructuredLLM(endpoint, method).ask("judge", Prompt("Judge.", "Runs it?"), Verdict, usage)
     assert verdict == Verdict(good=True, why="it runs")
     assert usage.calls["judge"] == 1
 
 
 async def test_the_server_answers_plausibly(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
     llm, usage = StructuredLLM(endpoint, "function_calling"), Usage()
-    gated = await llm.ask("gate", "Gate.", "How do I restore?", GatingResult, usage)
+    gated = await llm.ask("gate", Prompt("Gate.", "How do I restore?"), GatingResult, usage)
     assert gated.is_question
-    selected = await llm.ask("select", "Select.", "kb:guides/restore.md\nHow to", SelectionResult, usage)
+    selected = await llm.ask("select", Prompt("Select.", "kb:guides/restore.md\nHow to"), SelectionResult, usage)
     assert selected.selected_source_ids == ["kb:guides/restore.md"]
 
 
@@ -80,10 +81,10 @@ async def test_one_call_may_be_asked_in_a_manner_of_its_own(
 ) -> None:
     server.then(scenes.saying(GOOD), scenes.saying(GOOD))
     llm = StructuredLLM(endpoint, method)
-    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage(), options=CallOptions(0.3, 500, 0))
+    await llm.ask("judge", Prompt("Judge.", "Runs it?"), Verdict, Usage(), options=CallOptions(0.3, 500, 0))
     measured = server.seen[-1].body
     assert (measured["temperature"], measured["max_tokens"]) == (0.3, 500)
     assert measured.get("max_completion_tokens", 500) == 500
-    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage())
+    await llm.ask("judge", Prompt("Judge.", "Runs it?"), Verdict, Usage())
     assert server.seen[-1].body["max_tokens"] == 4096
     assert "temperature" not in server.seen[-1].body

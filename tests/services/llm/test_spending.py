@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 from clock import now
-from services.llm.budget import Budget, BudgetLimits
-from services.llm.spending import Spending
-from services.llm.usage import Usage
+from services.llm.usage import Budget, BudgetLimits, Spending, Usage
 
 
 async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> None:

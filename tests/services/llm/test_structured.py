@@ -9,13 +9,16 @@ from pydantic import BaseModel
 
 from model.conversations import Image
 from services.llm.errors import BadOutput, Rejected
+from services.llm.prompting import Prompt
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
 from tests.services.llm.asking import GOOD, ScriptedEndpoint, Verdict, reply_of
 
+ASKED = Prompt("Judge.", "Runs it?")
+
 
 async def ask(endpoint: ScriptedEndpoint, usage: Usage | None = None) -> Verdict:
-    return await StructuredLLM(endpoint, "json_schema").ask("judge", "Judge.", "Runs it?", Verdict, usage or Usage())
+    return await StructuredLLM(endpoint, "json_schema").ask("judge", ASKED, Verdict, usage or Usage())
 
 
 @pytest.mark.parametrize(
@@ -83,8 +86,8 @@ async def test_other_failures_pass_and_are_measured() -> None:
     llm = StructuredLLM(endpoint, "json_schema", observe=lambda step, seconds: observed.append((step, seconds)))
     usage = Usage()
     with pytest.raises(Rejected):
-        await llm.ask("judge", "Judge.", "Runs it?", Verdict, usage)
-    await llm.ask("again", "Judge.", "Runs it?", Verdict, usage)
+        await llm.ask("judge", ASKED, Verdict, usage)
+    await llm.ask("again", ASKED, Verdict, usage)
     assert [step for step, _ in observed] == ["judge", "again"]
     assert all(seconds >= 0 for _, seconds in observed)
     assert usage.calls == {"again": 1}
@@ -104,8 +107,8 @@ async def test_images_follow_the_text() -> None:
     endpoint = ScriptedEndpoint()
     picture = Image("a.png", "image/png", b"abc")
     llm = StructuredLLM(endpoint, "json_schema")
-    await llm.ask("judge", "Judge.", "Runs it?", Verdict, Usage(), (picture,))
-    await llm.ask("judge", "Judge.", "", Verdict, Usage(), (picture,))
+    await llm.ask("judge", Prompt("Judge.", "Runs it?", (picture,)), Verdict, Usage())
+    await llm.ask("judge", Prompt("Judge.", "", (picture,)), Verdict, Usage())
     shown = {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}
     assert endpoint.asked[0].user == ({"type": "text", "text": "Runs it?"}, shown)
     assert endpoint.asked[1].user == (shown,)
@@ -125,7 +128,7 @@ class Nested(BaseModel):
 async def test_a_schema_is_strict_and_keeps_names_that_look_like_keywords() -> None:
     endpoint = ScriptedEndpoint()
     endpoint.then(reply_of('{"inner": {"title": "x", "properties": []}, "others": {}}'))
-    await StructuredLLM(endpoint, "json_schema").ask("judge", "s", "u", Nested, Usage())
+    await StructuredLLM(endpoint, "json_schema").ask("judge", Prompt("s", "u"), Nested, Usage())
     inner = endpoint.asked[0].schema["$defs"]["Inner"]  # pyright: ignore[reportIndexIssue, reportUnknownVariableType] (JSON)
     assert inner == {
         "type": "object",

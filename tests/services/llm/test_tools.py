@@ -15,12 +15,11 @@ from services.llm.crynux import CrynuxEndpoint
 from services.llm.endpoint import Endpoint, Method, Reply, Request, RequestedCall
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.exchanges import kept
-from services.llm.recording import RecordingEndpoint
-from services.llm.replaying import ReplayEndpoint
-from services.llm.retrying import RetryingEndpoint
+from services.llm.prompting import Prompt, parse
+from services.llm.recording import RecordingEndpoint, ReplayEndpoint
+from services.llm.resilience import RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
-from services.llm.untrusted import parse
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
@@ -91,8 +90,8 @@ async def converse(
     method: Method = "function_calling",
 ) -> Verdict:
     llm = StructuredLLM(endpoint, method)
-    return await llm.converse(
-        "judge", "Judge.", "Runs it?", Verdict, usage or Usage(), tools=[log.tool], limits=limits or ToolLimits()
+    return await llm.ask(
+        "judge", Prompt("Judge.", "Runs it?"), Verdict, usage or Usage(), tools=[log.tool], limits=limits
     )
 
 
@@ -207,7 +206,7 @@ async def test_the_same_question_counts_whichever_tool_it_is_put_to() -> None:
     ]
     endpoint.then(replace(wants(), calls=tuple(replace(call, id=f"c{n}") for n, call in enumerate(asked))), answers())
     llm = StructuredLLM(endpoint, "function_calling")
-    await llm.converse("judge", "Judge.", "Runs it?", Verdict, Usage(), tools=[log.tool, other], limits=ToolLimits())
+    await llm.ask("judge", Prompt("Judge.", "Runs it?"), Verdict, Usage(), tools=[log.tool, other])
     assert len(log.asked) == 3
     assert "asked before" in told(endpoint.asked[1])[3]
 

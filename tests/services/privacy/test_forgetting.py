@@ -13,9 +13,9 @@ from model.conversations import Turn as Said
 from services.assistant.prompts import Tasks, gate, select
 from services.conversations import state
 from services.conversations.posts import Post
-from services.llm.budget import Spent, read_spent, render_spent
 from services.llm.endpoint import Reply, Request
 from services.llm.exchanges import read, render
+from services.llm.usage import Spent, read_spent, render_spent
 from services.privacy.forgetting import Forgotten, forget, note_documents
 from services.privacy.pseudonyms import pseudonym
 from services.privacy.text_match import TextMatch

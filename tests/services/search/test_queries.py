@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from services.search.queries import BEFORE, read_query
+from services.search.questions import BEFORE, read_query
 
 
 def test_what_is_told_weighs_less_than_what_is_asked_and_is_not_missed() -> None:

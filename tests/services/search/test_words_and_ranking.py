@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.assistant.extractive.recent import Recent
-from services.search.queries import Query
+from services.search.questions import Query
 from services.search.ranking import Postings, rank
 from services.search.words import stem, terms
 from tests.services.quickly import QUICKLY
@@ -78,10 +77,3 @@ def test_corpora_rank_together_as_if_they_were_one(documents: list[list[str]], a
 def test_the_score_is_bm25_over_the_documents_and_twelve_imagined_ones() -> None:
     [fit] = rank(looking_for(["cat"]), [Postings([["cat", "sat"], ["dog", "ran"]])])
     assert math.isclose(fit.score, math.log(1 + (14 - 1 + 0.5) / 1.5) / math.log(1 + 14.5 / 0.5))
-
-
-def test_what_was_kept_lately_is_there_until_the_weight_is_reached() -> None:
-    lengths = Recent[str, int](len, 5)
-    for text in ("aa", "bbb", "aa", "cc"):
-        lengths.keep(text, len(text))
-    assert [lengths.get(text) for text in ("aa", "bbb", "cc")] == [2, None, 2]

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.conversations import Conversation, Role, Turn
-from services.assistant.citing import remove_foreign_links
+from services.assistant.answering import AnswerResult
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.extractive.quoting import NOTICE, shortened
-from services.assistant.protocol import AnswerResult
+from services.assistant.links import remove_foreign_links
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage
 from tests.services.assistant.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED, Bookcase

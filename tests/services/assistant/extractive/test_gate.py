@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from model.conversations import Conversation, Role, Turn
+from services.assistant.answering import GatingResult
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.protocol import GatingResult
 from services.llm.usage import Usage
 from tests.services.assistant.extractive.lanternfish import ANSWERABLE, INDEX, NOT_ANSWERABLE, UNANSWERED, Bookcase
 

@@ -9,7 +9,7 @@ from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import Material, ModelSynthesiser
 from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError, TimedOut, Unavailable
-from services.llm.retrying import RetryingEndpoint
+from services.llm.resilience import RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
 from tests.services.llm.asking import ScriptedEndpoint, reply_of

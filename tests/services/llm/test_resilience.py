@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.llm.breaking import FAILURES, PAUSE_SECONDS, BreakingEndpoint
 from services.llm.endpoint import Reply, Request
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
-from services.llm.retrying import LONGEST_PAUSE_SECONDS, RetryingEndpoint
+from services.llm.resilience import FAILURES, LONGEST_PAUSE_SECONDS, OPEN_SECONDS, BreakingEndpoint, RetryingEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
 
 
@@ -120,7 +119,7 @@ async def test_failures_that_are_not_in_a_row_do_not_count() -> None:
 async def test_then_one_call_without_retries_probes_and_success_ends_the_pause() -> None:
     breaker = Breaker()
     await breaker.fail()
-    breaker.now += PAUSE_SECONDS
+    breaker.now += OPEN_SECONDS
     await breaker.endpoint.complete(request_of())
     assert len(breaker.once.asked) == 1
     await breaker.endpoint.complete(request_of())
@@ -131,7 +130,7 @@ async def test_then_one_call_without_retries_probes_and_success_ends_the_pause()
 async def test_a_probe_that_fails_begins_another_pause() -> None:
     breaker = Breaker()
     await breaker.fail()
-    breaker.now += PAUSE_SECONDS
+    breaker.now += OPEN_SECONDS
     breaker.once.then(TimedOut("late"))
     with pytest.raises(TimedOut):
         await breaker.endpoint.complete(request_of())
@@ -141,7 +140,7 @@ async def test_a_probe_that_fails_begins_another_pause() -> None:
 async def test_while_a_probe_is_under_way_nobody_else_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     breaker = Breaker()
     await breaker.fail()
-    breaker.now += PAUSE_SECONDS
+    breaker.now += OPEN_SECONDS
     during: list[str] = []
 
     class Curious(ScriptedEndpoint):
@@ -151,7 +150,7 @@ async def test_while_a_probe_is_under_way_nobody_else_asks(monkeypatch: pytest.M
 
     monkeypatch.setattr(breaker.endpoint, "_once", Curious())
     await breaker.endpoint.complete(request_of())
-    assert "until the call that tries it has ended" in during[0]
+    assert "until the call that probes it has ended" in during[0]
 
 
 async def test_a_call_from_before_the_pause_does_not_lengthen_it_and_its_success_ends_it() -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.llm.confusables import fold
-from services.llm.untrusted import Field, clean, one_line, parse, section
+from services.llm.prompting import Field, clean, fold, one_line, parse, section
 from tests.services.quickly import QUICKLY
 
 HOSTILE = [

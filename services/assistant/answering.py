@@ -1,0 +1,111 @@
+"""The steps of the answer chain: `Assistant`, and the one with a language model behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from model.conversations import Conversation
+from services.assistant import prompts
+from services.documents import Toolset
+from services.knowledge import IndexEntry, Source
+from services.llm import Asker, ToolLimits, Usage
+
+
+class GatingResult(BaseModel):
+    is_question: bool
+    is_answerable: bool
+    rewrite_query: str | None
+    reason: str
+
+
+class SelectionResult(BaseModel):
+    selected_source_ids: list[str]
+
+
+class AnswerResult(BaseModel):
+    answer: str | None
+    citations: list[str]
+
+
+class VerificationResult(BaseModel):
+    is_good_enough: bool
+    issues: list[str]
+    suggested_fix: str | None
+
+
+class Assistant(Protocol):
+    """Each step raises an `LLMError` (services.llm.errors) if it has no usable result."""
+
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+        """`files`: what can be searched besides the sources, each in a few words."""
+        ...
+
+    async def select(
+        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage, *, files: Sequence[str] = ()
+    ) -> SelectionResult:
+        """`index`: narrowed by the caller, so that it fits into a prompt. `files`: as for `gate`."""
+        ...
+
+    async def generate(
+        self,
+        conversation: Conversation,
+        query: str,
+        sources: Sequence[Source],
+        usage: Usage,
+        *,
+        max_chars: int,
+        shorten: bool = False,
+        toolset: Toolset | None = None,
+    ) -> AnswerResult:
+        """`shorten`: an earlier draft was longer than `max_chars`; this changes the prompt. `toolset`: what may be
+        looked up before answering.
+        """
+        ...
+
+    async def verify(
+        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
+    ) -> VerificationResult: ...
+
+
+class ModelAssistant:
+    """Composes the prompts, and leaves calls and retries to the asker. `limits`: of the tool calls of one answer."""
+
+    def __init__(self, asker: Asker, tasks: prompts.Tasks, limits: ToolLimits | None = None) -> None:
+        self._asker = asker
+        self._tasks = tasks
+        self._limits = limits
+
+    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+        return await self._asker.ask("gate", prompts.gate(self._tasks, conversation, files), GatingResult, usage)
+
+    async def select(
+        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage, *, files: Sequence[str] = ()
+    ) -> SelectionResult:
+        prompt = prompts.select(self._tasks, query, index, max_sources, files)
+        return await self._asker.ask("select", prompt, SelectionResult, usage)
+
+    async def generate(
+        self,
+        conversation: Conversation,
+        query: str,
+        sources: Sequence[Source],
+        usage: Usage,
+        *,
+        max_chars: int,
+        shorten: bool = False,
+        toolset: Toolset | None = None,
+    ) -> AnswerResult:
+        files, tools = (None, ()) if toolset is None else (toolset.files, toolset.tools)
+        prompt = prompts.generate(
+            self._tasks, conversation, query, sources, max_chars=max_chars, shorten=shorten, files=files
+        )
+        return await self._asker.ask("generate", prompt, AnswerResult, usage, tools=tools, limits=self._limits)
+
+    async def verify(
+        self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
+    ) -> VerificationResult:
+        prompt = prompts.verify(self._tasks, conversation, draft, sources)
+        return await self._asker.ask("verify", prompt, VerificationResult, usage)

@@ -1,0 +1,157 @@
+"""An endpoint as the program uses it: with retries and a circuit breaker, both in real time.
+
+Without the breaker an endpoint that hangs costs every call its whole time-out, and a replay of a day that many minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+import clock
+from services.llm.crynux import CrynuxEndpoint
+from services.llm.endpoint import Endpoint, EndpointSettings, Reply, Request
+from services.llm.errors import LLMError, TimedOut, Unavailable
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 60.0
+"""Also if the server asks for more: a step that would have to wait longer is better given up."""
+
+FAILURES = 5
+"""Calls in a row, each with its retries, that end without an answer before the circuit opens."""
+OPEN_SECONDS = 30.0
+
+
+def open_endpoint(settings: EndpointSettings) -> Endpoint:
+    """The model that `settings` name. Nothing is imported or dialled before the first call.
+
+    Open one for each configured model, use it from one loop, and close it at shutdown.
+
+    Raises:
+        ValueError: `base_url` or `model` is empty.
+    """
+    if not settings.base_url or not settings.model:
+        raise ValueError("an LLM needs both base_url and model")
+    once = CrynuxEndpoint(settings)
+    patient = RetryingEndpoint(once, max_retries=settings.max_retries, retry_timeouts=settings.retry_timeouts)
+    return RealTimeEndpoint(BreakingEndpoint(patient, once, name=settings.name))
+
+
+class RetryingEndpoint:
+    """Asks `inner` up to `1 + max_retries` times, or as often as the request's options say.
+
+    Retries `Unavailable`, and with `retry_timeouts` also `TimedOut`, whose job may still run and be billed. Pauses
+    double, each times 0.5 to 1.5 (`jitter` gives 0 to 1), and are never shorter than the server asked for.
+    """
+
+    def __init__(
+        self,
+        inner: Endpoint,
+        *,
+        max_retries: int,
+        retry_timeouts: bool,
+        jitter: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._inner = inner
+        self._max_retries = max_retries
+        self._retried = (Unavailable, TimedOut) if retry_timeouts else (Unavailable,)
+        self._jitter = jitter
+        self._sleep = sleep
+
+    async def complete(self, request: Request) -> Reply:
+        for attempt in range(self._max_retries if request.options is None else request.options.retries):
+            try:
+                return await self._inner.complete(request)
+            except self._retried as error:
+                asked = getattr(error, "retry_after", None) or 0.0
+                own = FIRST_PAUSE_SECONDS * 2**attempt * (0.5 + self._jitter())
+                pause = min(LONGEST_PAUSE_SECONDS, max(own, asked))
+                log.info("%s; asked again in %.1f s", error, pause)
+            await self._sleep(pause)
+        return await self._inner.complete(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class BreakingEndpoint:
+    """A circuit breaker, in the seconds of `now`.
+
+    `FAILURES` calls in a row that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for
+    `OPEN_SECONDS`. Then one call is let through as a probe, to `once` instead of `patient` (the same endpoint with
+    retries). Any answer, even a refusal, closes the circuit; a failed probe keeps it open for another `OPEN_SECONDS`.
+    """
+
+    def __init__(
+        self, patient: Endpoint, once: Endpoint, *, name: str, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._patient = patient
+        self._once = once
+        self._name = name
+        self._now = now
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
+
+    async def complete(self, request: Request) -> Reply:
+        if self._open_until is None:
+            return await self._ask(self._patient, request)
+        left = self._open_until - self._now()
+        if left > 0 or self._probing:
+            until = f"for {math.ceil(left)} s" if left > 0 else "until the call that probes it has ended"
+            message = f"{self._name}, step {request.step}: has stopped answering and is not asked again {until}"
+            raise Unavailable(f"{message}; check that it runs")
+        self._probing = True
+        try:
+            return await self._ask(self._once, request)
+        finally:
+            self._probing = False
+
+    async def aclose(self) -> None:
+        await self._patient.aclose()
+
+    async def _ask(self, endpoint: Endpoint, request: Request) -> Reply:
+        try:
+            reply = await endpoint.complete(request)
+        except (Unavailable, TimedOut):
+            self._count_failure()
+            raise
+        except LLMError:
+            self._close_circuit()
+            raise
+        self._close_circuit()
+        return reply
+
+    def _count_failure(self) -> None:
+        self._failures += 1
+        # A call that began before the circuit opened does not keep it open for longer; a probe does.
+        if self._failures >= FAILURES and (self._open_until is None or self._probing):
+            self._open_until = self._now() + OPEN_SECONDS
+            log.warning("%s has stopped answering; not asked again for %g s", self._name, OPEN_SECONDS)
+
+    def _close_circuit(self) -> None:
+        if self._open_until is not None:
+            log.info("%s answers again", self._name)
+        self._failures = 0
+        self._open_until = None
+
+
+class RealTimeEndpoint:
+    """Asks `inner` in real time, so that calls, retries and time-outs take no virtual time."""
+
+    def __init__(self, inner: Endpoint) -> None:
+        self._inner = inner
+
+    async def complete(self, request: Request) -> Reply:
+        return await clock.real_time(lambda: self._inner.complete(request))
+
+    async def aclose(self) -> None:
+        # In real time as well: the client belongs to the loop that made its calls.
+        await clock.real_time(self._inner.aclose)
