@@ -8,9 +8,9 @@ from model.outcomes import Ignored, Outcome, Result
 
 
 class InOrder:
-    """Holds outcomes back until every earlier part has its end.
+    """Holds outcomes back until every earlier part has its result.
 
-    Parts are numbered without gaps when they are cut, and each of them ends once, as an `Outcome` or an `Ignored`.
+    Parts are numbered without gaps when they are cut, and each ends once, as an `Outcome` or an `Ignored`.
     """
 
     def __init__(self, write: Callable[[Outcome], object]) -> None:
@@ -18,23 +18,24 @@ class InOrder:
         self._next = 1
         self._early: dict[int, Outcome | None] = {}
 
-    def add(self, end: Result) -> None:
-        match end:
+    def add(self, result: Result) -> None:
+        match result:
             case Outcome(part=part):
-                self._early[part.number] = end
+                self._early[part.number] = result
             case Ignored(part_number=int(number)):
                 self._early[number] = None
             case _:
                 return
         while self._next in self._early:
-            outcome = self._early.pop(self._next)
+            self._release(self._next)
             self._next += 1
-            if outcome is not None:
-                self._write(outcome)
 
     def flush(self) -> None:
         """Write what is still held back, when a run was cut off."""
         for number in sorted(self._early):
-            outcome = self._early.pop(number)
-            if outcome is not None:
-                self._write(outcome)
+            self._release(number)
+
+    def _release(self, number: int) -> None:
+        outcome = self._early.pop(number)
+        if outcome is not None:
+            self._write(outcome)

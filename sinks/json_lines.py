@@ -34,7 +34,7 @@ def render(outcome: Outcome) -> str:
 
 
 class JsonLines:
-    """Writes each outcome as it comes, and the summary at the end."""
+    """Writes each outcome at once, and the summary at the end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

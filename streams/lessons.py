@@ -16,7 +16,7 @@ from operators import map_async, pass_through, unfold
 from operators.coalesce import coalesce
 from operators.extract import Extracted, extract
 from operators.retry_pending import retry_pending
-from operators.step import Gauge, failure_of, ignore
+from operators.step import Gauge, failure_of, named
 from services.assistant import Lesson
 from services.conversations import Context
 from services.team import Capture, Pair, PendingFolder, Waiting
@@ -48,7 +48,7 @@ def lessons(
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     images: Images | None = None,
-    gauge: Gauge = ignore,
+    gauge: Gauge | None = None,
 ) -> Observable[Outcome | Pair]:
     """One outcome for each lesson, and the pairs that could be stored only long after theirs. None is ever dropped,
     however many wait.
@@ -70,7 +70,7 @@ def fresh(
     parts: Observable[Lesson],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
-    gauge: Gauge,
+    gauge: Gauge | None,
     images: Images | None,
 ) -> Observable[Outcome]:
     gathering = extract(context)
@@ -99,7 +99,7 @@ def fresh(
             max_concurrent=EXTRACTED_AT_ONCE,
             ordered=True,
             token=lambda lesson: lesson.token,
-            gauge=lambda count: gauge("extract", count),
+            gauge=named(gauge, "extract"),
         ),
         pass_through(
             Outcome,
@@ -109,7 +109,7 @@ def fresh(
                 max_concurrent=PUT_INTO_WORDS_AT_ONCE,
                 ordered=True,
                 token=lambda extracted: extracted.lesson.token,
-                gauge=lambda count: gauge("summarise_images", count),
+                gauge=named(gauge, "summarise_images"),
             ),
         ),
         pass_through(
@@ -119,7 +119,7 @@ def fresh(
                 on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "archive", error),
                 max_concurrent=1,
                 token=lambda extracted: extracted.lesson.token,
-                gauge=lambda count: gauge("archive", count),
+                gauge=named(gauge, "archive"),
             ),
         ),
     )

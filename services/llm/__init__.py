@@ -30,7 +30,7 @@ from services.llm.prompting import Prompt, question, system
 from services.llm.reachable import unreachable_because
 from services.llm.recording import RecordingEndpoint
 from services.llm.replaying import ReplayEndpoint
-from services.llm.spending import Spending, TellTokens, unheard
+from services.llm.spending import Spending, TellTokens
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
 from services.llm.untrusted import Field, clean, one_line, section

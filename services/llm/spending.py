@@ -12,18 +12,15 @@ TellTokens = Callable[[str, str, int], object]
 """Told the step, the kind (`prompt`, `completion`) and the number of tokens of a call."""
 
 
-def unheard(_step: str, _kind: str, _count: int) -> None:
-    """Nobody measures."""
-
-
 @dataclass(frozen=True, slots=True)
 class Spending:
     """The end of the chain of `services.assistant.protocol.Usage`: hears of a call as soon as it was answered."""
 
     budget: Budget
-    tell: TellTokens = unheard
+    tell: TellTokens | None = None
 
     def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
         self.budget.used(prompt_tokens + completion_tokens, now())
-        self.tell(step, "prompt", prompt_tokens)
-        self.tell(step, "completion", completion_tokens)
+        if self.tell is not None:
+            self.tell(step, "prompt", prompt_tokens)
+            self.tell(step, "completion", completion_tokens)

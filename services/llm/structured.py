@@ -25,10 +25,6 @@ M = TypeVar("M", bound=BaseModel)
 log = logging.getLogger(__name__)
 
 
-def _unobserved(step: str, seconds: float) -> None:
-    """Nobody measures."""
-
-
 class StructuredLLM:
     """`observe` is told the step and the real seconds of each call, also of one that fails."""
 
@@ -38,7 +34,7 @@ class StructuredLLM:
         method: Method,
         *,
         image_adapter: ImageAdapter | None = None,
-        observe: Callable[[str, float], None] = _unobserved,
+        observe: Callable[[str, float], None] | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._method: Method = method
@@ -133,7 +129,8 @@ class StructuredLLM:
             reply = await self._endpoint.complete(request)
         finally:
             seconds = time.perf_counter() - begun
-            self._observe(request.step, seconds)
+            if self._observe is not None:
+                self._observe(request.step, seconds)
         usage.add(request.step, prompt_tokens=reply.prompt_tokens, completion_tokens=reply.completion_tokens)
         log.debug(
             "LLM, step %s: %.3f s, %d tokens in, %d out, finish %s: %s",
