@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 from assembly.errors import Unusable
-from assembly.graph_parts import redactor_of
+from assembly.redaction import redactor_of
 from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.check import check

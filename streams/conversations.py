@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -43,16 +43,16 @@ def observed(events: Observable[Event], history: History, people: People, seen: 
 
 
 def settled(
-    results: Observable[Result], in_flight: InFlight, seen: Seen, sink: Callable[[Result], None] | None
+    results: Observable[Result], in_flight: InFlight, seen: Seen, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
-    """The same results, after their messages were released, the catch-up marks moved, and `sink` was called."""
+    """The same results, after their messages were released, the catch-up marks moved, and all `sinks` called."""
 
     def settle(result: Result) -> None:
         # The first delivery of a duplicate may still be in flight; a whole part is one only when catch-up repeats it.
         if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
             in_flight.settle(result)
             seen.settled(result)
-        if sink is not None:
+        for sink in sinks:
             sink(result)
 
     return results.pipe(ops.do_action(settle))

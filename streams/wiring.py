@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -108,14 +108,14 @@ class Sinks:
     """Where the streams end.
 
     Attributes:
-        results: called with every result as it comes; must not fail.
+        results: each called with every result as it comes; must not fail.
         decided: called with what becomes of captured pairs and topics; must not fail.
     """
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
-    results: Callable[[Result], None] | None = None
+    results: Sequence[Callable[[Result], object]] = ()
     decided: Callable[[Decided], None] | None = None
 
 

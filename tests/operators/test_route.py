@@ -11,7 +11,6 @@ from model.messages import Author, Message, Place, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from operators.cut import StartedPart
 from operators.route import Router, RouteRules
-from operators.step import ignore
 from services.assistant.inquiry import Inquiry, Lesson
 from services.conversations.posts import Post, Posts
 from services.discord.protocols import LookupFailed
@@ -537,7 +536,7 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     fetcher.broken = LookupFailed("500")
     parts: Subject[StartedPart] = Subject()
     results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
+    routed(parts, router_of(talk), None).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.begun(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
     parts.on_next(talk.begun(talk.says(replace(BEN, role_ids=()))))
     parts.on_completed()
@@ -562,7 +561,7 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
     fetcher.messages = slowly  # the same answers, later
     parts: Subject[StartedPart] = Subject()
     results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
+    routed(parts, router_of(talk), None).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.begun(talk.says(asked, to=theirs)))
     parts.on_next(talk.begun(talk.says(asked)))
     parts.on_completed()

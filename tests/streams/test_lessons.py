@@ -11,7 +11,9 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from assembly.graph_parts import Learning, Parts, assemble
+from assembly.curation import curation_parts
+from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.state import read_state
 from benchmarks.evaluation import data
 from clock import VirtualLoop
 from clock.cancel_token import CancelToken
@@ -232,15 +234,16 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
 
 
 def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:
-    library = cast("Library", Silent())
+    state = read_state(settings, durable=False)
+    curation = curation_parts(settings, None, state.usage)
     return assemble(
         settings,
+        state=state,
         assistant=assistant,
-        library=library,
+        library=cast("Library", Silent()),
         poster=Rehearsal(),
-        ends=ends.append,
-        durable=False,
-        learning=Learning(to_the_end=True),
+        captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+        results=[ends.append],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,8 +12,10 @@ import discord
 
 from assembly.documents import Documents
 from assembly.file_commands import EvidenceCommands, RunbookCommands
-from assembly.graph_parts import Parts, redactor_of
+from assembly.graph_parts import Parts, library_of
+from assembly.llm import assistant_of
 from assembly.privacy import Privacy
+from assembly.redaction import redactor_of
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason
@@ -21,6 +23,8 @@ from services.assistant import Assistant
 from services.conversations import People
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from services.knowledge import Library
+from services.llm import StructuredLLM
+from services.redaction import Redactor
 from settings import Settings
 from streams.single_answer import AIResult, Answerer, RequestContext
 
@@ -30,46 +34,54 @@ USED_UP = "No more questions can be answered just now. Please try again later."
 OPTED_OUT = "You have opted out, so I read nothing that you write. `/privacy opt-in` counts you in again."
 FAILED = "That did not work. Please try again later."
 
-_SAID: dict[str | None, str] = {Reason.NOT_ANSWERABLE: NOT_ANSWERABLE, Reason.BUDGET: USED_UP}
+_REFUSALS: dict[str | None, str] = {Reason.NOT_ANSWERABLE: NOT_ANSWERABLE, Reason.BUDGET: USED_UP}
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """`/ask`: the chain of answering, for one person. What it costs counts like any answer."""
+    """`/ask`: the answer chain for one person. It counts against the budget like any answer.
+
+    Attributes:
+        for_team: also knows the internal topics.
+        slots: how many may ask at once.
+    """
 
     answerer: Answerer
     for_team: Answerer
-    """The same, which also knows what is for the team only."""
     people: People
-    redact: Callable[[str], str]
-    left_alone: Callable[[int, str], bool]
-    spent: Callable[[], None]
-    """Told when there is something new to save."""
+    redactor: Redactor
+    parts: Parts
     slots: asyncio.Semaphore
 
     async def ask(self, call: Call, question: str) -> str:
-        if self.left_alone(call.user_id, question):
+        if self.parts.state.opted_out(call.user_id, question):
             raise CommandRefused(OPTED_OUT)
-        conversation = Conversation((Turn(Role.USER, self.redact(question.strip()), asked_now=True),))
-        of_team = self.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
-        whence = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, of_team, call.can_view)
+        conversation = Conversation((Turn(Role.USER, self.redactor.text(question.strip()), asked_now=True),))
+        from_team = self.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
+        context = RequestContext(
+            guild_id=call.guild_id,
+            channel_id=call.place_id,
+            message_id=call.id,
+            author_id=call.user_id,
+            from_team=from_team,
+            can_view=call.can_view,
+        )
         async with self.slots:
-            answerer = self.for_team if of_team else self.answerer
-            result = await answerer.generate_reply(conversation, whence)
-        self.spent()
+            result = await (self.for_team if from_team else self.answerer).generate_reply(conversation, context)
+        self.parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
-        return said(result)
+        return shown(result)
 
 
-def said(result: AIResult) -> str:
+def shown(result: AIResult) -> str:
     """The answer, or in a few words why there is none."""
     if result.reply_text is not None:
         return result.reply_text
     if result.debug["result"] == OutcomeKind.FAILED:
         return FAILED
-    return _SAID.get(result.debug["reason"], NO_ANSWER)
+    return _REFUSALS.get(result.debug["reason"], NO_ANSWER)
 
 
 @asynccontextmanager
@@ -77,35 +89,38 @@ async def slash_commands(
     client: discord.Client,
     settings: Settings,
     parts: Parts,
-    spent: Callable[[], None],
+    llm: StructuredLLM | None,
     documents: Documents | None = None,
-    for_team: tuple[Assistant, Library] | None = None,
 ) -> AsyncGenerator[Commands]:
-    """The commands in a client, until the end of the block. Guilds are to be told to them as they arrive.
+    """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
 
-    `for_team`: who answers the team, and what from; None: as everybody is answered.
+    `llm`: the one that answers; None: the extractive assistant does.
     """
     services, rules = parts.services, parts.rules.answers
 
     def answerer(assistant: Assistant, library: Library) -> Answerer:
-        return Answerer(assistant, library, rules, services.budget, services.usage, services.lookup)
+        return Answerer(assistant, library, rules, budget=services.budget, usage=services.usage, lookup=services.lookup)
 
+    for_everybody = for_team = answerer(services.assistant, services.library)
+    if settings.kb.internal_topics:
+        library = library_of(settings, for_team=True)
+        for_team = answerer(assistant_of(settings, library, llm), library)
     asking = Ask(
-        answerer(services.assistant, services.library),
-        answerer(*for_team or (services.assistant, services.library)),
-        services.people,
-        redactor_of(settings).text,
-        parts.left_alone,
-        spent,
-        asyncio.Semaphore(rules.max_concurrent),
+        answerer=for_everybody,
+        for_team=for_team,
+        people=services.people,
+        redactor=redactor_of(settings),
+        parts=parts,
+        slots=asyncio.Semaphore(rules.max_concurrent),
     )
     privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
         evidence = EvidenceCommands(documents, services.history, services.viewing)
-    callbacks = Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence)
-    commands = Commands(client, callbacks)
+    commands = Commands(
+        client, Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence)
+    )
     try:
         yield commands
     finally:
