@@ -18,7 +18,7 @@ from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import SearchableWhenAsked
 from assembly.llm import assistant_of, open_llms
-from assembly.running import collect_rarely, play
+from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
 from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
@@ -61,6 +61,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     """
     collect_rarely()
     with ExitStack() as stack:
+        stack.enter_context(terminated_as_interrupted())  # so that the temporary folder is removed
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
         settings = stack.enter_context(with_an_index(settings))
