@@ -4,6 +4,8 @@ Generic ones are named here; those of the domain (route, gate, select, …) live
 """
 
 from clock.cancel_token import CancelToken
+
+# pyright: reportUnusedImport=false
 from operators.delay_unless_replaced import delay_unless_replaced
 from operators.fork import fork, supervised
 from operators.map_async import CancelledWithin, Overflow, map_async
@@ -12,20 +14,3 @@ from operators.quiet_window import Amend, quiet_window
 from operators.serialize_by_key import serialize_by_key
 from operators.spread import only, spread
 from operators.unfold import unfold
-
-__all__ = [
-    "Amend",
-    "CancelToken",
-    "CancelledWithin",
-    "Overflow",
-    "delay_unless_replaced",
-    "fork",
-    "map_async",
-    "only",
-    "pass_through",
-    "quiet_window",
-    "serialize_by_key",
-    "spread",
-    "supervised",
-    "unfold",
-]

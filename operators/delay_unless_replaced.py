@@ -1,4 +1,4 @@
-"""Items that take effect later, unless something happens before."""
+"""Emit items later, unless another item of the same key comes first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable
+
+from operators.defining import Handlers, operator
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -19,52 +20,46 @@ def delay_unless_replaced(
     """Emit each item after its seconds, or not at all when another item of its key comes first.
 
         --a3--b3-----b-----|         `b` is an item whose seconds are None
-        [ postpone(letter, …) ]
-        -----a-------------|         the first `b` was called off
+        [ delay_unless_replaced(…) ]
+        -----a-------------|         the first `b` was dropped
 
-    An item of no seconds leaves at once, and calls off as well what waits for its key. Completion and dispose drop
-    what waits.
+    An item with 0 seconds is emitted at once, and also replaces the one that waits for its key. Completion and dispose
+    drop what waits. (`debounce` has one delay for all keys, and emits what waits on completion.)
     """
 
-    def operator(source: Observable[T]) -> Observable[T]:
-        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-            loop = asyncio.get_running_loop()
-            waiting: dict[K, asyncio.TimerHandle] = {}
+    def subscribed(observer: abc.ObserverBase[T]) -> Handlers[T]:
+        loop = asyncio.get_running_loop()
+        waiting: dict[K, asyncio.TimerHandle] = {}
 
-            def on_next(item: T) -> None:
-                try:
-                    name, delay = key(item), seconds(item)
-                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
-                    observer.on_error(error)
-                    return
-                earlier = waiting.pop(name, None)
-                if earlier is not None:
-                    earlier.cancel()
-                if delay is None:
-                    return
-                if delay <= 0:
-                    observer.on_next(item)
-                else:
-                    waiting[name] = loop.call_later(delay, due, name, item)
-
-            def due(name: K, item: T) -> None:
-                del waiting[name]
+        def on_next(item: T) -> None:
+            try:
+                name, delay = key(item), seconds(item)
+            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                observer.on_error(error)
+                return
+            earlier = waiting.pop(name, None)
+            if earlier is not None:
+                earlier.cancel()
+            if delay is None:
+                return
+            if delay <= 0:
                 observer.on_next(item)
+            else:
+                waiting[name] = loop.call_later(delay, due, name, item)
 
-            def on_completed() -> None:
-                drop_all()
-                observer.on_completed()
+        def due(name: K, item: T) -> None:
+            del waiting[name]
+            observer.on_next(item)
 
-            def drop_all() -> None:
-                for timer in waiting.values():
-                    timer.cancel()
-                waiting.clear()
+        def on_completed() -> None:
+            drop_all()
+            observer.on_completed()
 
-            return CompositeDisposable(
-                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
-                Disposable(drop_all),
-            )
+        def drop_all() -> None:
+            for timer in waiting.values():
+                timer.cancel()
+            waiting.clear()
 
-        return Observable(subscribe)
+        return Handlers(on_next, on_completed, drop_all)
 
-    return operator
+    return operator(subscribed)

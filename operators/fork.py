@@ -1,4 +1,4 @@
-"""Branches that outlive their own bugs."""
+"""Share one source between branches, and restart a branch that a bug has ended."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from reactivex.disposable import Disposable, SerialDisposable
 T = TypeVar("T")
 
 RESTARTS = 100
-"""After so many deaths the error goes through and ends the graph: let the process be restarted."""
+"""After this many restarts the error is passed on and ends the graph, so that the process is restarted."""
 
 log = logging.getLogger(__name__)
 
 
 def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
-    """Log what killed the branch, then subscribe it anew to the live source.
+    """Log the error that ended the branch, then subscribe again to the live source.
 
         --1--x             --1--2--|
         [ supervised ]  => --1-----2--|
 
-    Only for bugs: the branch loses its open windows and its work in hand. Failures of single items are data, and
-    `map_async` makes them so. `fork` supervises what is above it as well: what its branches share must not die
-    with one of them.
+    Only for bugs: the branch loses its open windows and what is in flight. `map_async` turns failures of single items
+    into data. `fork` supervises what is above it too. (`retry` logs nothing, and recurses where a source fails while
+    being subscribed to.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
@@ -64,13 +64,14 @@ def supervised(name: str) -> Callable[[Observable[T]], Observable[T]]:
 
 
 def fork(name: str) -> Callable[[Observable[T]], Observable[T]]:
-    """Run what comes before once, however many branches follow.
+    """Run what comes before once, for any number of branches.
 
     --1--2--|
     [ fork  ]   each of its subscribers gets
     --1--2--|
 
-    The first subscriber begins it, the last who leaves ends it.
+    The first subscription starts it, the end of the last one stops it. (After an error above it,
+    `share` stays stopped for good, and `retry` below it never ends.)
     """
 
     def operator(source: Observable[T]) -> Observable[T]:
@@ -90,7 +91,6 @@ def fork(name: str) -> Callable[[Observable[T]], Observable[T]]:
                 if not branches:
                     subscription.disposable = Disposable()
 
-        # A Subject would do as well, behind two locks and four calls for each item.
         def on_next(item: T) -> None:
             for branch in tuple(branches):
                 branch.on_next(item)

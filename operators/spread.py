@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from reactivex import Observable, abc
 
+from operators.defining import Handlers, operator
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -18,43 +20,37 @@ def spread(fn: Callable[[T], Iterable[R]]) -> Callable[[Observable[T]], Observab
         [ spread(pair)  ]
         --(1 1)--(2 2)--|
 
-    Where `flat_map` would make an inner subscription for each item, this is a loop.
+    `concat_map` would subscribe to an inner observable for each item; this is a loop.
     """
 
-    def operator(source: Observable[T]) -> Observable[R]:
-        def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-            def on_next(item: T) -> None:
-                try:
-                    members = list(fn(item))
-                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising mapper ends the stream)
-                    observer.on_error(error)
-                    return
-                for member in members:
-                    observer.on_next(member)
+    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
+        def on_next(item: T) -> None:
+            try:
+                members = list(fn(item))
+            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising mapper ends the stream)
+                observer.on_error(error)
+                return
+            for member in members:
+                observer.on_next(member)
 
-            return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
+        return Handlers(on_next)
 
-        return Observable(subscribe)
-
-    return operator
+    return operator(subscribed)
 
 
 def only(*kinds: type[R]) -> Callable[[Observable[object]], Observable[R]]:
-    """Let through the items of these types.
+    """Let through the items of these types. `filter` would do it, and lose the type.
 
     --1--a--2--b--|
     [ only(str)   ]
     -----a-----b--|
     """
 
-    def operator(source: Observable[object]) -> Observable[R]:
-        def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-            def on_next(item: object) -> None:
-                if isinstance(item, kinds):
-                    observer.on_next(item)
+    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[object]:
+        def on_next(item: object) -> None:
+            if isinstance(item, kinds):
+                observer.on_next(item)
 
-            return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
+        return Handlers(on_next)
 
-        return Observable(subscribe)
-
-    return operator
+    return operator(subscribed)

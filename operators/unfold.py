@@ -1,4 +1,4 @@
-"""A stream made by asking again and again."""
+"""A source that calls an async function until it gives nothing more."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def unfold(ask: Callable[[], Coroutine[Any, Any, T | None]]) -> Observable[T]:
 
     --1--2--|      ask takes two seconds, and has two things to give
 
-    Nothing is asked ahead: whoever hears of an item is through with it before the next one is asked for. What `ask`
-    raises ends the stream; disposing cancels the call under way.
+    Nothing is requested ahead: subscribers have handled an item before the next call. What `ask` raises ends the
+    stream; dispose cancels the running call.
     """
 
     def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:

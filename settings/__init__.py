@@ -1,48 +1,34 @@
 """What the operator has configured: read from config.yaml, .env and the environment, checked once, then fixed.
 
 loading            config.yaml + .env + environment → Settings, or one readable line
-root               all sections, and where their paths lead
-bot  answers  knowledge  documents      the sections
-kinds              the kinds of value that keys take
+errors             that line: which key is meant, and what to do
+root               all sections, and how their paths are resolved
+bot  knowledge     the sections
+kinds              the types of values
 prompts            the default tasks for the LLM
-reference          the table in README.md and the commented config.yaml
+reference          docs/configuration.md, the short table in README.md, and the commented config.yaml
 """
 
-from settings.answers import AnswerSettings, LLMSettings
+# pyright: reportUnusedImport=false
 from settings.bot import (
+    AnswerSettings,
     AppSettings,
     ChannelSettings,
     DiscordSettings,
     LimitSettings,
+    LLMSettings,
     LogFileSettings,
     LoggingSettings,
     LogRotationSettings,
     MetricsSettings,
 )
-from settings.documents import DocumentCacheSettings, DocumentSettings, EmbeddingSettings, RankingSettings
 from settings.errors import SettingsError
-from settings.knowledge import KnowledgeSettings
-from settings.loading import load
-from settings.root import Settings, usable_token
-
-__all__ = [
-    "AnswerSettings",
-    "AppSettings",
-    "ChannelSettings",
-    "DiscordSettings",
-    "DocumentCacheSettings",
-    "DocumentSettings",
-    "EmbeddingSettings",
-    "KnowledgeSettings",
-    "LLMSettings",
-    "LimitSettings",
-    "LogFileSettings",
-    "LogRotationSettings",
-    "LoggingSettings",
-    "MetricsSettings",
-    "RankingSettings",
-    "Settings",
-    "SettingsError",
-    "load",
-    "usable_token",
-]
+from settings.knowledge import (
+    DocumentCacheSettings,
+    DocumentSettings,
+    EmbeddingSettings,
+    KnowledgeSettings,
+    RankingSettings,
+)
+from settings.loading import load, usable_token
+from settings.root import Settings

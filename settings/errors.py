@@ -1,10 +1,19 @@
-"""The one error of this package, and how its line names a key without giving away what is not a key."""
+"""What is wrong with a configuration, in one line that names the key and the remedy, and shows no value."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from settings.kinds import FollowsData, Says, Section
+from settings.root import Settings
 
 # Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)
@@ -53,3 +62,175 @@ def variable(path: Sequence[object]) -> str:
 def _word(part: object) -> str:
     text = str(part)
     return text if PRESENTABLE.fullmatch(text) or text == "<id>" else "…"
+
+
+ANY = "<id>"
+"""Stands in a path for whatever the operator writes there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingKey:
+    path: tuple[str, ...]
+    kind: str
+    """What its value must be."""
+    description: str
+    default: Any
+    section: type[Section] | None = None
+    """The model of what lies below it."""
+    nullable: bool = False
+    required: bool = False
+    as_text: bool = False
+    secret: bool = False
+    follows_data: bool = False
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
+
+
+@cache
+def all_keys() -> tuple[SettingKey, ...]:
+    """Sections and keys, each section before what lies below it, in the order in which the models name them."""
+    return tuple(_below(Settings, ()))
+
+
+def find(path: Sequence[str]) -> SettingKey | None:
+    """The key at `path`, in which any word may stand for a channel id; None: there is none."""
+    for key in all_keys():
+        if len(key.path) == len(path) and all(mine in {ANY, given} for mine, given in zip(key.path, path, strict=True)):
+            return key
+    return None
+
+
+def names_below(path: Sequence[str]) -> list[str]:
+    """The names that may follow `path`."""
+    return [
+        key.path[-1]
+        for key in all_keys()
+        if len(key.path) == len(path) + 1
+        and all(mine in {ANY, given} for mine, given in zip(key.path[:-1], path, strict=True))
+    ]
+
+
+def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[SettingKey]:
+    for name, field in model.model_fields.items():
+        path = (*above, name)
+        section, nullable, by_id = _section_of(field.annotation)
+        says = next((mark for mark in field.metadata if isinstance(mark, Says)), None)
+        kind = says.kind if says else "a mapping of keys, or null" if nullable else "a mapping of keys"
+        yield SettingKey(
+            path=path,
+            kind="a mapping of channel ids" if by_id else kind,
+            description=field.description or "",
+            default=_default(field),
+            section=None if by_id else section,
+            nullable=nullable,
+            required=field.is_required(),
+            as_text=says is not None and says.as_text,
+            secret=field.annotation is SecretStr,
+            follows_data=any(isinstance(mark, FollowsData) for mark in field.metadata),
+        )
+        if section is not None and by_id:
+            path = (*path, ANY)
+            yield SettingKey(
+                path=path, kind="a mapping of keys", description="One channel.", default={}, section=section
+            )
+        if section is not None:
+            yield from _below(section, path)
+
+
+def _default(field: FieldInfo) -> Any:
+    return None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
+
+
+def _section_of(annotation: Any) -> tuple[type[Section] | None, bool, bool]:
+    """The model in an annotation, whether null may stand for it, and whether it comes once per channel id."""
+    choices = (annotation, *get_args(annotation))
+    for choice in choices:
+        if isinstance(choice, type) and issubclass(choice, Section):
+            nullable = type(None) in choices
+            return choice, nullable, len(choices) > 1 and not nullable
+    return None, False, False
+
+
+FEW = 10
+"""At most this many known names are listed when none is similar."""
+
+Where = Callable[[Sequence[object]], str]
+"""Where the value at a path was written: file and line, or the environment variable."""
+
+
+def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
+    """Each problem once, however many errors it makes; what a mapping lacks is one problem."""
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    told: set[str] = set()
+    for each in error.errors(include_url=False, include_context=False, include_input=False):
+        path = tuple(map(str, each["loc"]))
+        if each["type"] == "missing":
+            lacking.setdefault(path[:-1], []).append(path[-1])
+            continue
+        problem = _complaint(each["type"], path, where_of)
+        if problem.key not in told:
+            told.add(problem.key)
+            yield problem
+    for path, names in lacking.items():
+        yield _lack(path, names, where_of)
+
+
+def unknown(path: Sequence[str], where: str, *, as_variable: bool = False) -> Problem:
+    """Nothing is called that; perhaps something else was meant. `as_variable`: say it in names of the environment."""
+    depth = next(count for count in range(1, len(path) + 1) if find(path[:count]) is None)
+    name = variable if as_variable else dotted
+    meant = _meant(path[: depth - 1], path[depth - 1])
+    siblings = names_below(path[: depth - 1])
+    if meant:
+        rest = path[depth:] if find((*meant, *path[depth:])) else ()
+        remedy = f"did you mean {name((*meant, *rest))}?"
+    elif 0 < len(siblings) <= FEW:
+        remedy = f"known here are {', '.join(siblings)}"
+    else:
+        remedy = "correct or remove it; docs/configuration.md lists every key"
+    key = dotted(path[:depth])
+    return Problem(where, key, f"{key} is not a known key; {remedy}")
+
+
+def _meant(above: Sequence[str], word: str) -> tuple[str, ...] | None:
+    """The likeliest key: one of this name elsewhere, else a neighbour with a similar name."""
+    name = word.lower().replace("-", "_")
+    siblings = names_below(above)
+    if name not in siblings:
+        elsewhere = next((key.path for key in all_keys() if key.path[-1] == name), None)
+        if elsewhere:
+            return elsewhere
+    close = get_close_matches(name, siblings, n=1)
+    return (*above, close[0]) if close else None
+
+
+def _complaint(kind: str, path: tuple[str, ...], where_of: Where) -> Problem:
+    where = where_of(path)
+    if kind in {"extra_forbidden", "invalid_key"}:
+        return unknown(path, where)
+    if path[-1] == "[key]":
+        above = dotted(path[:-2])
+        return Problem(where_of(path[:-1]), above, f"{above} takes Discord ids as names, such as 1458745245675032710")
+    key, beyond = _nearest(path)
+    name = dotted(path[: len(key.path)])
+    item = f" (look at item {int(beyond[0]) + 1})" if beyond and beyond[0].isdigit() else ""
+    as_json = ", written as JSON" if "APP__" in where and key.kind.startswith(("a list", "a mapping")) else ""
+    return Problem(where, name, f"{name} must be {key.kind}{as_json}{item}")
+
+
+def _nearest(path: tuple[str, ...]) -> tuple[SettingKey, tuple[str, ...]]:
+    """The key that a path leads to or through, and the rest of the path."""
+    for length in range(len(path), 0, -1):
+        key = find(path[:length])
+        if key is not None:
+            return key, path[length:]
+    raise AssertionError(f"no model has {dotted(path)}")
+
+
+def _lack(path: tuple[str, ...], names: Sequence[str], where_of: Where) -> Problem:
+    needed = " and ".join(names)
+    variables = " and ".join(variable((*path, name)) for name in names)
+    text = f"{dotted(path)} needs {needed} as well; set them in the file or as {variables}"
+    return Problem(where_of(path), dotted((*path, names[0])), text)

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from pydantic import Field
 
-from settings.answers import AnswerSettings
-from settings.bot import AppSettings, DiscordSettings, LimitSettings, LoggingSettings, MetricsSettings
-from settings.documents import DocumentSettings
-from settings.errors import SettingsError
+from settings.bot import AnswerSettings, AppSettings, DiscordSettings, LimitSettings, LoggingSettings, MetricsSettings
 from settings.kinds import FollowsData, Section
-from settings.knowledge import KnowledgeSettings
+from settings.knowledge import DocumentSettings, KnowledgeSettings
 
-PLACEHOLDER = "REPLACE_ME"
+S = TypeVar("S", bound=Section)
+
+
+def section(model: type[S]) -> S:
+    """A section that may be left out; its description is the model's docstring."""
+    return Field(default_factory=model, description=(model.__doc__ or "").strip())
 
 
 class Settings(Section):
     """The whole configuration. `Settings()` holds the defaults, with paths relative to wherever it is used."""
 
-    app: AppSettings = Field(default_factory=AppSettings, description="The program as a whole.")
-    logging: LoggingSettings = Field(default_factory=LoggingSettings, description="What is logged, and where to.")
-    discord: DiscordSettings = Field(
-        default_factory=DiscordSettings, description="Where the bot listens and when it speaks."
-    )
-    ai_response: AnswerSettings = Field(default_factory=AnswerSettings, description="How questions are answered.")
-    kb: KnowledgeSettings = Field(default_factory=KnowledgeSettings, description="Where knowledge comes from.")
-    limits: LimitSettings = Field(default_factory=LimitSettings, description="Budgets.")
-    documents: DocumentSettings = Field(default_factory=DocumentSettings, description="Questions about uploaded files.")
-    metrics: MetricsSettings = Field(
-        default_factory=MetricsSettings, description="Prometheus metrics and the health check."
-    )
+    app: AppSettings = section(AppSettings)
+    logging: LoggingSettings = section(LoggingSettings)
+    discord: DiscordSettings = section(DiscordSettings)
+    ai_response: AnswerSettings = section(AnswerSettings)
+    kb: KnowledgeSettings = section(KnowledgeSettings)
+    limits: LimitSettings = section(LimitSettings)
+    documents: DocumentSettings = section(DocumentSettings)
+    metrics: MetricsSettings = section(MetricsSettings)
 
     def placed(self, folder: Path) -> Self:
         """With every path resting on `folder`, and those that were not set below `app.data_dir`."""
@@ -58,22 +56,6 @@ class Settings(Section):
             return data / _below_data(name) if follows.learned else path
 
         return self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
-
-
-def usable_token(settings: Settings) -> str:
-    """The token to log in with.
-
-    Raises:
-        SettingsError: it is missing, a placeholder, or no token by its form.
-    """
-    token = settings.discord.token.get_secret_value()
-    remedy = "copy the bot's token from Discord's developer portal into .env as APP__DISCORD__TOKEN=…"
-    if not token or PLACEHOLDER in token:
-        raise SettingsError(f"discord.token is not set: {remedy}")
-    # It goes into an HTTP header, where anything else fails with an error that may quote it.
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise SettingsError(f"discord.token holds blanks or letters that no token has: {remedy}")
-    return token
 
 
 def _below_data(name: str) -> Path:

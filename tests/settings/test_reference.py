@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from settings import Settings, load, prompts
-from settings.keys import ANY, all_keys
-from settings.reference import BEGIN, END, main, reference_table, render_config, stale
+from settings.errors import ANY, all_keys
+from settings.reference import BEGIN, COMMON, END, common_table, main, render_config, render_reference, stale
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +21,7 @@ def test_every_key_has_a_type_and_a_one_line_explanation() -> None:
 
 
 def test_every_key_is_in_the_table() -> None:
-    table = reference_table()
+    table = render_reference()
     for key in all_keys():
         if key.section is None or key.nullable:
             assert f"| `{key.dotted}` |" in table
@@ -66,19 +66,24 @@ def test_writing_replaces_the_table_and_leaves_the_rest(tmp_path: Path, capsys: 
     assert main(["--check"], tmp_path) == 1
     assert capsys.readouterr().err.splitlines() == [
         "config.yaml: stale; run python -m settings.reference --write",
+        "docs/configuration.md: stale; run python -m settings.reference --write",
         "README.md: stale; run python -m settings.reference --write",
     ]
     assert main(["--write"], tmp_path) == 0
     text = (tmp_path / "README.md").read_text("utf-8")
-    assert text == f"before\n{BEGIN}\n{reference_table()}{END}\nafter\n"
+    assert text == f"before\n{BEGIN}\n{common_table()}{END}\nafter\n"
     assert main(["--check"], tmp_path) == 0
 
 
-def test_a_missing_readme_is_left_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_readme_is_left_missing(tmp_path: Path) -> None:
     assert main(["--write"], tmp_path) == 0
-    assert "there is none" in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "docs"]
     assert main(["--check"], tmp_path) == 0
+
+
+def test_the_readme_shows_the_keys_that_most_people_set() -> None:
+    assert 10 <= len(COMMON) <= 14
+    assert [line.split("`")[1] for line in common_table().splitlines()[2:]] == list(COMMON)
 
 
 @pytest.mark.parametrize("text", ["no marks", f"{BEGIN} only"])

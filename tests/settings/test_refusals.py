@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from settings import Settings, SettingsError, load
-from settings.keys import ANY, SettingKey, all_keys
+from settings.errors import ANY, SettingKey, all_keys
 from tests.settings.conftest import Failure
 
 SECRET = "Sup3rS3cr3tV4lue"
@@ -134,8 +134,8 @@ def test_a_key_in_the_wrong_section_is_answered_with_its_place(refused: Failure)
 
 def test_a_key_like_no_other_is_answered_with_what_there_is(refused: Failure) -> None:
     assert refused("metrics: {zzz: 1}").endswith("known here are port, host")
-    assert "README.md lists every key" in refused("discord: {zzz: 1}")
-    assert "README.md lists every key" in refused(environ={"APP__DISCORD__TOKEN__ZZZ": "1"})
+    assert "docs/configuration.md lists every key" in refused("discord: {zzz: 1}")
+    assert "docs/configuration.md lists every key" in refused(environ={"APP__DISCORD__TOKEN__ZZZ": "1"})
     assert "is not a known key" in refused("1: x")
     assert refused("Discord: {}").endswith("did you mean discord?")
 

@@ -1,0 +1,86 @@
+"""The worked examples of docs/extending.md."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import reactivex as rx
+
+from clock.cancel_token import CancelToken
+from examples.extending.event_source import irc_log
+from examples.extending.operator import sign, slow_mode
+from model.events import Event
+from model.messages import Place, PlaceKind
+from model.outcomes import Outcome
+from operators.step import step
+from services.assistant.inquiry import Inquiry
+from services.llm.usage import Usage
+from tests.leaks import crashes
+from tests.marbles import play
+from tests.talk import ANN, Talk
+from tests.world import BOT, START, World
+
+__all__ = ["crashes"]
+
+LOG = """\
+10:00:05 <anna> How do I install it?
+10:00:09 <anna> On Debian, I mean.
+-!- ben has joined
+10:30:00 <ben> Where is the log?
+"""
+
+
+def letter(item: str) -> str:
+    return item[0]
+
+
+def broken(item: str) -> str:
+    raise KeyError(item)
+
+
+async def test_an_operator_lets_one_item_a_key_and_interval_through() -> None:
+    assert await play("--a-a-b----a--|", slow_mode(letter, 6)) == "--a---b----a--|"
+
+
+async def test_an_operator_passes_on_errors_of_the_source_and_of_the_key() -> None:
+    assert await play("-a-#", slow_mode(letter, 6)) == "-a-#"
+    assert await play("-a-|", slow_mode(broken, 6)) == "-#"
+
+
+async def test_a_step_gives_the_inquiry_as_it_goes_on() -> None:
+    talk = Talk()
+    part = talk.part(talk.says(ANN, "How do I install it?"))
+    inquiry = Inquiry(part, CancelToken(), addressed=False, usage=Usage(), decisions={}, draft="With pip.")
+    signed: list[Inquiry | Outcome] = []
+    rx.of(inquiry).pipe(step("sign", sign("Millrace"), 1)).subscribe(signed.append)
+    await asyncio.sleep(1)
+    assert [each.draft for each in signed if isinstance(each, Inquiry)] == ["With pip.\n\nMillrace"]
+
+
+async def test_an_event_source_feeds_the_same_graph(tmp_path: Path) -> None:
+    world = await World.begin(tmp_path)
+    channel = Place(77, PlaceKind.CHANNEL, "#help", guild_id=9)
+    ended = asyncio.Event()
+    source = irc_log(LOG.splitlines(), midnight=START, channel=channel, bot=BOT)
+    source.subscribe(world.happens, on_completed=ended.set)
+    await ended.wait()
+    await world.close()
+    assert world.story == ["replied", "replied"]
+    assert world.replies[0] == "About: How do I install it?\nOn Debian, I mean."
+
+
+async def test_an_event_source_gives_the_same_ids_each_time() -> None:
+    async def ids() -> list[Event]:
+        seen: list[Event] = []
+        ended = asyncio.Event()
+        channel = Place(77, PlaceKind.CHANNEL)
+        irc_log(LOG.splitlines(), midnight=START, channel=channel, bot=BOT).subscribe(
+            seen.append, on_completed=ended.set
+        )
+        await ended.wait()
+        return seen
+
+    first = await ids()
+    assert len(first) == 5
+    assert await ids() == first
