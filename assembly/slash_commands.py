@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from typing import Any
 
 import discord
 
@@ -20,11 +20,9 @@ from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason
 from services.assistant import Assistant
-from services.conversations import People
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from services.knowledge import Library
 from services.llm import StructuredLLM
-from services.redaction import Redactor
 from settings import Settings
 from streams.single_answer import AIResult, Answerer, RequestContext
 
@@ -39,42 +37,6 @@ _REFUSALS: dict[str | None, str] = {Reason.NOT_ANSWERABLE: NOT_ANSWERABLE, Reaso
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """`/ask`: the answer chain for one person. It counts against the budget like any answer.
-
-    Attributes:
-        for_team: also knows the internal topics.
-        slots: how many may ask at once.
-    """
-
-    answerer: Answerer
-    for_team: Answerer
-    people: People
-    redactor: Redactor
-    parts: Parts
-    slots: asyncio.Semaphore
-
-    async def ask(self, call: Call, question: str) -> str:
-        if self.parts.state.opted_out(call.user_id, question):
-            raise CommandRefused(OPTED_OUT)
-        conversation = Conversation((Turn(Role.USER, self.redactor.text(question.strip()), asked_now=True),))
-        from_team = self.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
-        context = RequestContext(
-            guild_id=call.guild_id,
-            channel_id=call.place_id,
-            message_id=call.id,
-            author_id=call.user_id,
-            from_team=from_team,
-            can_view=call.can_view,
-        )
-        async with self.slots:
-            result = await (self.for_team if from_team else self.answerer).generate_reply(conversation, context)
-        self.parts.state.changed.set()
-        log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
-        return shown(result)
-
-
 def shown(result: AIResult) -> str:
     """The answer, or in a few words why there is none."""
     if result.reply_text is not None:
@@ -82,6 +44,38 @@ def shown(result: AIResult) -> str:
     if result.debug["result"] == OutcomeKind.FAILED:
         return FAILED
     return _REFUSALS.get(result.debug["reason"], NO_ANSWER)
+
+
+def asking(
+    settings: Settings, parts: Parts, llm: StructuredLLM | None
+) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
+    """`/ask`: the answer chain for one person, which counts against the budget like any answer. The team is also
+    answered from the internal topics.
+    """
+    services, rules = parts.services, parts.rules.answers
+
+    def answerer(assistant: Assistant, library: Library) -> Answerer:
+        return Answerer(assistant, library, rules, budget=services.budget, usage=services.usage, lookup=services.lookup)
+
+    for_everybody = for_team = answerer(services.assistant, services.library)
+    if settings.kb.internal_topics:
+        library = library_of(settings, for_team=True)
+        for_team = answerer(assistant_of(settings, library, llm), library)
+    redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
+
+    async def ask(call: Call, question: str) -> str:
+        if parts.state.opted_out(call.user_id, question):
+            raise CommandRefused(OPTED_OUT)
+        conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
+        from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
+        context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
+        async with slots:
+            result = await (for_team if from_team else for_everybody).generate_reply(conversation, context)
+        parts.state.changed.set()
+        log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
+        return shown(result)
+
+    return ask
 
 
 @asynccontextmanager
@@ -96,31 +90,15 @@ async def slash_commands(
 
     `llm`: the one that answers; None: the extractive assistant does.
     """
-    services, rules = parts.services, parts.rules.answers
-
-    def answerer(assistant: Assistant, library: Library) -> Answerer:
-        return Answerer(assistant, library, rules, budget=services.budget, usage=services.usage, lookup=services.lookup)
-
-    for_everybody = for_team = answerer(services.assistant, services.library)
-    if settings.kb.internal_topics:
-        library = library_of(settings, for_team=True)
-        for_team = answerer(assistant_of(settings, library, llm), library)
-    asking = Ask(
-        answerer=for_everybody,
-        for_team=for_team,
-        people=services.people,
-        redactor=redactor_of(settings),
-        parts=parts,
-        slots=asyncio.Semaphore(rules.max_concurrent),
-    )
     privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
-        evidence = EvidenceCommands(documents, services.history, services.viewing)
-    commands = Commands(
-        client, Callbacks(asking.ask, privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence)
+        evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
+    callbacks = Callbacks(
+        asking(settings, parts, llm), privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence
     )
+    commands = Commands(client, callbacks)
     try:
         yield commands
     finally:

@@ -76,7 +76,8 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
-    llm = {"record": options.llm_record, "replay": options.llm_replay}
+    llm_record, llm_replay = options.llm_record, options.llm_replay
+    llm = {"record": llm_record, "replay": llm_replay}
     commands: dict[str, Callable[[], int]] = {
         "check": lambda: check(settings),
         "init_kb": lambda: init_kb(settings, **llm),
@@ -84,17 +85,13 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "kb": lambda: team_knowledge(settings, *options.kb),
         "import": lambda: import_files(settings, getattr(options, "import")),
         "regen": lambda: regen(settings, restart=options.restart, **llm),
-        "replay": lambda: replay(settings, replay_options(options)),
+        "replay": lambda: replay(
+            settings, ReplayOptions(options.replay, options.data, options.speed, options.json, llm_record, llm_replay)
+        ),
         "ask": lambda: ask(settings, options.ask, **llm),
         "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()
-
-
-def replay_options(options: argparse.Namespace) -> ReplayOptions:
-    return ReplayOptions(
-        options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
-    )
 
 
 def run_bot(settings: Settings, options: argparse.Namespace) -> int:

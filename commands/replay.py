@@ -26,8 +26,7 @@ from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
-from sinks.in_order import InOrder
-from sinks.json_lines import JsonLines
+from sinks.json_lines import InOrder, JsonLines
 from sinks.tally import Tally
 from sinks.terminal import Terminal
 from streams.graph import graph

@@ -24,13 +24,9 @@ from streams.wiring import AnswerRules
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Where a conversation comes from; ids are 0 where there is none.
-
-    Attributes:
-        can_view: Discord says that the author can view the channel.
-    """
+    """Where a conversation comes from; ids are 0 where there is none. `can_view`: the author can view the channel."""
 
     guild_id: int = 0
     channel_id: int = 0
@@ -42,11 +38,8 @@ class RequestContext:
 
 @dataclass(frozen=True, slots=True)
 class AIResult:
-    """What `generate_reply` returns.
-
-    Attributes:
-        reply_text: with its links; None: there is no answer.
-        debug: decisions by step, `result`, `reason`, `latency_ms`, `llm_calls` and `tokens`. Not for posting.
+    """`reply_text` is None where there is no answer. `debug` holds the decisions by step, `result`, `reason`,
+    `latency_ms`, `llm_calls` and `tokens`; it is not for posting.
     """
 
     should_reply: bool

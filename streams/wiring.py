@@ -33,7 +33,6 @@ class EvidenceRules:
         block_lines: code blocks of at least this many lines count as files; None: no code block does.
         solved_tags: forum tags that close a thread, casefolded.
         grace_seconds: how long the files of an archived thread are kept.
-        embed_at_once: files that are embedded side by side.
     """
 
     block_lines: int | None = None
@@ -49,8 +48,7 @@ class EvidenceParts:
     Attributes:
         forget_answers: called with each collection whose cached answers are out of date.
         withheld: whether a message's author has opted out.
-        begun: awaited for each file when reading it begins.
-        ended: awaited for each file when it can be searched, or has failed.
+        begun, ended: awaited for each file when its reading begins, and when it can be searched or has failed.
         reopened: awaited for each thread that is open again after its files were deleted.
         embedder: None: keyword search only.
     """
@@ -74,10 +72,8 @@ class Services:
     """What the operators talk to. Live, replay and tests differ in these arguments alone.
 
     Attributes:
-        images: None: images stay placeholders in questions.
-        evidence: None: files are ignored.
-        lookup: None: answers use neither files nor runbooks.
-        images_of_lessons: None: images stay placeholders in captures.
+        images, images_of_lessons: None: images stay placeholders in questions, and in captures.
+        evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
         curation: None: captures are stored and not filed under topics.
         usage: LLM calls and tokens of the whole run.
     """

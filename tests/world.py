@@ -42,8 +42,7 @@ from services.llm.images import ImageSource
 from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
-from sinks.in_order import InOrder
-from sinks.json_lines import render
+from sinks.json_lines import InOrder, render
 from sinks.tally import Tally
 from streams.graph import graph
 
