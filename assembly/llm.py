@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from services.assistant import Assistant, ModelAssistant, Tasks
@@ -73,19 +72,13 @@ async def open_llm(
         yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=observe)
 
 
-@dataclass(frozen=True, slots=True)
-class LLMClients:
-    """None where there is no model; `knowledge` is `answering`, unless `kb.llm` is set."""
-
-    answering: StructuredLLM | None
-    knowledge: StructuredLLM | None
-
-
 @asynccontextmanager
 async def open_llms(
     settings: Settings, *, record: Path | None = None, replay: Path | None = None, observe: Observe | None = None
-) -> AsyncGenerator[LLMClients]:
-    """One client for each setting, closed at the end of the block; with `replay` one for both, and no network.
+) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
+    """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
+
+    They are one, unless `kb.llm` is set; with `replay` always, and there is no network.
 
     Raises:
         UnreadableExchanges, OSError: as `open_llm`.
@@ -98,7 +91,7 @@ async def open_llms(
         answering = knowledge = await stack.enter_async_context(client(settings.ai_response.llm))
         if settings.kb.llm is not None and replay is None:
             knowledge = await stack.enter_async_context(client(settings.kb.llm))
-        yield LLMClients(answering, knowledge)
+        yield answering, knowledge
 
 
 def assistant_of(settings: Settings, library: Library, llm: StructuredLLM | None) -> Assistant:

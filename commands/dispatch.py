@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from assembly.errors import Unusable
 from assembly.redaction import redactor_of
+from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.check import check
 from commands.forget import forget
@@ -76,8 +77,7 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
-    llm_record, llm_replay = options.llm_record, options.llm_replay
-    llm = {"record": llm_record, "replay": llm_replay}
+    llm = {"record": options.llm_record, "replay": options.llm_replay}
     commands: dict[str, Callable[[], int]] = {
         "check": lambda: check(settings),
         "init_kb": lambda: init_kb(settings, **llm),
@@ -85,13 +85,19 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "kb": lambda: team_knowledge(settings, *options.kb),
         "import": lambda: import_files(settings, getattr(options, "import")),
         "regen": lambda: regen(settings, restart=options.restart, **llm),
-        "replay": lambda: replay(
-            settings, ReplayOptions(options.replay, options.data, options.speed, options.json, llm_record, llm_replay)
-        ),
+        "replay": lambda: run_replay(settings, options),
         "ask": lambda: ask(settings, options.ask, **llm),
         "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()
+
+
+def run_replay(settings: Settings, options: argparse.Namespace) -> int:
+    data, speed, as_json = options.data, options.speed, options.json
+    with terminated_as_interrupted():  # so that its temporary folder is removed
+        return replay(
+            settings, ReplayOptions(options.replay, data, speed, as_json, options.llm_record, options.llm_replay)
+        )
 
 
 def run_bot(settings: Settings, options: argparse.Namespace) -> int:

@@ -66,20 +66,20 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
         meters = await enter(measuring(settings.metrics, lambda: health.problem(now())))
-        llms = await enter(open_llms(settings, record=record, replay=replay, observe=meters.observe))
+        answering, knowledge = await enter(open_llms(settings, record=record, replay=replay, observe=meters.observe))
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
         documents = await enter(
             documents_for(
-                settings, llms.answering, discord.attachments, record=record, replay=replay, observe=meters.observe
+                settings, answering, discord.attachments, record=record, replay=replay, observe=meters.observe
             )
         )
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
-        curation = None if rehearsal else curation_parts(settings, llms.knowledge, state.usage, meters.gauge)
+        curation = None if rehearsal else curation_parts(settings, knowledge, state.usage, meters.gauge)
         parts = assemble(
             settings,
             state=state,
-            assistant=assistant_of(settings, library, llms.answering),
+            assistant=assistant_of(settings, library, answering),
             library=library,
             poster=discord.poster,
             captures=capture_parts(settings, state, curation=curation, images=images, rehearsal=rehearsal),
@@ -92,19 +92,19 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         slash = None
         if not rehearsal:
             await enter(autosave(state))
-            slash = await enter(slash_commands(discord.client, settings, parts, llms.answering, documents))
+            slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
         tidy = await enter(
             kept_tidy(settings.documents, documents, parts.toolbox, discord.client, discord.fetcher, state.withheld)
         )
         gateway = gateway_for(settings, token, discord, parts, health=health, tidy=tidy, slash=slash)
         dispatches = await enter(recorded(observable(gateway), options.record, settings, discord, parts))
-        if replay is None and (llms.answering or llms.knowledge):
+        if replay is None and (answering or knowledge):
             await enter(in_background(asyncio.to_thread(import_client)))
         await enter(in_background(warn_if_unreachable(settings)))
         events = dispatches.pipe(decode(discord.decoder))
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
-            kept_up_to_date(settings, llms.knowledge, state.usage, meters=meters),
+            kept_up_to_date(settings, knowledge, state.usage, meters=meters),
             kept_searchable(settings, documents, library, lambda: [guild.id for guild in discord.client.guilds]),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)

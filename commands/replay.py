@@ -18,7 +18,7 @@ from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import SearchableWhenAsked
 from assembly.llm import assistant_of, open_llms
-from assembly.running import collect_rarely, play, terminated_as_interrupted
+from assembly.running import collect_rarely, play
 from assembly.state import read_state
 from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
@@ -60,7 +60,6 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     """
     collect_rarely()
     with ExitStack() as stack:
-        stack.enter_context(terminated_as_interrupted())  # so that the temporary folder is removed
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
         settings = stack.enter_context(with_an_index(settings))
@@ -74,21 +73,22 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
     async with AsyncExitStack() as stack:
-        llms = await stack.enter_async_context(open_llms(settings, record=record, replay=recorded))
+        models = open_llms(settings, record=record, replay=recorded)
+        answering, knowledge = await stack.enter_async_context(models)
         documents = await stack.enter_async_context(
-            documents_for(settings, llms.answering, attachments, record=record, replay=recorded, rehearsed=True)
+            documents_for(settings, answering, attachments, record=record, replay=recorded, rehearsed=True)
         )
         before_asking = None
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.looking_up).
-        if documents is not None and llms.answering is not None:
+        if documents is not None and answering is not None:
             before_asking = SearchableWhenAsked(settings, documents, library)
         state = read_state(settings, durable=False)
-        curation = curation_parts(settings, llms.knowledge, state.usage)
+        curation = curation_parts(settings, knowledge, state.usage)
         parts = assemble(
             settings,
             state=state,
-            assistant=assistant_of(settings, library, llms.answering),
+            assistant=assistant_of(settings, library, answering),
             library=library,
             poster=Rehearsal(),
             captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
