@@ -16,8 +16,8 @@ from services.storage import DataFolder, in_thread
 from services.team import Action, By, Decision, PendingFolder
 from settings import Settings
 from sinks.archive import RawArchive
+from streams.captures import Images
 from streams.curation import CurationParts, CurationRules, Decided
-from streams.lessons import Images
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
     )
 
 
-def images_of_lessons(
+def capture_images(
     settings: Settings,
     parts: CurationParts,
     source: ImageSource | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assembly.curation import curation_rules, images_of_lessons
+from assembly.curation import capture_images, curation_rules
 from assembly.documents import Documents, evidence_rules
 from assembly.redaction import redactor_of
 from assembly.state import RunState
@@ -27,8 +27,8 @@ from sinks.archive import RawArchive
 from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
+from streams.captures import Images
 from streams.curation import CurationParts
-from streams.lessons import Images
 from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
@@ -109,7 +109,7 @@ def capture_parts(
         keep=archive.keep,
         captures=captures,
         curation=curation,
-        images=images_of_lessons(settings, curation, images, archive, state.opted_out, redactor_of(settings).text),
+        images=capture_images(settings, curation, images, archive, state.opted_out, redactor_of(settings).text),
         to_the_end=to_the_end,
     )
 
@@ -173,7 +173,7 @@ def assemble(
         images=images,
         evidence=evidence,
         lookup=lookup,
-        images_of_lessons=captures.images,
+        capture_images=captures.images,
         curation=captures.curation,
         gauge=gauge,
         usage=state.usage,

@@ -16,7 +16,7 @@ from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, rea
 from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
-from services.assistant.inquiry import Lesson
+from services.assistant.inquiry import CaptureJob
 from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.discord.rehearsal import Rehearsal
 from services.documents.toolset import Toolset
@@ -82,9 +82,9 @@ class OneShelf:
         return Source(source_id, SOURCE_TEXT)
 
 
-async def archive(lesson: Lesson) -> Outcome:
+async def archive(job: CaptureJob) -> Outcome:
     await think()
-    return Outcome(lesson.part, now(), OutcomeKind.CAPTURED, llm_calls=1)
+    return Outcome(job.part, now(), OutcomeKind.CAPTURED, llm_calls=1)
 
 
 def ours(path: Path, team: frozenset[int]) -> Figures:

@@ -17,7 +17,7 @@ from operators.cut import StartedPart
 from operators.route import Routed, Router
 from operators.screen import Admitted, Screened
 from operators.step import Gauge, failure_of, named
-from services.assistant import Inquiry, Lesson
+from services.assistant import CaptureJob, Inquiry
 from services.conversations import History, InFlight, People, Seen
 from services.telemetry import about, about_message, number_of
 
@@ -94,7 +94,7 @@ def batch_of(admitted: list[Admitted]) -> Batch:
 
 def routed(
     parts: Observable[StartedPart], router: Router, gauge: Gauge | None
-) -> Observable[Inquiry | Lesson | Ignored | Outcome]:
+) -> Observable[Inquiry | CaptureJob | Ignored | Outcome]:
     """Each part with its destination; one person's parts in one place stay in order.
 
     parts    --p1-p2-----p3--------|

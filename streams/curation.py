@@ -75,7 +75,7 @@ class CurationRules:
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
-    """Of what `streams.lessons` gives, that which is in the archive now."""
+    """Of what `streams.captures` gives, that which is in the archive now."""
     return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 
 

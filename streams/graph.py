@@ -33,13 +33,13 @@ from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.cut import cut
 from operators.screen import screen
-from services.assistant import Inquiry, Lesson
+from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
+from streams.captures import captures
 from streams.conversations import batches, observed, routed, settled
 from streams.curation import curation, stored
 from streams.evidence import evidence
 from streams.feedback import votes
-from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
 
 
@@ -56,8 +56,8 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
-    captures = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.images_of_lessons, s.gauge)
-    captured = captures.pipe(fork("captures"))
+    capturing = captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, s.capture_images, s.gauge)
+    captured = capturing.pipe(fork("captures"))
     results = rx.merge(
         answered,
         files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end

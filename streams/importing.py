@@ -7,10 +7,10 @@
 community_user      team_member
       │ ignored          │ routed
       │             ┌────┴────┐
-      │          lessons   ignored
+      │         captures   ignored
       │             │ extract → archive sink
       └────────┬────┴─────────┘
-           results
+               results
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from operators import fork, only, supervised
 from operators.cut import StartedPart, cut
 from operators.route import not_addressed
 from operators.screen import screen
-from services.assistant import Lesson
+from services.assistant import CaptureJob
+from streams.captures import captures
 from streams.conversations import batches, observed, routed, settled
-from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
 
 
@@ -43,7 +43,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
 
     results = rx.merge(
-        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("captures")),
+        captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("captures")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         begun.pipe(ops.filter(lambda each: not is_of_the_team(each)), ops.map(lambda each: not_addressed(each.part))),

@@ -21,8 +21,8 @@ from services.knowledge import Library
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
+from streams.captures import Images
 from streams.curation import CurationParts, CurationRules, Decided
-from streams.lessons import Images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Services:
     """What the operators talk to. Live, replay and tests differ in these arguments alone.
 
     Attributes:
-        images, images_of_lessons: None: images stay placeholders in questions, and in captures.
+        images, capture_images: None: images stay placeholders in questions, and in captures.
         evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
         curation: None: captures are stored and not filed under topics.
         usage: LLM calls and tokens of the whole run.
@@ -93,7 +93,7 @@ class Services:
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
     lookup: Lookup | None = None
-    images_of_lessons: Images | None = None
+    capture_images: Images | None = None
     curation: CurationParts | None = None
     gauge: Gauge | None = None
     usage: Usage = field(default_factory=Usage)

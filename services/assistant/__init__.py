@@ -8,7 +8,7 @@ from services.assistant import prompts
 from services.assistant.citing import keep_citations, linkable_texts, links_block
 from services.assistant.curator import Curator, IntegrationResult
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, key_of
-from services.assistant.inquiry import Inquiry, Lesson, end, replied, skipped
+from services.assistant.inquiry import CaptureJob, Inquiry, end, replied, skipped
 from services.assistant.links import remove_foreign_links
 from services.assistant.model_assistant import ModelAssistant
 from services.assistant.model_curator import ModelCurator
