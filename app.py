@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NoReturn
 
 DONE, FAILED, UNUSABLE = 0, 1, 2
-"""Exit codes: done; finished with failures or cut off; unusable configuration or input, and nothing was done."""
+"""Exit codes: done; finished with failures or cut off; nothing done, since configuration or input cannot be used."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code. Whatever a user can cause is one line on stderr."""
+    """Run one command and give its exit code. What a user can cause is one line on stderr."""
     options = parser().parse_args(arguments)
     with interrupted_silently():
         # Only now, so that --help answers at once.
@@ -26,9 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def interrupted_silently() -> Generator[None]:
-    """Have Ctrl-C end the program without a traceback, as long as there is nothing to put away."""
+    """Have Ctrl-C end the program without a traceback while there is nothing to clean up."""
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # else somebody has said what is to be done
+    if before is signal.default_int_handler:  # else the caller has a handler
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
@@ -46,31 +46,33 @@ def parser() -> argparse.ArgumentParser:
         "--config", type=Path, default=Path("config.yaml"), metavar="FILE", help="the configuration (config.yaml)"
     )
     commands = cli.add_argument_group("commands").add_mutually_exclusive_group()
-    commands.add_argument("--check", action="store_true", help="look whether everything is in place, then exit")
-    commands.add_argument("--init-kb", action="store_true", help="bring the knowledge base up to date, then exit")
+    commands.add_argument("--check", action="store_true", help="check whether everything is in place, then exit")
+    commands.add_argument("--init-kb", action="store_true", help="update the knowledge base, then exit")
     commands.add_argument(
         "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"
     )
     commands.add_argument(
         "--import", type=Path, nargs="+", metavar="FILE", help="learn from the team's answers in recordings or exports"
     )
-    commands.add_argument("--regen", action="store_true", help="make the team library anew from the raw archive")
+    commands.add_argument("--regen", action="store_true", help="rebuild the team library from the raw archive")
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
-    commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is kept of a person")
+    commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is stored about a person")
     commands.add_argument(
         "--kb",
         nargs="+",
         metavar=("ACTION", "NAME"),
-        help="what the team has taught: list | show TOPIC | remove QA_ID | restore QA_ID",
+        help="team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID",
     )
     replay = cli.add_argument_group("with --replay")
     replay.add_argument("--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one)")
     replay.add_argument(
-        "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as it goes)"
+        "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as possible)"
     )
     replay.add_argument("--json", action="store_true", help="print one JSON object a line")
     regen = cli.add_argument_group("with --regen")
-    regen.add_argument("--restart", action="store_true", help="begin anew instead of going on where it was cut off")
+    regen.add_argument(
+        "--restart", action="store_true", help="start over instead of resuming a rebuild that was cut off"
+    )
     live = cli.add_argument_group("while running")
     live.add_argument("--record", type=Path, metavar="FILE", help="record the live stream")
     live.add_argument("--dry-run", action="store_true", help="never post: log what would be posted")
@@ -81,10 +83,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the list of all options above it."""
+    """Reports an error in one line, without the usage above it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(UNUSABLE, f"{self.prog}: {message.removeprefix('argument ')}; --help shows what there is\n")
+        self.exit(UNUSABLE, f"{self.prog}: {message.removeprefix('argument ')}; see --help\n")
 
 
 def positive(text: str) -> float:
@@ -100,7 +102,7 @@ def positive(text: str) -> float:
 
 def user_id(text: str) -> int:
     """A Discord id, for argparse."""
-    # Not int() at once, which takes signs, underlines and the digits of other scripts as well.
+    # Not int() alone, which accepts signs, underscores and the digits of other scripts.
     if not (text.isascii() and text.isdigit() and 0 < int(text[:21]) < 1 << 64):
         raise argparse.ArgumentTypeError("write the id of a Discord user, such as 1458745245675032710")
     return int(text)

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from assembly.team import curator_of, open_team, topic_describer_of
 from clock import utc_clock
+from operators.step import Gauge
 from operators.summarise_images import summarise_images
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
 from services.team import Action, By, Decision, PendingFolder
 from settings import Settings
 from sinks.archive import RawArchive
+from streams.captures import Images
 from streams.curation import CurationParts, CurationRules, Decided
-from streams.lessons import Images
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ class CurationCount:
         return left is None and not self.failed
 
 
-def curation_parts(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> CurationParts:
+def curation_parts(
+    settings: Settings, asker: StructuredLLM | None, usage: Usage, gauge: Gauge | None = None
+) -> CurationParts:
     """The library, opened, and its curator. Blocking, on the running loop; for the holder of the data folder's lock.
 
     Raises:
@@ -47,7 +50,7 @@ def curation_parts(settings: Settings, asker: StructuredLLM | None, usage: Usage
     """
     describer = topic_describer_of(settings, asker, usage)
     library = open_team(settings, describer, utc_clock(asyncio.get_running_loop()))
-    return CurationParts(library, curator_of(settings, asker, library), describer, usage)
+    return CurationParts(library, curator_of(settings, asker, library), describer, usage, gauge)
 
 
 def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
@@ -59,7 +62,7 @@ def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
     )
 
 
-def images_of_lessons(
+def capture_images(
     settings: Settings,
     parts: CurationParts,
     source: ImageSource | None,

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assembly.llm import Observe, asker_for, unobserved
+from assembly.llm import Observe, open_llm
+from assembly.redaction import secrets_of
 from operators.chunk import Intake
-from operators.retrieve import BeforeAsking, Lookup, at_once
+from operators.retrieve import BeforeAsking, Lookup
 from services.conversations import Viewing
 from services.discord import Attachments
 from services.documents import (
     Candidate,
     Cases,
-    DocumentRedactors,
     FileLimits,
     Runbooks,
     Tombstones,
@@ -63,8 +63,6 @@ class Documents:
     settings: DocumentSettings
     forget_answers: Callable[[str], object] = lambda _: None
     """Told of each collection whose answers must not be given again."""
-    before_asking: BeforeAsking = at_once
-    """Awaited before an answer looks anything up."""
     background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def toolbox(self, usage: Usage, internal_topics: Collection[str] = ()) -> Toolbox:
@@ -102,7 +100,8 @@ class Documents:
         self.forget_answers = self.runbooks.forget_answers = toolbox.forget
         return toolbox
 
-    def lookup(self, toolbox: Toolbox, viewing: Viewing) -> Lookup:
+    def lookup(self, toolbox: Toolbox, viewing: Viewing, before_asking: BeforeAsking | None = None) -> Lookup:
+        """`before_asking`: awaited before an answer looks anything up."""
         chosen = self.settings
         return Lookup(
             self.store,
@@ -112,7 +111,7 @@ class Documents:
             viewing,
             chosen.ready_wait_seconds,
             chosen.team_name.strip(),
-            self.before_asking,
+            before_asking,
         )
 
     async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
@@ -169,10 +168,9 @@ async def documents_for(
     asker: StructuredLLM | None,
     attachments: Attachments,
     *,
-    redactors: DocumentRedactors | None = None,
     record: Path | None = None,
     replay: Path | None = None,
-    observe: Observe = unobserved,
+    observe: Observe | None = None,
     rehearsed: bool = False,
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and whoever works on it; None where `documents.enabled` is false, or the store cannot be read.
@@ -187,13 +185,13 @@ async def documents_for(
     async with AsyncExitStack() as stack:
         llm = settings.ai_response.llm
         if chosen.synthesis_llm is not None:
-            llm, adapter = chosen.synthesis_llm, settings.ai_response.llm_image_adapter
+            llm = chosen.synthesis_llm
             asker = await stack.enter_async_context(
-                asker_for(llm, adapter=adapter, record=record, replay=replay, observe=observe)
+                open_llm(settings, llm, record=record, replay=replay, observe=observe)
             )
         folder = DataFolder(settings.app.data_dir)
         store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
-        redactors = redactors or document_redactors()
+        redactors = document_redactors(secrets_of(settings))
         runbooks = Runbooks(
             store,
             folder.shown_runbooks,

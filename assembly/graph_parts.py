@@ -1,97 +1,80 @@
-"""Settings in, the parts of the graph out."""
+"""Settings in, the parts of the graph out: a builder for each, and `assemble`, which puts them together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from assembly.curation import curation_parts, curation_rules, images_of_lessons
+from assembly.curation import capture_images, curation_rules
 from assembly.documents import Documents, evidence_rules
-from model.messages import Message
-from model.outcomes import Result
+from assembly.redaction import redactor_of
+from assembly.state import RunState
+from model.outcomes import Outcome, Result
+from operators.retrieve import BeforeAsking
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
-from operators.step import Gauge, ignore
+from operators.step import Gauge
 from services.assistant import Assistant
-from services.conversations import (
-    Context,
-    ContextRules,
-    History,
-    InFlight,
-    OptOuts,
-    People,
-    Posts,
-    Seen,
-    TeamActivity,
-    Viewing,
-    state,
-)
+from services.conversations import Context, ContextRules, History, InFlight, People, TeamActivity, Viewing
 from services.discord import Fetcher, Poster
-from services.documents import Tombstones
 from services.documents.tools import Toolbox
 from services.knowledge import DiskLibrary, Library
-from services.llm import (
-    Budget,
-    BudgetLimits,
-    ImageSource,
-    ObserveTokens,
-    Spending,
-    StructuredLLM,
-    Usage,
-    read_spent,
-    render_spent,
-)
-from services.redaction import Redactor
-from services.storage import DataFolder, files
-from services.team import Captures, week_files
+from services.llm import ImageSource
+from services.team import Capture, Captures, week_files
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
+from streams.captures import Images
+from streams.curation import CurationParts
 from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
-"""How far back a capture finds the conversation that it goes on with, in files of the archive."""
+"""Files of the archive in which a capture finds the conversation that it continues."""
 
 
-Withheld = Callable[[int, str], bool]
-"""Whether a text of this author is to be left alone, since the author has opted out."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that a graph is wired to."""
+    """Everything that a graph is wired to.
+
+    Attributes:
+        captures: the stored conversations that new captures may continue.
+        toolbox: None: files and runbooks are ignored.
+    """
 
     services: Services
     sinks: Sinks
     rules: Rules
-    folder: DataFolder
-    withheld: Callable[[Message], bool]
-    """Whether a message must be neither recorded nor shown to a model: its author wants to be left out."""
-    left_alone: Callable[[int, str], bool]
-    """The same of a text and who wrote it."""
-    opt_outs: OptOuts
+    state: RunState
     captures: Captures
     toolbox: Toolbox | None = None
-    """None: files and runbooks are left alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """How captures are sorted."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureParts:
+    """Where captures go.
 
-    asker: StructuredLLM | None = None
-    """The model of knowledge work; None: none, and it is done without."""
+    Attributes:
+        keep: the sink.
+        captures: the stored conversations that new captures may continue.
+        curation: None: captures are stored and not filed under topics.
+        images: None: images stay placeholders.
+        to_the_end: whether the end of the run waits until all captures are filed.
+    """
+
+    keep: Callable[[Capture], Coroutine[Any, Any, Outcome]]
+    captures: Captures
+    curation: CurationParts | None = None
+    images: Images | None = None
     to_the_end: bool = False
-    """Whether the end of the run waits until all captures are sorted."""
 
 
 def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
-    """What everybody may be answered from; `for_team`: what members of the team may where nobody else reads.
+    """The sources that everybody may be answered from; `for_team`: internal topics as well.
 
-    Here, and nowhere else, the plain chain is kept from internal topics.
+    Internal topics are kept from public answers here, and nowhere else.
     """
     kb = settings.kb
     return DiskLibrary(
@@ -105,86 +88,142 @@ def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
     )
 
 
-def redactor_of(settings: Settings) -> Redactor:
-    """Knows the configured secrets by value, and others by shape."""
-    return Redactor(secrets_of(settings))
-
-
-def secrets_of(settings: Settings) -> list[str]:
-    """The values that must show up nowhere."""
-    documents = settings.documents
-    llms = (settings.ai_response.llm, settings.kb.llm, documents.synthesis_llm, documents.embeddings)
-    keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
-    return [settings.discord.token.get_secret_value(), *keys]
+def capture_parts(
+    settings: Settings,
+    state: RunState,
+    *,
+    curation: CurationParts | None = None,
+    images: ImageSource | None = None,
+    rehearsal: bool = False,
+    to_the_end: bool = False,
+) -> CaptureParts:
+    """Captures are appended to the raw archive and filed under topics. `curation` None: a later run files them;
+    `rehearsal`: they are not even written.
+    """
+    raw = settings.kb.team_raw_dir
+    captures = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), state.opted_out)
+    if curation is None:
+        return CaptureParts(keep=RawArchive(raw, captures, rehearsed=rehearsal).keep, captures=captures)
+    archive = RawArchive(raw, captures, on_stored=curation.library.arrived)
+    return CaptureParts(
+        keep=archive.keep,
+        captures=captures,
+        curation=curation,
+        images=capture_images(settings, curation, images, archive, state.opted_out, redactor_of(settings).text),
+        to_the_end=to_the_end,
+    )
 
 
 def assemble(
     settings: Settings,
     *,
+    state: RunState,
     assistant: Assistant,
     library: Library,
     poster: Poster,
-    ends: Callable[[Result], None],
+    captures: CaptureParts,
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
-    gauge: Gauge = ignore,
-    tokens: ObserveTokens | None = None,
-    durable: bool = True,
     documents: Documents | None = None,
-    learning: Learning | None = None,
-    captures_kept: bool = True,
-    archive_of: Callable[[Path, Withheld], RawArchive] | None = None,
+    before_asking: BeforeAsking | None = None,
+    gauge: Gauge | None = None,
+    results: Sequence[Callable[[Result], object]] = (),
 ) -> Parts:
-    """Build what one run needs, starting from what the data folder remembers.
+    """What one run needs. Without `images` they stay placeholders, without `documents` files and runbooks are ignored.
 
-    `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again. `documents`: what is open for files and runbooks; None: they are left alone.
-    `learning`: None where captures are not to be sorted; `captures_kept`: whether they are stored in the first place;
-    `archive_of`: where not as they come.
-
-    Raises:
-        LibraryUnusable: the team library cannot be opened as it lies there.
-        OSError: something in the data folder cannot be read.
+    `before_asking`: awaited before an answer looks anything up in documents; `results`: as in `Sinks`.
     """
-    folder = DataFolder(settings.app.data_dir)
-    marks = state.read_marks(folder.seen) if durable else {}
-    discord = settings.discord
+    discord, posts = settings.discord, state.posts
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
-    viewing = Viewing(history, fetcher)
     team = TeamActivity(people, history)
-    posts = Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None)
-    budget = Budget(
-        BudgetLimits(
-            settings.limits.chains_per_user_per_hour, settings.limits.answers_per_day, settings.limits.tokens_per_day
+    viewing = Viewing(history, fetcher)
+    toolbox = evidence = lookup = None
+    if documents is not None:
+        toolbox = documents.toolbox(state.usage, settings.kb.internal_topics)
+        lookup = documents.lookup(toolbox, viewing, before_asking)
+        notes = FileNotes(poster, history, people, documents.cases.gone)
+        evidence = EvidenceParts(
+            history=history,
+            people=people,
+            posts=posts,
+            cases=documents.cases,
+            intake=documents.intake,
+            forget_answers=toolbox.forget,
+            withheld=state.withheld,
+            begun=notes.begun,
+            ended=notes.ended,
+            reopened=notes.reopened,
+            embedder=documents.embedder,
+            gauge=gauge,
+        )
+    services = Services(
+        assistant=assistant,
+        library=library,
+        history=history,
+        people=people,
+        team=team,
+        router=Router(people, history, team, posts, route_rules(settings), state.usage),
+        context=Context(history, people, context_rules(settings, state)),
+        posts=posts,
+        budget=state.budget,
+        in_flight=InFlight(),
+        seen=state.seen,
+        viewing=viewing,
+        images=images,
+        evidence=evidence,
+        lookup=lookup,
+        capture_images=captures.images,
+        curation=captures.curation,
+        gauge=gauge,
+        usage=state.usage,
+    )
+    replies = Replies(poster, posts, history, people, state.budget, feedback=discord.feedback)
+    escalation = discord.escalation_emoji, discord.escalation_channel_id
+    feedback = Feedback(state.folder, posts, people, poster, *escalation, offered=discord.feedback)
+    sinks = Sinks(reply=replies.post, archive=captures.keep, feedback=feedback.keep, results=results)
+    return Parts(
+        services=services,
+        sinks=sinks,
+        rules=graph_rules(settings, state, to_the_end=captures.to_the_end),
+        state=state,
+        captures=captures.captures,
+        toolbox=toolbox,
+    )
+
+
+def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rules:
+    discord = settings.discord
+    return Rules(
+        screen=ScreenRules(
+            opt_out_marker=discord.opt_out_marker,
+            opted_out=state.opt_outs.__contains__,
+            allowed=discord.channel_allowlist,
+            denied=discord.channel_denylist,
+            # As it was at the start: within a run, a late message is not an old one.
+            ended=state.seen_before.has_end,
         ),
-        read_spent(folder.usage),
-    )
-    usage = Usage(Spending(budget, tokens))
-    opt_outs = OptOuts(folder.opt_outs)
-    screening = ScreenRules(
-        opt_out_marker=discord.opt_out_marker,
-        opted_out=opt_outs.__contains__,
-        allowed=discord.channel_allowlist,
-        denied=discord.channel_denylist,
-        # As it was at the start: within a run, a late message is no old one.
-        ended=Seen(state.copied(marks)).has_end,
+        answers=answer_rules(settings),
+        quiet_seconds=discord.message_batch_wait_seconds,
+        max_window_seconds=discord.message_batch_max_seconds,
+        evidence=evidence_rules(settings.documents),
+        curation=curation_rules(settings, to_the_end=to_the_end),
     )
 
-    def left_alone(author_id: int, text: str) -> bool:
-        return discord.opt_out_marker in text or author_id in opt_outs
 
-    def withheld(message: Message) -> bool:
-        return left_alone(message.author.id, message.text)
-
-    context = Context(
-        history,
-        people,
-        ContextRules(
-            discord.reply_chain_max_depth, discord.message_grouping_window_seconds, withheld, redactor_of(settings).text
-        ),
+def context_rules(settings: Settings, state: RunState) -> ContextRules:
+    discord = settings.discord
+    return ContextRules(
+        reply_chain_max_depth=discord.reply_chain_max_depth,
+        grouping_seconds=discord.message_grouping_window_seconds,
+        withheld=state.withheld,
+        redact=redactor_of(settings).text,
     )
-    routing = RouteRules(
+
+
+def route_rules(settings: Settings) -> RouteRules:
+    discord = settings.discord
+    return RouteRules(
         reply_mode=discord.reply_mode,
         reply_mode_by_channel={channel: differs.reply_mode for channel, differs in discord.channels.items()},
         capture_channels=discord.capture_channels,
@@ -192,70 +231,6 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
-    toolbox = None if documents is None else documents.toolbox(usage, settings.kb.internal_topics)
-    notes = FileNotes(poster, history, people, Tombstones() if documents is None else documents.cases.gone)
-    raw = settings.kb.team_raw_dir
-    if archive_of is None:
-        earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
-        archive = RawArchive(raw, earlier, rehearsed=not captures_kept)
-    else:
-        archive = archive_of(raw, left_alone)
-    curation = pictures = None
-    if learning is not None:
-        curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)
-        archive.told = curation.library.arrived
-        redact = redactor_of(settings).text
-        pictures = images_of_lessons(settings, curation, images, archive, left_alone, redact)
-    services = Services(
-        assistant=assistant,
-        library=library,
-        history=history,
-        people=people,
-        team=team,
-        router=Router(people, history, team, posts, routing, usage),
-        context=context,
-        posts=posts,
-        budget=budget,
-        in_flight=InFlight(),
-        seen=Seen(marks),
-        viewing=viewing,
-        images=images,
-        evidence=None
-        if documents is None or toolbox is None
-        else EvidenceParts(
-            history,
-            people,
-            posts,
-            documents.cases,
-            documents.intake,
-            toolbox.forget,
-            withheld,
-            notes.begun,
-            notes.ended,
-            notes.reopened,
-            documents.embedder,
-            gauge,
-        ),
-        lookup=None if documents is None or toolbox is None else documents.lookup(toolbox, viewing),
-        images_of_lessons=pictures,
-        curation=curation,
-        gauge=gauge,
-        usage=usage,
-    )
-    replies = Replies(poster, posts, history, people, budget, feedback=discord.feedback)
-    feedback = Feedback(
-        folder, posts, people, poster, discord.escalation_emoji, discord.escalation_channel_id, offered=discord.feedback
-    )
-    sinks = Sinks(reply=replies.post, archive=archive.keep, feedback=feedback.keep, ends=ends)
-    rules = Rules(
-        screening,
-        answer_rules(settings),
-        discord.message_batch_wait_seconds,
-        discord.message_batch_max_seconds,
-        curation=curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
-        evidence=evidence_rules(settings.documents),
-    )
-    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, archive.captures, toolbox)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:
@@ -271,15 +246,3 @@ def answer_rules(settings: Settings) -> AnswerRules:
         enable_verification=answering.enable_verification,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
     )
-
-
-async def save(parts: Parts) -> None:
-    """Write what outlives the process.
-
-    Raises:
-        OSError: the data folder cannot be written.
-    """
-    # Rendered here, on the loop: a thread would see marks change while it reads them.
-    marks, spent = state.render_marks(parts.services.seen.marks()), render_spent(parts.services.budget.spent)
-    await files.in_thread(files.replace, parts.folder.seen, marks)
-    await files.in_thread(files.replace, parts.folder.usage, spent)

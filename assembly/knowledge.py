@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import reactivex as rx
 
 from assembly.browsing import web_for
-from assembly.graph_parts import redactor_of
 from assembly.metrics import Meters
+from assembly.redaction import redactor_of
 from operators import supervised
 from operators.fetch import Rechecks
 from services.assistant import Describer, ModelDescriber

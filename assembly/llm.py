@@ -1,10 +1,9 @@
-"""Which backend does the thinking: a model, a recording of one, or none."""
+"""What answers the questions put to a language model: an endpoint, recorded exchanges, or none."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
 from services.assistant import Assistant, ModelAssistant, Tasks
@@ -20,13 +19,10 @@ from services.llm import (
     image_adapter,
     open_endpoint,
 )
-from settings import AnswerSettings, DocumentSettings, LLMSettings, Settings
+from settings import AnswerSettings, LLMSettings, Settings
 
 Observe = Callable[[str, float], None]
-
-
-def unobserved(_step: str, _seconds: float) -> None:
-    """Nobody measures."""
+"""Called with the step and the real seconds of each LLM call."""
 
 
 def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
@@ -43,18 +39,18 @@ def endpoint_settings(llm: LLMSettings) -> EndpointSettings:
 
 
 @asynccontextmanager
-async def asker_for(
+async def open_llm(
+    settings: Settings,
     llm: LLMSettings | None,
     *,
-    adapter: str,
     record: Path | None = None,
     replay: Path | None = None,
-    observe: Observe = unobserved,
+    observe: Observe | None = None,
 ) -> AsyncGenerator[StructuredLLM | None]:
-    """Whom to put questions to that a model answers, closed at the end of the block; None where there is no model.
+    """The model behind `llm`, one of the `settings`, closed at the end of the block; None where there is none.
 
     `replay` answers from recorded exchanges instead of an endpoint, whether or not one is configured; `record`
-    appends the exchanges of whichever answers. `adapter`: `ai_response.llm_image_adapter`.
+    appends the exchanges of either.
 
     Raises:
         UnreadableExchanges: `replay` holds no exchange.
@@ -70,71 +66,41 @@ async def asker_for(
         return
     if record is not None:
         endpoint = RecordingEndpoint(endpoint, record)
-    try:
+    async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
-        yield StructuredLLM(endpoint, method, image_adapter=image_adapter(adapter), observe=observe)
-    finally:
-        await endpoint.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class Askers:
-    """Whom questions are put to; None where there is no model."""
-
-    answering: StructuredLLM | None
-    knowledge: StructuredLLM | None
-    """The same as for answering, unless `kb.llm` is set."""
+        adapter = image_adapter(settings.ai_response.llm_image_adapter)
+        yield StructuredLLM(endpoint, method, image_adapter=adapter, observe=observe)
 
 
 @asynccontextmanager
-async def askers_for(
-    settings: Settings, *, record: Path | None = None, replay: Path | None = None, observe: Observe = unobserved
-) -> AsyncGenerator[Askers]:
-    """One client for each setting, closed at the end of the block; with `replay` one for both, and no network.
+async def open_llms(
+    settings: Settings, *, record: Path | None = None, replay: Path | None = None, observe: Observe | None = None
+) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
+    """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
+
+    They are one, unless `kb.llm` is set; with `replay` always, and there is no network.
 
     Raises:
-        UnreadableExchanges, OSError: as `asker_for`.
+        UnreadableExchanges, OSError: as `open_llm`.
     """
-    adapter = settings.ai_response.llm_image_adapter
 
-    def asker(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
-        return asker_for(llm, adapter=adapter, record=record, replay=replay, observe=observe)
+    def client(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:
+        return open_llm(settings, llm, record=record, replay=replay, observe=observe)
 
     async with AsyncExitStack() as stack:
-        answering = knowledge = await stack.enter_async_context(asker(settings.ai_response.llm))
+        answering = knowledge = await stack.enter_async_context(client(settings.ai_response.llm))
         if settings.kb.llm is not None and replay is None:
-            knowledge = await stack.enter_async_context(asker(settings.kb.llm))
-        yield Askers(answering, knowledge)
+            knowledge = await stack.enter_async_context(client(settings.kb.llm))
+        yield answering, knowledge
 
 
-@asynccontextmanager
-async def assistant_for(
-    settings: AnswerSettings,
-    library: Library,
-    *,
-    record: Path | None = None,
-    replay: Path | None = None,
-    observe: Observe = unobserved,
-) -> AsyncGenerator[Assistant]:
-    """The assistant for `ai_response.llm`, with a client of its own, closed at the end of the block.
-
-    Raises:
-        UnreadableExchanges, OSError: as `asker_for`.
-    """
-    adapter = settings.llm_image_adapter
-    async with asker_for(settings.llm, adapter=adapter, record=record, replay=replay, observe=observe) as asker:
-        yield assistant_of(settings, library, asker)
-
-
-def assistant_of(
-    settings: AnswerSettings, library: Library, asker: StructuredLLM | None, limits: ToolLimits | None = None
-) -> Assistant:
-    """The assistant behind whom `asker` is; the extractive one where there is none. `limits`: of its tool calls."""
-    return ExtractiveAssistant(library) if asker is None else ModelAssistant(asker, tasks_of(settings), limits)
-
-
-def tool_limits(documents: DocumentSettings) -> ToolLimits:
-    return ToolLimits(documents.max_tool_calls, documents.max_repeated_questions, documents.tools_timeout_seconds)
+def assistant_of(settings: Settings, library: Library, llm: StructuredLLM | None) -> Assistant:
+    """The assistant that asks `llm`; the extractive one where there is none."""
+    if llm is None:
+        return ExtractiveAssistant(library)
+    files = settings.documents
+    limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
+    return ModelAssistant(llm, tasks_of(settings.ai_response), limits)
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:

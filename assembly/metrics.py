@@ -1,51 +1,38 @@
-"""Whether anybody measures, and with what."""
+"""What measures a run, where `metrics.port` asks for it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly.errors import Unusable
-from assembly.llm import Observe, unobserved
+from assembly.llm import Observe
 from model.outcomes import Result
-from operators.step import Gauge, ignore
+from operators.step import Gauge
 from services.llm import ObserveTokens
 from settings import MetricsSettings
 
 
-def uncounted(_end: Result) -> None:
-    """Nobody counts."""
-
-
-def unfetched(_result: str) -> None:
-    """Nobody counts pages, either."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Meters:
-    """Functions to be handed to whatever is to be measured."""
+    """Called with each result, count of items in flight, LLM call, its tokens, and fetched page; None: not measured."""
 
-    end: Callable[[Result], object] = uncounted
-    """For every end of the outcome stream (`Sinks.ends`)."""
-    gauge: Gauge = ignore
-    """For `assemble`."""
-    observe: Observe = unobserved
-    """For `assistant_for`."""
+    result: Callable[[Result], object] | None = None
+    gauge: Gauge | None = None
+    observe: Observe | None = None
     tokens: ObserveTokens | None = None
-    """For `assemble`."""
-    fetched: Callable[[str], object] = unfetched
-    """For `knowledge_parts`."""
+    fetched: Callable[[str], object] | None = None
 
 
 @asynccontextmanager
 async def measuring(settings: MetricsSettings, health: Callable[[], str | None]) -> AsyncGenerator[Meters]:
-    """Meters for one run, served while the block runs; meters that do nothing where `metrics.port` is 0.
+    """Meters for one run, served while the block runs; without any where `metrics.port` is 0.
 
-    `health` tells what is wrong with the run in a few words, or None.
+    `health` says what is wrong with the run in a few words, or None.
 
     Raises:
-        Unusable: the port cannot be had.
+        Unusable: the port cannot be listened on.
     """
     if not settings.port:
         yield Meters()
@@ -54,10 +41,14 @@ async def measuring(settings: MetricsSettings, health: Callable[[], str | None])
     from services.telemetry.exporter import CONTENT_TYPE, CannotListen, Metrics, serve_metrics  # noqa: PLC0415
 
     metrics = Metrics()
-    async with AsyncExitStack() as stack:
-        server = serve_metrics(settings.host, settings.port, health, metrics.render, CONTENT_TYPE)
-        try:
-            await stack.enter_async_context(server)
-        except CannotListen as error:
-            raise Unusable(str(error)) from None
-        yield Meters(metrics.end, metrics.gauge, metrics.observe, metrics.tokens, metrics.fetched)
+    try:
+        async with serve_metrics(settings.host, settings.port, health, metrics.render, CONTENT_TYPE):
+            yield Meters(
+                result=metrics.end,
+                gauge=metrics.gauge,
+                observe=metrics.observe,
+                tokens=metrics.tokens,
+                fetched=metrics.fetched,
+            )
+    except CannotListen as error:
+        raise Unusable(str(error)) from None

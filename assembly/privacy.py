@@ -40,11 +40,11 @@ class Privacy:
     documents: Documents | None = None
 
     async def opt_out(self, call: Call) -> str:
-        if call.user_id in self.parts.opt_outs:
+        if call.user_id in self.parts.state.opt_outs:
             return ALREADY_OUT
         self.parts.services.in_flight.withdraw(call.user_id)
         try:
-            await self.parts.opt_outs.add(call.user_id)
+            await self.parts.state.opt_outs.add(call.user_id)
         except OSError as error:
             raise _unwritten(error) from error
         finally:
@@ -53,10 +53,10 @@ class Privacy:
         return OPTED_OUT
 
     async def opt_in(self, call: Call) -> str:
-        if call.user_id not in self.parts.opt_outs:
+        if call.user_id not in self.parts.state.opt_outs:
             return ALREADY_IN
         try:
-            await self.parts.opt_outs.discard(call.user_id)
+            await self.parts.state.opt_outs.discard(call.user_id)
         except OSError as error:
             raise _unwritten(error) from error
         return OPTED_IN
@@ -70,9 +70,9 @@ class Privacy:
         self.parts.captures.forget(call.user_id, forgetting.REMOVED)
         try:
             team = None if services.curation is None else services.curation.library
-            done = await files.in_thread(forgetting.forget, self.parts.folder, self.raw, call.user_id, team)
+            done = await files.in_thread(forgetting.forget, self.parts.state.folder, self.raw, call.user_id, team)
             if self.documents is not None:
-                forgetting.note_documents(done, self.parts.folder, *await self.documents.forget(call.user_id))
+                forgetting.note_documents(done, self.parts.state.folder, *await self.documents.forget(call.user_id))
         except (OSError, StoreUnavailable) as error:
             log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
             raise CommandRefused(NOT_FORGOTTEN) from error

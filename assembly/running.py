@@ -1,4 +1,4 @@
-"""A subscribed graph, and a way to end it."""
+"""The life cycle of a run: a subscribed graph and its end, signals, and settings of the interpreter."""
 
 from __future__ import annotations
 
@@ -8,38 +8,49 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from reactivex import Observable
+from reactivex import operators as ops
+from reactivex.subject import Subject
 
+from model.events import Event
 from model.outcomes import Result
+from operators.decode import decode
 from services.conversations import InFlight
+from services.discord import Dispatch
 from services.telemetry import number_of
+from sinks.tally import Tally
+from streams.recording import dispatches
 
 LAST_WORDS_SECONDS = 5.0
-"""How long replies that are just being posted may go on after everything else was called off."""
+"""How long replies that are being posted may take after everything else was cancelled."""
+PATIENCE_SECONDS = 30 * 86_400.0
+"""Virtual: what still runs when a recording ends is waited for; its own limits bound it."""
 
 log = logging.getLogger(__name__)
 
 
 def collect_rarely() -> None:
-    """Have the garbage collector look less often: history is long-lived, and at Python's defaults it is gone through
-    again and again. Two replays of 10,000 messages each took 2 % and 8 % less CPU with these figures.
+    """Have the garbage collector run less often: history is long-lived, and Python's defaults scan it again and again.
+    Two replays of 10,000 messages each took 2 % and 8 % less CPU with these figures.
     """
     gc.set_threshold(20_000, 20, 50)
 
 
 def yield_often() -> None:
-    """Have threads that compute give way to the event loop after a millisecond, instead of Python's five: a loop that
-    comes back from waiting may have to ask for its turn more than once, and Discord's heartbeat is on it (pitfall 38).
+    """Have threads that compute yield to the event loop after a millisecond instead of Python's five: the loop may have
+    to ask for its turn more than once, and Discord's heartbeat is on it (pitfall 38).
     """
     sys.setswitchinterval(0.001)
 
 
 @contextlib.contextmanager
 def terminated_as_interrupted() -> Generator[None]:
-    """Have SIGTERM do what Ctrl-C does, so that a command which is told to end either way puts its things away."""
+    """Have SIGTERM do what Ctrl-C does, so that a command cleans up either way."""
 
     def interrupt(_number: int, frame: FrameType | None) -> None:
         interrupted = signal.getsignal(signal.SIGINT)
@@ -53,47 +64,83 @@ def terminated_as_interrupted() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class Running:
+@contextlib.contextmanager
+def stop_signal() -> Generator[asyncio.Future[None]]:
+    """Done on SIGINT or SIGTERM, which are caught from here on."""
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            log.info("stopping: work in flight is finished first")
+            stopped.set_result(None)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield stopped
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+class GraphRun:
     """Subscribes to a graph at once; `drain` ends it."""
 
-    def __init__(self, ends: Observable[Result], in_flight: InFlight) -> None:
+    def __init__(self, results: Observable[Result], in_flight: InFlight) -> None:
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_flight = in_flight
-        self._subscription = ends.subscribe(on_error=self._fail, on_completed=self._complete)
+        self._subscription = results.subscribe(
+            on_error=self.finished.set_exception, on_completed=lambda: self.finished.set_result(None)
+        )
 
     async def drain(self, grace_seconds: float) -> bool:
         """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
 
-        What is not finished then ends as cancelled("shutdown"), and what hangs even so is cut off.
+        What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off.
 
         Raises:
             Exception: the bug that ended the graph.
         """
         try:
-            if await self._wait(grace_seconds):
-                return True
-            log.warning(
-                "shutdown: %s still in hand after %g s, left for catch-up",
-                number_of(len(self._in_flight), "message"),
-                grace_seconds,
-            )
-            self._in_flight.stop()
-            await self._wait(LAST_WORDS_SECONDS)
-            return False
+            await asyncio.wait({self.finished}, timeout=grace_seconds)
+            drained = self.finished.done()
+            if not drained:
+                unfinished = number_of(len(self._in_flight), "message")
+                log.warning("shutdown: %s still in flight after %g s, left for catch-up", unfinished, grace_seconds)
+                self._in_flight.stop()
+                await asyncio.wait({self.finished}, timeout=LAST_WORDS_SECONDS)
+            if self.finished.done():
+                self.finished.result()
+            return drained
         finally:
             self._subscription.dispose()
 
-    async def _wait(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.shield(self.finished)
-            return True
-        return False
 
-    def _fail(self, error: Exception) -> None:
-        if not self.finished.done():
-            self.finished.set_exception(error)
+@contextlib.asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncGenerator[None]:
+    """Do `work` beside the block; cancelled at its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
-    def _complete(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(None)
+
+async def play(
+    *recordings: Path, through: Callable[[Observable[Event]], Observable[Result]], in_flight: InFlight, tally: Tally
+) -> bool:
+    """Play recordings through a graph on the running loop, to the end. True when all was finished; `tally` counts the
+    messages of the source.
+
+    Raises:
+        BadRecording: a file cannot be read, or holds nothing valid.
+    """
+    source: Subject[Dispatch] = Subject()
+    run = GraphRun(through(source.pipe(decode(), ops.do_action(tally.observe))), in_flight)
+    async for dispatch in dispatches(*recordings):
+        source.on_next(dispatch)
+    source.on_completed()
+    return await run.drain(PATIENCE_SECONDS)

@@ -117,7 +117,7 @@ class Run:
     def __post_init__(self) -> None:
         self.places = TeamPlaces.below(DataFolder(self.folder))
         self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
-        self.raw = RawArchive(self.places.raw, Captures(), told=self.library.arrived)
+        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.arrived)
         self.parts = CurationParts(self.library, self.curator, Describing())
 
     def begin(self) -> None:

@@ -8,31 +8,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reactivex import operators as ops
-from reactivex.subject import Subject
-
-from assembly.graph_parts import Parts, assemble
-from assembly.running import Running, collect_rarely
+from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.running import collect_rarely, play
+from assembly.state import read_state
 from benchmarks.measuring import Digest, Figures
 from benchmarks.pauses import ANSWER, QUIET_SECONDS, SOURCE_ID, SOURCE_TEXT, read, think
 from clock import VirtualLoop, now
-from commands.replay import PATIENCE_SECONDS
 from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
-from operators.decode import decode
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
-from services.assistant.inquiry import Lesson
-from services.discord.dispatches import Dispatch
+from services.assistant.inquiry import CaptureJob
 from services.discord.rehearsal import Rehearsal
 from services.documents.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage
 from settings import AnswerSettings, DiscordSettings, Settings
-from sinks.in_order import InOrder
-from sinks.json_lines import render
+from sinks.json_lines import InOrder, render
 from sinks.tally import Tally
 from streams.graph import graph
-from streams.recording import dispatches, first_time
+from streams.recording import first_time
 
 INDEX = (IndexEntry(f"kb:{SOURCE_ID}", "How to set it up."), IndexEntry("kb:faq.md", "What people ask."))
 
@@ -88,9 +82,9 @@ class OneShelf:
         return Source(source_id, SOURCE_TEXT)
 
 
-async def archive(lesson: Lesson) -> Outcome:
+async def archive(job: CaptureJob) -> Outcome:
     await think()
-    return Outcome(lesson.part, now(), OutcomeKind.CAPTURED, llm_calls=1)
+    return Outcome(job.part, now(), OutcomeKind.CAPTURED, llm_calls=1)
 
 
 def ours(path: Path, team: frozenset[int]) -> Figures:
@@ -116,31 +110,27 @@ def settings(folder: Path, team: frozenset[int]) -> Settings:
 async def _replay(path: Path, configured: Settings, digest: Digest) -> None:
     tally = Tally()
     in_order = InOrder(lambda outcome: digest.add(f"{outcome.result}", render(outcome)))
-
-    def ended(end: Result) -> None:
-        tally.add(end)
-        in_order.add(end)
-
-    parts = assembled(configured, ended)
-    source: Subject[Dispatch] = Subject()
-    events = source.pipe(decode(), ops.do_action(tally.hear))
-    running = Running(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
-    async for dispatch in dispatches(path):
-        source.on_next(dispatch)
-    source.on_completed()
-    assert await running.drain(PATIENCE_SECONDS)
+    parts = assembled(configured, [tally.add, in_order.add])
+    assert await play(
+        path,
+        through=lambda events: graph(events, parts.services, parts.sinks, parts.rules),
+        in_flight=parts.services.in_flight,
+        tally=tally,
+    )
     assert tally.adds_up
     digest.counts["ignored"] = tally.ignored.total()
 
 
-def assembled(configured: Settings, ended: Callable[[Result], None]) -> Parts:
+def assembled(configured: Settings, results: Sequence[Callable[[Result], object]]) -> Parts:
     """As the command does it; nothing touches the disk while it runs."""
+    state = read_state(configured, durable=False)
     parts = assemble(
         configured,
+        state=state,
         assistant=YesAssistant(),
         library=OneShelf(),
         poster=Rehearsal(),
-        ends=ended,
-        durable=False,
+        captures=capture_parts(configured, state),
+        results=results,
     )
     return replace(parts, sinks=replace(parts.sinks, archive=archive))

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 from assembly.errors import Unusable
-from assembly.graph_parts import redactor_of
+from assembly.redaction import redactor_of
 from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.check import check
@@ -17,7 +17,7 @@ from commands.forget import forget
 from commands.importing import import_files
 from commands.init_kb import init_kb
 from commands.kb import team_knowledge
-from commands.options import blame, check_combination, check_files, command_of
+from commands.options import check_combination, check_files, command_of, named_by
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
 from services.discord import BadRecording, GatewayRefused
@@ -29,15 +29,7 @@ from services.telemetry import logs
 from settings import Settings, SettingsError, load
 
 FAILED, UNUSABLE = 1, 2
-CANNOT_START = (
-    SettingsError,
-    Unusable,
-    BadRecording,
-    FolderBusy,
-    GatewayRefused,
-    UnreadableExchanges,
-    LibraryUnusable,
-)
+CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
 """Each says in one line what to do."""
 
 log = logging.getLogger(__name__)
@@ -60,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[str], str]) -> int:
-    """Run the command; whatever ends it, the exit code tells."""
+    """Run the command. Gives its exit code, or that of the error that ended it."""
     try:
         code = command(settings, options)
         sys.stdout.flush()
@@ -73,15 +65,10 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
     except LibraryUnwritable as error:
         return say(redact(str(error)), FAILED)
     except OSError as error:
-        at_fault = blame(error, settings, options)
-        where = error.filename if at_fault is None else f"{at_fault}: {error.filename}"
-        # Some errors have no file and no word from the system, but a text.
-        text = (
-            f"{where}: {error.strerror}; {remedy(error)}"
-            if error.filename is not None
-            else error.strerror or str(error)
-        )
-        return say(redact(text), FAILED if at_fault is None else UNUSABLE)
+        option = named_by(error, settings, options)
+        where = error.filename if option is None else f"{option}: {error.filename}"
+        line = (error.strerror or str(error)) if where is None else f"{where}: {error.strerror}; {remedy(error)}"
+        return say(redact(line), FAILED if option is None else UNUSABLE)
     except Exception:
         # The log takes secrets out of tracebacks; Python's own report of an error does not.
         log.critical("this is a bug; please report it together with these lines", exc_info=True)
@@ -106,12 +93,10 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def run_replay(settings: Settings, options: argparse.Namespace) -> int:
-    with terminated_as_interrupted():  # so that its temporary folder goes with it
+    data, speed, as_json = options.data, options.speed, options.json
+    with terminated_as_interrupted():  # so that its temporary folder is removed
         return replay(
-            settings,
-            ReplayOptions(
-                options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
-            ),
+            settings, ReplayOptions(options.replay, data, speed, as_json, options.llm_record, options.llm_replay)
         )
 
 
@@ -123,8 +108,8 @@ def run_bot(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: bool) -> None:
-    """As configured for the bot. Other commands have their own output, so they say on the console what went wrong and
-    no more, unless DEBUG is asked for; and they leave the log file to the bot, which may be writing it.
+    """As configured for the bot. Other commands have output of their own: they log warnings only, unless the level is
+    DEBUG, and leave the log file to the bot, which may be writing it.
     """
     chosen = settings.logging
     quiet = not bot and chosen.level == "INFO"
@@ -138,12 +123,11 @@ def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: 
 
 
 def say(line: str, code: int) -> int:
-    """The one line that the user is to read."""
-    print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201 (for whoever called it)
+    print(f"app.py: {' '.join(line.split())}", file=sys.stderr)  # noqa: T201 (the one line that the user reads)
     return code
 
 
 def quietly_cut_off() -> int:
-    """Whoever read the output has gone (`| head`): nothing is left to say, and the interpreter must not try at exit."""
+    """The reader of the output has gone (`| head`): the interpreter must not try to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED

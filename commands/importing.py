@@ -7,23 +7,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from reactivex import operators as ops
-from reactivex.subject import Subject
 from rich.console import Console
 
 from assembly.errors import Unusable
-from assembly.graph_parts import Parts, Withheld, assemble, library_of
+from assembly.graph_parts import CaptureParts, Parts, assemble, library_of
 from assembly.llm import assistant_of
-from assembly.running import Running, collect_rarely, terminated_as_interrupted
+from assembly.running import collect_rarely, play, terminated_as_interrupted
+from assembly.state import read_state
 from clock import VirtualLoop
 from commands.progress_counts import Count, counted
-from commands.replay import PATIENCE_SECONDS
 from model.outcomes import OutcomeKind, Reason
-from operators.decode import decode
-from services.discord import Dispatch, Rehearsal
+from services.discord import Rehearsal
 from services.storage import lock
 from services.team import Captures, all_pairs
 from services.telemetry import number_of
@@ -32,8 +28,7 @@ from sinks.archive import RawArchive
 from sinks.imported import Blocks, Imported
 from sinks.tally import Tally
 from streams.importing import learning
-from streams.recording import dispatches, first_time
-from streams.wiring import Sinks
+from streams.recording import first_time
 
 DONE, FAILED = 0, 1
 
@@ -69,15 +64,13 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
 async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imported, bool]:
     tally = Tally()
     parts, imported = assembled(settings, tally)
-    services = parts.services
-    source: Subject[Dispatch] = Subject()
-    events = source.pipe(decode(), ops.do_action(tally.hear))
-    running = Running(learning(events, services, parts.sinks, parts.rules), services.in_flight)
     with counted(Console(file=sys.stderr), lambda: progress(tally)):
-        async for dispatch in dispatches(*files):
-            source.on_next(dispatch)
-        source.on_completed()
-        finished = await running.drain(PATIENCE_SECONDS)
+        finished = await play(
+            *files,
+            through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
+            in_flight=parts.services.in_flight,
+            tally=tally,
+        )
     return tally, imported, finished
 
 
@@ -86,28 +79,21 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
 
     `clock`: what the captures are stamped with, since the loop's own time is that of the messages.
     """
-    made: list[Imported] = []
-
-    def archive_of(raw: Path, withheld: Withheld) -> RawArchive:
-        pairs = all_pairs(raw)
-        # All of them, however many: a conversation of long ago may go on in these files.
-        archive = RawArchive(raw, Captures(pairs, withheld, kept=sys.maxsize), clock)
-        made.append(Imported(archive, Blocks(pair.message_ids for pair in pairs)))
-        return archive
-
-    library = library_of(settings)
+    state, library, raw = read_state(settings, durable=False), library_of(settings), settings.kb.team_raw_dir
+    pairs = all_pairs(raw)
+    # All of them, however many: a conversation of long ago may go on in these files.
+    captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
+    imported = Imported(RawArchive(raw, captures, clock), Blocks(pair.message_ids for pair in pairs))
     parts = assemble(
         settings,
-        assistant=assistant_of(settings.ai_response, library, None),
+        state=state,
+        assistant=assistant_of(settings, library, None),
         library=library,
         poster=Rehearsal(),
-        ends=tally.add,
-        durable=False,
-        archive_of=archive_of,
+        captures=CaptureParts(keep=imported.keep, captures=captures),
+        results=[tally.add],
     )
-    [imported] = made
-    sinks = Sinks(parts.sinks.reply, imported.keep, parts.sinks.feedback, parts.sinks.ends)
-    return replace(parts, sinks=sinks), imported
+    return parts, imported
 
 
 def progress(tally: Tally) -> Count:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from assembly.errors import Unusable
 from assembly.knowledge import knowledge_parts, knowledge_rules
-from assembly.llm import asker_for
+from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from commands.progress import Progress, shown
 from operators.discover import links_of
@@ -78,9 +78,8 @@ def check_writable(kb: KnowledgeSettings) -> None:
 
 async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> UpdateReport:
     llm = settings.kb.llm or settings.ai_response.llm
-    adapter = settings.ai_response.llm_image_adapter
     async with (
-        asker_for(llm, adapter=adapter, record=record, replay=replay) as asker,
+        open_llm(settings, llm, record=record, replay=replay) as asker,
         knowledge_parts(settings, asker, Usage()) as parts,
     ):
         try:

@@ -1,4 +1,4 @@
-"""Whether the options fit together and into the configuration, before anything is done."""
+"""Whether the options fit together and the configuration, before anything is done."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from assembly.errors import Unusable
 from settings import Settings
 
 COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "forget", "kb")
-"""None of them: the bot runs."""
+"""Without any of them, the bot runs."""
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
-"""What `--kb` does, and to what."""
+"""The actions of `--kb`, and what each takes."""
 
 WITH = {
     "data": ("replay",),
@@ -23,7 +23,7 @@ WITH = {
     "llm_record": ("replay", "ask", "init_kb", "regen", "bot"),
     "llm_replay": ("replay", "ask", "init_kb", "regen", "bot"),
 }
-"""The commands that an option means something to."""
+"""The commands that heed an option."""
 
 
 def command_of(options: argparse.Namespace) -> str:
@@ -48,11 +48,7 @@ def check_combination(options: argparse.Namespace) -> None:
 
 
 def check_kb(action: str, *names: str) -> None:
-    """Whether `--kb` is told to do something, to one thing.
-
-    Raises:
-        Unusable: it is not.
-    """
+    """Raises Unusable: `--kb` has no such action, or needs other arguments."""
     if action not in KB:
         forms = " | ".join(f"{known} {what}" if what else known for known, what in KB.items())
         raise Unusable(f"--kb {action}: write --kb {forms}")
@@ -63,16 +59,10 @@ def check_kb(action: str, *names: str) -> None:
 
 
 def check_files(settings: Settings, options: argparse.Namespace) -> None:
-    """Refuse files and folders that the run must not use, or cannot.
-
-    Raises:
-        Unusable: names the option.
-    """
+    """Raises Unusable: a file or folder must not be used, or cannot; names the option."""
     llm_record, llm_replay = options.llm_record, options.llm_replay
     if llm_record is not None:
-        llm = settings.ai_response.llm
-        if options.init_kb or options.regen:
-            llm = settings.kb.llm or llm
+        llm = (settings.kb.llm if options.init_kb or options.regen else None) or settings.ai_response.llm
         if llm_replay is None and llm is None:
             raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
         if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():
@@ -82,11 +72,7 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def check_folder(folder: Path, live: Path) -> None:
-    """Whether a replay may work in `folder` (Pitfall 50); it is made when it is missing.
-
-    Raises:
-        Unusable: it is the bot's own, or no folder.
-    """
+    """Make `folder` for a replay, unless it exists. Raises Unusable: it is the bot's own (pitfall 50), or a file."""
     place = folder.resolve()
     if place == live.resolve() or live.resolve() in place.parents:
         raise Unusable(f"--data: {folder} belongs to the bot (app.data_dir); a replay works in a folder of its own")
@@ -97,8 +83,8 @@ def check_folder(folder: Path, live: Path) -> None:
         raise Unusable(f"--data: {folder} cannot be used as a folder ({reason}); name another one") from None
 
 
-def blame(error: OSError, settings: Settings, options: argparse.Namespace) -> str | None:
-    """The option or key that names the file which could not be opened; None for a failure in the midst of work."""
+def named_by(error: OSError, settings: Settings, options: argparse.Namespace) -> str | None:
+    """The option or key that names the file which could not be opened; None: none does."""
     named = {
         "--replay": options.replay,
         "--record": options.record,

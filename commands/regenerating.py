@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly.errors import Unusable
-from assembly.llm import asker_for
+from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import now, rfc3339, utc_clock
@@ -84,7 +84,7 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
     """`regen` on the running loop, for the holder of the lock."""
     llm = settings.kb.llm or settings.ai_response.llm
     usage = Usage()
-    async with asker_for(llm, adapter=settings.ai_response.llm_image_adapter, record=record, replay=replay) as asker:
+    async with open_llm(settings, llm, record=record, replay=replay) as asker:
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
         # Healed, and its cursors checked, before anything depends on it.

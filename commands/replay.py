@@ -11,42 +11,42 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from reactivex import operators as ops
-from reactivex.subject import Subject
 from rich.console import Console
 
-from assembly.curation import CurationCount
+from assembly.curation import CurationCount, curation_parts
 from assembly.documents import documents_for
-from assembly.graph_parts import Learning, assemble, library_of, save, secrets_of
+from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import SearchableWhenAsked
-from assembly.llm import askers_for, assistant_of, tool_limits
-from assembly.running import Running, collect_rarely
+from assembly.llm import assistant_of, open_llms
+from assembly.running import collect_rarely, play
+from assembly.state import read_state
 from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
-from model.outcomes import Result
-from operators.decode import decode
-from services.discord import Dispatch, RecordedAttachments, Rehearsal
-from services.documents import document_redactors
+from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
-from sinks.in_order import InOrder
-from sinks.json_lines import JsonLines
+from sinks.json_lines import InOrder, JsonLines
 from sinks.tally import Tally
 from sinks.terminal import Terminal
 from streams.graph import graph
-from streams.recording import dispatches, first_time
+from streams.recording import first_time
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
+    """What to replay, and how.
+
+    Attributes:
+        data: the data folder to work in; None: a temporary one, removed at the end.
+        speed: times real time; None: as fast as it goes.
+    """
+
     file: Path
     data: Path | None = None
-    """The data folder to work in; None: a temporary one, removed at the end."""
     speed: float | None = None
-    """How many times as fast as it was; None: as fast as it goes."""
     as_json: bool = False
     llm_record: Path | None = None
     llm_replay: Path | None = None
@@ -67,78 +67,58 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
 
 
-PATIENCE_SECONDS = 30 * 86_400.0
-"""Virtual: whatever still runs when the recording ends is waited for; its own limits bound it."""
-
-
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
-    library = library_of(settings)
+    library, tally, count = library_of(settings), Tally(), CurationCount()
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
-    tally = Tally()
-    record, answers_from = options.llm_record, options.llm_replay
+    images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
+    record, recorded = options.llm_record, options.llm_replay
     async with AsyncExitStack() as stack:
-        askers = await stack.enter_async_context(askers_for(settings, record=record, replay=answers_from))
+        models = open_llms(settings, record=record, replay=recorded)
+        answering, knowledge = await stack.enter_async_context(models)
         documents = await stack.enter_async_context(
-            documents_for(
-                settings,
-                askers.answering,
-                attachments,
-                redactors=document_redactors(secrets_of(settings)),
-                record=record,
-                replay=answers_from,
-                rehearsed=True,
-            )
+            documents_for(settings, answering, attachments, record=record, replay=recorded, rehearsed=True)
         )
-
-        # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
+        before_asking = None
+        # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.file_answers).
-        if documents is not None and askers.answering is not None:
-            documents.before_asking = SearchableWhenAsked(settings, documents, library)
-
-        def ended(end: Result) -> None:
-            tally.add(end)
-            in_order.add(end)
-
-        filed = CurationCount()
+        if documents is not None and answering is not None:
+            before_asking = SearchableWhenAsked(settings, documents, library)
+        state = read_state(settings, durable=False)
+        curation = curation_parts(settings, knowledge, state.usage)
         parts = assemble(
             settings,
-            assistant=assistant_of(settings.ai_response, library, askers.answering, tool_limits(settings.documents)),
+            state=state,
+            assistant=assistant_of(settings, library, answering),
             library=library,
             poster=Rehearsal(),
-            ends=ended,
-            images=AttachedImages(attachments) if settings.ai_response.llm_enable_image else None,
-            durable=False,
+            captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
+            images=images,
             documents=documents,
-            learning=Learning(askers.knowledge, to_the_end=True),
+            before_asking=before_asking,
         )
-        writer = (
-            JsonLines(sys.stdout)
-            if options.as_json
-            else Terminal(console, parts.services.history.name_of, f"Replaying {options.file.name}", backend(settings))
+        headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
+        out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, backend(settings))
+        in_order = InOrder(out.write)
+        sinks = replace(parts.sinks, results=[tally.add, in_order.add], decided=count.add)
+        finished = await play(
+            options.file,
+            through=lambda events: graph(events, parts.services, sinks, parts.rules),
+            in_flight=parts.services.in_flight,
+            tally=tally,
         )
-        in_order = InOrder(writer.write)
-        source: Subject[Dispatch] = Subject()
-        events = source.pipe(decode(), ops.do_action(tally.hear))
-        sinks = replace(parts.sinks, decided=filed.add)
-        running = Running(graph(events, parts.services, sinks, parts.rules), parts.services.in_flight)
-        async for dispatch in dispatches(options.file):
-            source.on_next(dispatch)
-        source.on_completed()
-        finished = await running.drain(PATIENCE_SECONDS)
         in_order.flush()
-        writer.finish(tally)
-        sorted_out = await filed.all_of(parts.services.curation)
+        out.finish(tally)
+        all_filed = await count.all_of(curation)
         if options.data is not None:
-            await save(parts)
+            await state.save()
     if not tally.adds_up:
-        log.error(
-            "the accounting does not add up: %s heard, but %s", number_of(tally.messages, "message"), tally.summary()
-        )
-    return 0 if finished and tally.adds_up and not tally.failed and sorted_out else 1
+        messages = number_of(tally.messages, "message")
+        log.error("the accounting does not add up: %s received, but %s", messages, tally.summary())
+    return 0 if finished and tally.adds_up and not tally.failed and all_filed else 1
 
 
 def backend(settings: Settings) -> str:
-    """Who answers, for people."""
+    """What answers, for people."""
     llm = settings.ai_response.llm
     if llm is None:
         return "no language model configured: answers are quotes from the knowledge base"

@@ -9,7 +9,7 @@ from typing import Any
 
 from clock import now, rfc3339
 from operators.in_flight import in_flight
-from operators.step import Gauge, ignore
+from operators.step import Gauge
 from services.assistant import Curator
 from services.knowledge import topic_name
 from services.llm import LLMError, Usage
@@ -26,7 +26,7 @@ class Classified:
 
 
 def classify(
-    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge = ignore
+    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge | None = None
 ) -> Callable[[Pair], Coroutine[Any, Any, Classified | Decision]]:
     """Find a pair's topic in the current team index, or a name for a new one; or decide that it is skipped.
 

@@ -9,7 +9,7 @@ from typing import Any
 from clock import now
 from model.messages import AuthorType, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.assistant import Lesson
+from services.assistant import CaptureJob
 from services.conversations import Context
 from services.team import REPLY, Capture, PairTurn, Picture, Said, Speaker, pictures_of
 
@@ -19,35 +19,35 @@ SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Spe
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A lesson with what is to be stored of it."""
+    """A job with what is to be stored of it."""
 
-    lesson: Lesson
+    job: CaptureJob
     capture: Capture
     pictures: tuple[Picture, ...] = ()
     """The images in the capture, in order."""
 
 
-def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracted | Outcome]]:
-    """Give a lesson its conversation: the thread's history, or the chain of replies, with the part itself.
+def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
+    """Give a job its conversation: the thread's history, or the chain of replies, with the part itself.
 
-    Each message keeps its own turn. A lesson in which only one side speaks ends here; one that goes on with what was
+    Each message keeps its own turn. A job in which only one side speaks ends here; one that goes on with what was
     captured before is judged together with that.
 
     Raises:
         LookupFailed: Discord could not be asked.
     """
 
-    async def extracted(lesson: Lesson) -> Extracted | Outcome:
-        part = lesson.part
+    async def extracted(job: CaptureJob) -> Extracted | Outcome:
+        part = job.part
         around = await context.thread(part.place) if part.place.is_thread else await context.replies(part.messages)
         # The part as it was when its window closed: later edits have no effect.
         messages = {message.id: message for message in (*around, *part.messages)}
         said = await turns(messages[message_id] for message_id in sorted(messages))
-        capture = Capture(part, conversation_of(lesson, messages), said, lesson.continues)
+        capture = Capture(part, conversation_of(job, messages), said, job.continues)
         if capture.continues is None and not capture.teaches:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
-        return Extracted(lesson, capture, pictures)
+        return Extracted(job, capture, pictures)
 
     async def turns(messages: Iterable[Message]) -> tuple[Said, ...]:
         said: list[Said] = []
@@ -61,14 +61,14 @@ def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracte
     return extracted
 
 
-def conversation_of(lesson: Lesson, messages: Mapping[int, Message]) -> str | None:
+def conversation_of(job: CaptureJob, messages: Mapping[int, Message]) -> str | None:
     """`thread_<id>`, or `reply_<id>` of the message that the chain of replies begins with."""
-    place = lesson.part.place
+    place = job.part.place
     if place.is_thread:
         return f"thread_{place.id}"
-    if lesson.target is None:
+    if job.target is None:
         return None
-    root = lesson.target
+    root = job.target
     while root.reply_to is not None and root.reply_to.message_id in messages:
         earlier = messages[root.reply_to.message_id]
         if earlier.id >= root.id:  # an answer cannot be older than its question; no circle leads round for ever

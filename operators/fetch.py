@@ -44,7 +44,12 @@ Result = Literal["success", "not_modified", "timeout", "error"]
 
 
 def fetch(
-    web: Web, ledger: Ledger, places: SourcePaths, key: str, rechecks: Rechecks, count: Callable[[Result], object]
+    web: Web,
+    ledger: Ledger,
+    places: SourcePaths,
+    key: str,
+    rechecks: Rechecks,
+    count: Callable[[Result], object] | None,
 ) -> Callable[[DuePage], Coroutine[Any, Any, list[UpdateEvent]]]:
     """Fetch one page. Gives what became of it, and a trouble as well when it could not be had.
 
@@ -60,7 +65,8 @@ def fetch(
             record = await _taken(due, answer)
         except (WebError, OSError) as error:
             return refused(due, error)
-        count("success" if isinstance(answer, Page) else "not_modified")
+        if count is not None:
+            count("success" if isinstance(answer, Page) else "not_modified")
         return [settled_or_pending(record, ledger, key)]
 
     async def _taken(due: DuePage, answer: Page | NotModified) -> Record:
@@ -91,7 +97,8 @@ def fetch(
 
     def refused(due: DuePage, error: Exception) -> list[UpdateEvent]:
         status: Result = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
-        count(status)
+        if count is not None:
+            count(status)
         at = now()
         before = due.record
         facts = UrlFacts(due.url, None, None, None, status, rfc3339(at + rechecks.again_seconds))

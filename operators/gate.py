@@ -18,17 +18,17 @@ log = logging.getLogger(__name__)
 def gate(
     assistant: Assistant, budget: Budget, chain_seconds: float
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Let answerable questions pass, with the query to search for.
+    """Pass answerable questions, with the query to search for.
 
-    The chain counts against the budget, and its `chain_seconds` begin to run, when its gate starts.
+    Here the chain is counted against the budget, and its `chain_seconds` begin.
     """
 
     async def gated(inquiry: Inquiry) -> Inquiry | Outcome:
         user_id, at = inquiry.part.author.id, now()
-        spent = budget.begin_chain(user_id, at)
-        if spent is not None:
-            if budget.first_time(spent, user_id, at):
-                log.warning("%s is used up: nothing is answered until there is room again", spent)
+        exhausted = budget.begin_chain(user_id, at)
+        if exhausted is not None:
+            if budget.first_time(exhausted, user_id, at):
+                log.warning("%s is used up: nothing is answered until there is room again", exhausted)
             return skipped(inquiry, Reason.BUDGET)
         inquiry.token.expire_in(chain_seconds, TookTooLong(f"the answer took longer than {chain_seconds:g} s"))
         result = await assistant.gate(inquiry.conversation, inquiry.usage, files=inquiry.files)

@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 def generate(
     assistant: Assistant, max_chars: int, require_citations: bool
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Draft an answer, and hold it to the rules: length, then citations, then links.
+    """Draft an answer and check its length, then its citations, then its links.
 
-    An answer over `max_chars` is asked for once more. Citations that name nothing loaded are dropped. Where
-    files are looked things up in, lines of files and quotations that nobody has given are marked. Links that neither a
-    source, nor the team, nor the asker has given are taken out.
+    An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
+    quotations and line references that nothing supports are marked. Links that neither a source, nor the team, nor the
+    asker has given are removed.
     """
 
     async def generated(inquiry: Inquiry) -> Inquiry | Outcome:
@@ -45,7 +45,8 @@ def generate(
         citations = tuple(keep_citations(named, [source.id for source in inquiry.sources]))
         if inquiry.toolset is not None:
             citations += tuple(inquiry.toolset.citations(each for each in named if each.strip() not in citations))
-            text = inquiry.toolset.checked(text, known_to(inquiry))
+            quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
+            text = inquiry.toolset.checked(text, quotable)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
@@ -66,11 +67,6 @@ def generate(
         )
 
     return generated
-
-
-def known_to(inquiry: Inquiry) -> list[str]:
-    """What an answer may quote beside what was found for it."""
-    return [*(source.text for source in inquiry.sources), *(turn.text for turn in inquiry.conversation.turns)]
 
 
 def text_of(result: AnswerResult) -> tuple[str, list[str]] | None:

@@ -1,18 +1,21 @@
-"""Counting what an async function, outside of any `map_async`, has in hand."""
+"""Counts the work of an async function outside of any `map_async`."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from operators.step import Gauge
+from operators.step import Gauge, named
 
 
 @contextmanager
-def in_flight(gauge: Gauge, name: str) -> Generator[None]:
-    """One item is in the hands of the operator `name` while the block runs; one at a time."""
-    gauge(name, 1)
+def in_flight(gauge: Gauge | None, name: str) -> Generator[None]:
+    """Report one item in flight at the operator `name` while the block runs; one at a time."""
+    report = named(gauge, name)
+    if report is not None:
+        report(1)
     try:
         yield
     finally:
-        gauge(name, 0)
+        if report is not None:
+            report(0)

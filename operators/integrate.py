@@ -9,7 +9,7 @@ from typing import Any
 from clock import now, rfc3339
 from operators.classify import Classified
 from operators.in_flight import in_flight
-from operators.step import Gauge, ignore
+from operators.step import Gauge
 from services.assistant import Curator, IntegrationResult
 from services.llm import LLMError, Usage
 from services.team import Action, Decision, TeamLibrary, allowed_removals, replaced_by
@@ -21,7 +21,7 @@ ALONE = IntegrationResult(skip=False, remove_ids=[])
 
 
 def integrate(
-    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge = ignore
+    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge | None = None
 ) -> Callable[[Classified], Coroutine[Any, Any, Decision]]:
     """Decide whether a pair is added to its topic, and what of the topic it makes obsolete.
 

@@ -36,10 +36,6 @@ BeforeAsking = Callable[[int | None], Awaitable[None]]
 """Told the server in which something is about to be looked up."""
 
 
-async def at_once(_guild_id: int | None) -> None:
-    """What all share is kept searchable by others."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """Who knows which files there are, and who finds things in them."""
@@ -51,7 +47,7 @@ class Lookup:
     viewing: Viewing
     ready_wait_seconds: float = 10.0
     team_name: str = ""
-    before_asking: BeforeAsking = at_once
+    before_asking: BeforeAsking | None = None
 
     async def toolset(
         self,
@@ -98,7 +94,8 @@ class Lookup:
         async def wait() -> None:
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
-            await self.before_asking(place.guild_id)
+            if self.before_asking is not None:
+                await self.before_asking(place.guild_id)
 
         return BoundTools(self.toolbox, context, [*files, *titles], wait=wait)
 

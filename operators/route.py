@@ -10,7 +10,7 @@ from model.batches import Key, Part
 from model.messages import AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, Reason
 from operators.cut import StartedPart
-from services.assistant import Inquiry, Lesson, skipped
+from services.assistant import CaptureJob, Inquiry, skipped
 from services.conversations import History, People, Post, Posts, TeamActivity
 from services.llm import Usage
 
@@ -37,11 +37,11 @@ class Routed:
     """Where a part goes, or how it ended."""
 
     key: Key
-    to: Inquiry | Lesson | Ignored | Outcome
+    to: Inquiry | CaptureJob | Ignored | Outcome
 
 
 class Router:
-    """The routing table of one bot. `route` gives an `Inquiry`, a `Lesson`, or the part's end.
+    """The routing table of one bot. `route` gives an `Inquiry`, a `CaptureJob`, or the part's end.
 
     The table asks Discord only where what it knows does not decide: the target of a reply that came without it,
     the earlier messages of a thread that it has not followed from the start.
@@ -66,7 +66,7 @@ class Router:
         self._captured: OrderedDict[Key, Message] = OrderedDict()
         """By team member and channel, the end of the last part that was captured."""
 
-    async def route(self, begun: StartedPart) -> Inquiry | Lesson | Ignored | Outcome:
+    async def route(self, begun: StartedPart) -> Inquiry | CaptureJob | Ignored | Outcome:
         """Decide about one part.
 
         Raises:
@@ -76,20 +76,20 @@ class Router:
         target = await self._target(part)
         if part.author_type is AuthorType.TEAM_MEMBER:
             if await self._teaches(part, target):
-                return self._lesson(begun, target)
+                return self._capture_job(begun, target)
             return not_addressed(part)
         return await self._for_community(begun, target)
 
-    def _lesson(self, begun: StartedPart, target: Message | None) -> Lesson:
+    def _capture_job(self, begun: StartedPart, target: Message | None) -> CaptureJob:
         part = begun.part
         if part.place.is_thread:
-            return Lesson(part, target, begun.token)
+            return CaptureJob(part, target, begun.token)
         goes_on = None if target is not None else self._captured.get(part.key)
         self._captured[part.key] = part.last
         self._captured.move_to_end(part.key)
         if len(self._captured) > REMEMBERED:
             self._captured.popitem(last=False)
-        return Lesson(part, target, begun.token, None if goes_on is None else goes_on.id)
+        return CaptureJob(part, target, begun.token, None if goes_on is None else goes_on.id)
 
     async def _target(self, part: Part) -> Message | None:
         """The first message that the part replies to, of those that still exist; None where there is none.

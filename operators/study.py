@@ -10,7 +10,7 @@ from typing import Any
 from clock import now, rfc3339
 from operators.classify import Classified, classify
 from operators.integrate import integrate
-from operators.step import Gauge, expected, ignore
+from operators.step import Gauge, expected
 from services.assistant import Curator
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def study(
-    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge = ignore
+    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge | None = None
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
     """Classify a pair and integrate it into its topic; `library` is only read, so that it is up to the caller to keep
     the decision, before the next pair is studied.

@@ -1,4 +1,4 @@
-"""A second look at the draft."""
+"""A second look at the draft (with `enable_verification`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def verify(assistant: Assistant) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Reject a draft that is not good enough to be seen in public."""
+    """Reject a draft that is not good enough to post."""
 
     async def verified(inquiry: Inquiry) -> Inquiry | Outcome:
         result = await assistant.verify(inquiry.conversation, inquiry.draft, inquiry.read_sources, inquiry.usage)

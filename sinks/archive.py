@@ -20,10 +20,6 @@ LATE_WEEKS = 2
 log = logging.getLogger(__name__)
 
 
-def untold(_block: Written) -> None:
-    """Nobody listens."""
-
-
 @dataclass(slots=True)
 class _End:
     """Where the archive stands. Known from the first write on, which reads it from the end of the newest file."""
@@ -43,8 +39,8 @@ class RawArchive:
     """Told of each capture when it is stored, so that a later one goes on with it."""
     clock: Callable[[], float] = now
     """What captures are stamped with: the loop's time, but for messages of long ago."""
-    told: Callable[[Written], None] = untold
-    """Told of each block, in the thread that has written it."""
+    on_stored: Callable[[Written], None] | None = None
+    """Called with each block, in the thread that has written it."""
     rehearsed: bool = False
     """Whether nothing is written: all goes on as if it had been."""
     _end: _End | None = None
@@ -129,7 +125,8 @@ class RawArchive:
         if not self.rehearsed:
             block = archive.render(pair)
             start = files.append(path, block.encode())
-            self.told(Written(path.name, start, block, pair))
+            if self.on_stored is not None:
+                self.on_stored(Written(path.name, start, block, pair))
         end.sound = path
         return pair
 

@@ -1,4 +1,4 @@
-"""Ends of parts in the log: what became of it, how long it took, what it cost."""
+"""Results in the log: what became of each part, how long it took, what it cost."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ from services.telemetry import about, number_of
 log = logging.getLogger(__name__)
 
 
-def journal(end: Result) -> None:
-    """One line for each part that a branch had taken on, at INFO; for what was ignored, at DEBUG."""
-    if isinstance(end, Outcome):
-        if log.isEnabledFor(logging.INFO):
-            _note(end)
-    elif isinstance(end, Ignored):
-        log.debug("ignored %s in %d: %s", number_of(len(end.message_ids), "message"), end.channel_id, end.reason)
-
-
-def _note(end: Outcome) -> None:
-    token = about.set(end.part)
-    try:
-        reason = "" if end.reason is None else f" ({end.reason})"
-        seconds = end.at - end.part.closed_at
-        log.info("%s%s after %.1f s, %d LLM calls", end.result, reason, seconds, end.llm_calls)
-    finally:
-        about.reset(token)
+def journal(result: Result) -> None:
+    """One line for each outcome, at INFO; for what was ignored, at DEBUG."""
+    if isinstance(result, Outcome) and log.isEnabledFor(logging.INFO):
+        token = about.set(result.part)
+        try:
+            reason = "" if result.reason is None else f" ({result.reason})"
+            seconds = result.at - result.part.closed_at
+            log.info("%s%s after %.1f s, %d LLM calls", result.result, reason, seconds, result.llm_calls)
+        finally:
+            about.reset(token)
+    elif isinstance(result, Ignored):
+        messages = number_of(len(result.message_ids), "message")
+        log.debug("ignored %s in %d: %s", messages, result.channel_id, result.reason)

@@ -1,12 +1,13 @@
-"""Outcomes as JSON Lines, for programs."""
+"""Outcomes for programs: as JSON Lines, and in the order in which windows closed, however they were decided."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TextIO
 
 from clock import rfc3339
-from model.outcomes import Outcome
+from model.outcomes import Ignored, Outcome, Result
 from sinks.tally import Tally
 
 
@@ -34,7 +35,7 @@ def render(outcome: Outcome) -> str:
 
 
 class JsonLines:
-    """Writes each outcome as it comes, and the summary at the end."""
+    """Writes each outcome at once, and the summary at the end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -45,3 +46,37 @@ class JsonLines:
     def finish(self, tally: Tally) -> None:
         self._out.write(json.dumps({"summary": tally.summary()}, ensure_ascii=False) + "\n")
         self._out.flush()
+
+
+class InOrder:
+    """Holds outcomes back until every earlier part has its result.
+
+    Parts are numbered without gaps when they are cut, and each ends once, as an `Outcome` or an `Ignored`.
+    """
+
+    def __init__(self, write: Callable[[Outcome], object]) -> None:
+        self._write = write
+        self._next = 1
+        self._early: dict[int, Outcome | None] = {}
+
+    def add(self, result: Result) -> None:
+        match result:
+            case Outcome(part=part):
+                self._early[part.number] = result
+            case Ignored(part_number=int(number)):
+                self._early[number] = None
+            case _:
+                return
+        while self._next in self._early:
+            self._release(self._next)
+            self._next += 1
+
+    def flush(self) -> None:
+        """Write what is still held back, when a run was cut off."""
+        for number in sorted(self._early):
+            self._release(number)
+
+    def _release(self, number: int) -> None:
+        outcome = self._early.pop(number)
+        if outcome is not None:
+            self._write(outcome)

@@ -1,4 +1,4 @@
-"""Text that people wrote, made fit for one line of a terminal."""
+"""Text that people wrote, made safe for one line of a terminal."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from rich.cells import cell_len
 from rich.text import Text
 
 _MENTION = re.compile(r"<(?:@[!&]?|#|a?:\w+:)\d+>\s*")
-_UNSEEN = {"\ufe0e", "\ufe0f"}
-"""Variation selectors: terminals disagree on how wide they make what stands before them."""
+_SELECTORS = {"\ufe0e", "\ufe0f"}
+"""Variation selectors: terminals disagree on the width of what precedes them."""
 _READ = 4_000
-"""Characters. Nothing behind them fits into a line."""
+"""Characters; nothing after them fits into a line."""
 
 
 def one_line(text: str) -> str:
-    """Without line breaks, control characters (among them the escape that begins a terminal's commands), characters
-    that turn the direction of writing, and half surrogate pairs; without Discord's ids of people, as they say nothing.
+    """`text` without line breaks, control characters (such as terminal escapes), characters that turn the direction
+    of writing, half surrogate pairs, and Discord's mentions by id.
     """
-    seen = "".join(map(_seen, _MENTION.sub("", text[:_READ])))
-    return " ".join(seen.split())
+    return " ".join("".join(map(_visible, _MENTION.sub("", text[:_READ]))).split())
 
 
 def visible_lines(text: str) -> list[str]:
-    """The lines of `text`, with their indentation and everything visible in them, and nothing that `one_line` drops
-    for doing something to the terminal.
-    """
-    return ["".join(map(_seen, line)).rstrip() for line in text.split("\n")]
+    """The lines of `text` with their indentation, without the control characters that `one_line` drops."""
+    return ["".join(map(_visible, line)).rstrip() for line in text.split("\n")]
 
 
 def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
@@ -43,8 +40,8 @@ def in_cells(text: str, width: int, *, keep_end: bool = False) -> str:
     return fitted.plain
 
 
-def _seen(character: str) -> str:
-    if character in _UNSEEN:
+def _visible(character: str) -> str:
+    if character in _SELECTORS:
         return ""
     if character.isspace():
         return " "

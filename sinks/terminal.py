@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 
 from rich.console import Console
 from rich.text import Text
@@ -25,11 +24,11 @@ LOOKS = {
     OutcomeKind.FAILED: ("!", "bold red"),
 }
 WIDEST = 110
-"""Columns. Longer lines are harder to read, not easier."""
+"""Columns: longer lines are harder to read."""
 NARROWEST = 60
 PLACE, NAME, SOURCE = 12, 11, 18
 QUOTE_FROM = 100
-"""Columns from which there is room for the words of an answer."""
+"""Columns from which an answer's words fit as well."""
 EXAMPLES = 3
 LONGEST_READ = 4_000
 """Characters: the length of Discord's longest message."""
@@ -43,20 +42,24 @@ class Terminal:
     """
 
     def __init__(self, console: Console, name_of: Callable[[int], str], headline: str, backend: str) -> None:
-        """`headline`: what is played; `backend`: who answers."""
+        """`headline`: what is replayed; `backend`: what answers."""
         self._console = console
         self._name_of = name_of
         self._width = max(NARROWEST, min(console.width, WIDEST))
-        self._unanswerable: list[str] = []
-        self._asked_in_vain: list[str] = []
-        self._open(headline, backend)
+        self._examples: list[str] = []
+        """Of what is not answerable."""
+        both = f"{headline}: {backend}"
+        for line in [both] if len(both) <= self._width else [headline, backend]:
+            self._line((one_line(line), "bold"))
+        self._line()
 
     def write(self, outcome: Outcome) -> None:
+        part = outcome.part
         if outcome.reason == Reason.NOT_ANSWERABLE:
-            self._remember(asked(outcome.part))
+            # Questions first: they say more than chatter does.
+            self._examples = sorted([*self._examples, asked(part)], key=lambda text: not text.endswith("?"))[:EXAMPLES]
             return
         sign, style = LOOKS[outcome.result]
-        part = outcome.part
         what = Text.assemble(
             (rfc3339(part.last.at)[11:16], "dim"),
             (f" {sign} ", style),
@@ -74,44 +77,29 @@ class Terminal:
             self._line(what, (in_cells(asked(part), asking), "dim"), " ", (one_line(why), style))
 
     def finish(self, tally: Tally) -> None:
-        skipped = dict(tally.reasons.get(OutcomeKind.SKIPPED, {}))
-        silent = skipped.pop(Reason.NOT_ANSWERABLE, 0)
+        reasons = {kind: dict(tally.reasons[kind]) for kind in LOOKS}
+        unanswerable = reasons[OutcomeKind.SKIPPED].pop(Reason.NOT_ANSWERABLE, 0)
         self._line()
         self._line(
             (number_of(tally.messages, "message"), "bold"), f" in {number_of(tally.parts.total(), 'part')}, or ignored"
         )
-        for result in (
-            OutcomeKind.REPLIED,
-            OutcomeKind.CAPTURED,
-            OutcomeKind.SKIPPED,
-            OutcomeKind.CANCELLED,
-            OutcomeKind.FAILED,
-        ):
-            count = sum(skipped.values()) if result is OutcomeKind.SKIPPED else tally.parts[result]
-            reasons = skipped if result is OutcomeKind.SKIPPED else dict(tally.reasons.get(result, {}))
-            if count or result is OutcomeKind.REPLIED:
-                self._count(count, result, reasons, LOOKS[result][1])
-        if silent:
-            examples = " ".join(f"“{text}”" for text in self._examples((self._width - 32) // EXAMPLES - 3))
-            self._line((f"{silent:>5} ", "yellow"), "not answerable  ", (f"such as {examples}", "dim"))
+        for kind, (_, style) in LOOKS.items():
+            count = tally.parts[kind] - (unanswerable if kind is OutcomeKind.SKIPPED else 0)
+            if count or kind is OutcomeKind.REPLIED:
+                self._count(count, kind, reasons[kind], style)
+        if unanswerable:
+            width = (self._width - 32) // EXAMPLES - 3
+            examples = " ".join(f"“{in_cells(text, width).rstrip()}”" for text in self._examples)
+            self._line((f"{unanswerable:>5} ", "yellow"), "not answerable  ", (f"such as {examples}", "dim"))
         if tally.ignored:
             self._count(tally.ignored.total(), "ignored", dict(tally.ignored), "")
         if tally.removed:
             self._line(f"{tally.removed:>5} removed         ", ("deleted while they waited", "dim"))
 
-    def _open(self, headline: str, backend: str) -> None:
-        both = f"{headline}: {backend}"
-        if len(both) <= self._width:
-            self._line((one_line(both), "bold"))
-        else:
-            self._line((one_line(headline), "bold"))
-            self._line((one_line(backend), "bold"))
-        self._line()
-
     def _answer(self, outcome: Outcome, room: int) -> list[tuple[str, str] | str]:
         source = in_cells(source_name(outcome.sources), SOURCE, keep_end=True)
         quotes = self._width >= QUOTE_FROM
-        asking = room - SOURCE - 3 if not quotes else (room - SOURCE - 4) * 11 // 20
+        asking = (room - SOURCE - 4) * 11 // 20 if quotes else room - SOURCE - 3
         cells: list[tuple[str, str] | str] = [in_cells(asked(outcome.part), asking), (" → ", "dim"), (source, "green")]
         if quotes:
             quote = first_quote(outcome.reply_text or "").removeprefix("```\n")
@@ -130,16 +118,6 @@ class Terminal:
     def _place(self, part: Part) -> str:
         name = self._name_of(part.place.channel_id)
         return f"↳ #{name}" if part.place.is_thread else f"#{name}"
-
-    def _remember(self, text: str) -> None:
-        kept = self._asked_in_vain if text.endswith("?") else self._unanswerable
-        if len(kept) < EXAMPLES:
-            kept.append(text)
-
-    def _examples(self, width: int) -> list[str]:
-        """Questions say more than chatter does."""
-        texts = list(chain(self._asked_in_vain, self._unanswerable))[:EXAMPLES]
-        return [in_cells(text, width).rstrip() for text in texts]
 
 
 def asked(part: Part) -> str:

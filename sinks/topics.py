@@ -12,17 +12,13 @@ from services.team import Decision, Pair, TeamLibrary, Topic
 log = logging.getLogger(__name__)
 
 
-def nothing() -> None:
-    """There is nothing else to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Topics:
     """Not to be called twice at once: decisions follow each other."""
 
     library: TeamLibrary
 
-    async def keep(self, decision: Decision, pair: Pair, then: Callable[[], None] = nothing) -> None:
+    async def keep(self, decision: Decision, pair: Pair, then: Callable[[], None] | None = None) -> None:
         """Write a decision about `pair`, and what follows from it. A call that is cancelled is finished all the same.
 
         `then` is called off the event loop, once all is written.
@@ -33,13 +29,14 @@ class Topics:
 
         def decided() -> frozenset[str]:
             changed = self.library.decide(decision, pair)
-            then()
+            if then is not None:
+                then()
             return changed
 
         for topic in sorted(await run_blocking(decided)):
             log.info("topic_file_updated %s by %s", topic, decision.qa_id)
 
-    async def describe(self, topic: Topic, summary: str, key: str, then: Callable[[], None] = nothing) -> None:
+    async def describe(self, topic: Topic, summary: str, key: str, then: Callable[[], None] | None = None) -> None:
         """Write a topic's description, `key` being that of its describer; `then` as in `keep`.
 
         Raises:
@@ -48,6 +45,7 @@ class Topics:
 
         def described() -> None:
             self.library.describe(topic, summary, key)
-            then()
+            if then is not None:
+                then()
 
         await run_blocking(described)

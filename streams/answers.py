@@ -17,7 +17,7 @@ from operators.generate import generate
 from operators.load import load
 from operators.retrieve import Lookup, announce, retrieve
 from operators.select import select
-from operators.step import Gauge, Step, ignore, step
+from operators.step import Gauge, Step, step
 from operators.verify import verify
 from services.assistant import Assistant, Inquiry, skipped
 from services.knowledge import Library
@@ -30,39 +30,34 @@ def answers(
     services: Services,
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]],
     rules: AnswerRules,
-    gathered: ObserverBase[Inquiry],
+    in_context: ObserverBase[Inquiry],
 ) -> Observable[Outcome]:
-    """One outcome for each inquiry; one asker's inquiries in one place one after another.
+    """One outcome for each inquiry; one asker's inquiries in one place one after another: gather, the chain, reply.
 
-    `gathered` is told of each inquiry when its conversation is known, and completes with the answers.
+    `in_context` receives each inquiry once its conversation is gathered, and completes with the answers.
 
     inquiries  --a1-a2-b1--------------------|
-    answers    ---------a1---b1----a2--------|      a2 sees what was answered to a1
+    answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
     """
-    s, at_once = services, rules.max_concurrent
-    gathering = step(
-        "gather",
-        gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds),
-        at_once,
-        s.gauge,
+    s = services
+    gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
+    answered = compose(
+        step("gather", gathering, rules.max_concurrent, s.gauge),
+        ops.do_action(lambda item: in_context.on_next(item) if isinstance(item, Inquiry) else None),
+        chain(s.assistant, s.library, s.budget, rules, s.gauge, s.lookup),
+        step("reply", reply, rules.max_concurrent, s.gauge),
+        only(Outcome),
     )
-    thinking = chain(s.assistant, s.library, s.budget, rules, s.gauge, s.lookup)
-    replying = step("reply", reply, at_once, s.gauge)
-
-    def tell(item: Inquiry | Outcome) -> None:
-        if isinstance(item, Inquiry):
-            gathered.on_next(item)
-
     return inquiries.pipe(
         serialize_by_key(
             lambda inquiry: inquiry.part.key,
-            lambda taken: taken.pipe(gathering, ops.do_action(tell), thinking, replying, only(Outcome)),
+            answered,
             key_of_result=lambda outcome: outcome.part.key,
-            max_active=at_once,
+            max_active=rules.max_concurrent,
             max_waiting=rules.max_waiting,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
         ),
-        ops.do_action(on_completed=gathered.on_completed),
+        ops.do_action(on_completed=in_context.on_completed),
     )
 
 
@@ -71,12 +66,12 @@ def chain(
     library: Library,
     budget: Budget,
     rules: AnswerRules,
-    gauge: Gauge = ignore,
+    gauge: Gauge | None = None,
     lookup: Lookup | None = None,
     *,
     public: bool = True,
 ) -> Step:
-    """From a conversation to a draft: each step lets pass, or ends the inquiry with a reason.
+    """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason.
 
     `public`: others than the asker read the answer.
 
@@ -87,18 +82,19 @@ def chain(
     load      -----q1------q3------|
     retrieve  -----q1------q3------|      waits for files that are being read (with a `lookup`)
     generate  ------q1------o------|      the sources did not hold q3's answer
-    verify    -------q1------------|
+    verify    -------q1------------|      (with `enable_verification`)
     """
-    at_once = rules.max_concurrent
-    steps = [
-        step("gate", gate(assistant, budget, rules.chain_seconds), at_once, gauge),
-        step("select", select(assistant, library, rules.max_sources, rules.max_index_chars), at_once, gauge),
-        step("load", load(library), at_once, gauge),
-        step("generate", generate(assistant, rules.max_answer_chars, rules.require_citations), at_once, gauge),
-    ]
-    if rules.enable_verification:
-        steps.append(step("verify", verify(assistant), at_once, gauge))
-    if lookup is not None:
-        steps.insert(0, step("announce", announce(lookup, public=public), at_once, gauge))
-        steps.insert(-2 if rules.enable_verification else -1, step("retrieve", retrieve, at_once, gauge))
-    return compose(*steps)
+
+    def run(name: str, fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]) -> Step:
+        return step(name, fn, rules.max_concurrent, gauge)
+
+    steps = (
+        run("announce", announce(lookup, public=public)) if lookup is not None else None,
+        run("gate", gate(assistant, budget, rules.chain_seconds)),
+        run("select", select(assistant, library, rules.max_sources, rules.max_index_chars)),
+        run("load", load(library)),
+        run("retrieve", retrieve) if lookup is not None else None,
+        run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations)),
+        run("verify", verify(assistant)) if rules.enable_verification else None,
+    )
+    return compose(*(each for each in steps if each is not None))

@@ -1,9 +1,9 @@
-"""From events to parts, and where each of them goes."""
+"""From events to parts, and where each part goes; at the other end, the book-keeping of results."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -17,7 +17,7 @@ from operators.cut import StartedPart
 from operators.route import Routed, Router
 from operators.screen import Admitted, Screened
 from operators.step import Gauge, failure_of, named
-from services.assistant import Inquiry, Lesson
+from services.assistant import CaptureJob, Inquiry
 from services.conversations import History, InFlight, People, Seen
 from services.telemetry import about, about_message, number_of
 
@@ -25,60 +25,61 @@ log = logging.getLogger(__name__)
 
 ROUTED_AT_ONCE = 64
 """Parts whose reply targets may be looked up side by side."""
-ALL = 1 << 62
-"""However many wait to be routed: routing drops nothing, since it is what decides about dropping."""
+UNBOUNDED = 1 << 62
+"""Routing drops nothing: it decides what may be dropped."""
 
 
-def remembered(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
-    """The same events, once history, people and the catch-up mark have heard of them."""
+def observed(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
+    """The same events, after history, people and the catch-up marks have recorded them."""
 
-    def hear(event: Event) -> None:
+    def observe(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
             seen.arrived(event.message)
         elif isinstance(event, Ready):
             people.bot_id = event.bot_id
 
-    return events.pipe(ops.do_action(hear))
+    return events.pipe(ops.do_action(observe))
 
 
 def settled(
-    ends: Observable[Result], in_flight: InFlight, seen: Seen, tell: Callable[[Result], None]
+    results: Observable[Result], in_flight: InFlight, seen: Seen, sinks: Sequence[Callable[[Result], object]]
 ) -> Observable[Result]:
-    """The same ends, once nothing holds their messages any more and `tell` has heard of them."""
+    """The same results, after their messages were released, the catch-up marks moved, and all `sinks` called."""
 
-    def settle(end: Result) -> None:
-        # Of a duplicate, the message itself may still be in hand; as a part, catch-up has brought it in vain.
-        if not (isinstance(end, Ignored) and end.reason is Reason.DUPLICATE and end.part_number is None):
-            in_flight.settle(end)
-            seen.settled(end)
-        tell(end)
+    def settle(result: Result) -> None:
+        # The first delivery of a duplicate may still be in flight; a whole part is one only when catch-up repeats it.
+        if not (isinstance(result, Ignored) and result.reason is Reason.DUPLICATE and result.part_number is None):
+            in_flight.settle(result)
+            seen.settled(result)
+        for sink in sinks:
+            sink(result)
 
-    return ends.pipe(ops.do_action(settle))
+    return results.pipe(ops.do_action(settle))
 
 
 def batches(
-    screened: Observable[Screened], quiet_seconds: float, max_seconds: float, gauge: Gauge
+    screened: Observable[Screened], quiet_seconds: float, max_seconds: float, gauge: Gauge | None
 ) -> Observable[Batch]:
     """What each person wrote in one place until falling quiet.
 
-    spoken   --m1-m2-----m3--------|
+    screened --m1-m2-----m3--------|
     batches  ----------B1-----B2---|      B1 = [m1, m2]
     """
 
-    def tell(item: Screened) -> None:
-        # For every message: no more than a look at the level where nobody reads it.
+    def waiting(item: Screened) -> tuple[Admitted | Amend[Key, Admitted], ...]:
+        # For every message: no more than a look at the level where INFO is off.
         if isinstance(item, Admitted) and log.isEnabledFor(logging.INFO):
             log.info("discord.user_batch_wait: %g s", quiet_seconds, extra=about_message(item.message))
+        return (item,) if isinstance(item, Admitted | Amend) else ()
 
     return screened.pipe(
-        ops.do_action(tell),
         spread(waiting),
         quiet_window(
             quiet_seconds,
-            where_and_who,
+            lambda admitted: Key(admitted.message.channel_id, admitted.message.author.id),
             max_seconds=max_seconds,
-            at=lambda spoken: spoken.at,
+            at=lambda admitted: admitted.at,
             clock=utc_clock,
             gauge=named(gauge, "quiet_window"),
         ),
@@ -86,49 +87,36 @@ def batches(
     )
 
 
-def waiting(item: Screened) -> tuple[Admitted | Amend[Key, Admitted], ...]:
-    return (item,) if isinstance(item, Admitted | Amend) else ()
-
-
-def where_and_who(spoken: Admitted) -> Key:
-    return Key(spoken.message.channel_id, spoken.message.author.id)
-
-
-def batch_of(spoken: list[Admitted]) -> Batch:
-    messages = sorted((item.message for item in spoken), key=lambda message: message.id)
+def batch_of(admitted: list[Admitted]) -> Batch:
+    messages = sorted((item.message for item in admitted), key=lambda message: message.id)
     return Batch(tuple(messages), now())
 
 
 def routed(
-    parts: Observable[StartedPart], router: Router, gauge: Gauge
-) -> Observable[Inquiry | Lesson | Ignored | Outcome]:
+    parts: Observable[StartedPart], router: Router, gauge: Gauge | None
+) -> Observable[Inquiry | CaptureJob | Ignored | Outcome]:
     """Each part with its destination; one person's parts in one place stay in order.
 
     parts    --p1-p2-----p3--------|
-    routed   ---q1-l2-----i3-------|      an inquiry, a lesson, an `Ignored`
+    routed   ---q1-c2-----i3-------|      an inquiry, a capture, an `Ignored`
     """
 
-    async def route(begun: StartedPart) -> Routed:
-        about.set(begun.part)
-        log.info("discord.user_batch_process_start: %s", number_of(len(begun.part.messages), "message"))
-        return Routed(begun.part.key, await router.route(begun))
+    async def route(started: StartedPart) -> Routed:
+        about.set(started.part)
+        log.info("discord.user_batch_process_start: %s", number_of(len(started.part.messages), "message"))
+        return Routed(started.part.key, await router.route(started))
 
-    def failed(begun: StartedPart, error: Exception) -> Routed:
-        return Routed(begun.part.key, failure_of(begun.part, "route", error))
+    def failed(started: StartedPart, error: Exception) -> Routed:
+        return Routed(started.part.key, failure_of(started.part, "route", error))
 
     return parts.pipe(
         serialize_by_key(
-            lambda begun: begun.part.key,
-            map_async(
-                route,
-                on_failure=failed,
-                max_concurrent=ROUTED_AT_ONCE,
-                gauge=named(gauge, "route"),
-            ),
+            lambda started: started.part.key,
+            map_async(route, on_failure=failed, max_concurrent=ROUTED_AT_ONCE, gauge=named(gauge, "route")),
             key_of_result=lambda result: result.key,
             max_active=ROUTED_AT_ONCE,
-            max_waiting=ALL,
-            on_overflow=lambda begun: failed(begun, OverflowError()),
+            max_waiting=UNBOUNDED,
+            on_overflow=lambda started: failed(started, OverflowError()),
         ),
-        spread(lambda result: (result.to,)),
+        ops.map(lambda result: result.to),
     )

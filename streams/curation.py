@@ -27,7 +27,7 @@ from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
 from operators.coalesce import coalesce
 from operators.in_flight import in_flight
-from operators.step import Gauge, expected, ignore
+from operators.step import Gauge, expected
 from operators.study import NOT_NOW, TRIES, study
 from services.assistant import Curator, Describer, NotDescribed
 from services.knowledge import harmless
@@ -52,10 +52,6 @@ class Described:
 Decided = Decision | Described
 
 
-def untold(_decided: Decided) -> None:
-    """Nobody listens."""
-
-
 @dataclass(frozen=True, slots=True)
 class CurationParts:
     """Whom the work talks to."""
@@ -64,7 +60,7 @@ class CurationParts:
     curator: Curator
     describer: Describer
     usage: Usage = field(default_factory=Usage)
-    gauge: Gauge = ignore
+    gauge: Gauge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ class CurationRules:
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
-    """Of what `streams.lessons` gives, that which is in the archive now."""
+    """Of what `streams.captures` gives, that which is in the archive now."""
     return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 
 
@@ -87,7 +83,7 @@ def curation(
     captures: Observable[object],
     parts: CurationParts | None,
     rules: CurationRules,
-    tell: Callable[[Decided], None] = untold,
+    tell: Callable[[Decided], None] | None = None,
 ) -> Observable[Never]:
     """Decide about every pair that is in the archive and has no decision, and describe what changes by that.
 

@@ -1,23 +1,25 @@
-"""The whole program at one glance.
+"""The whole program on one screen: what flows where. The work is done elsewhere.
 
-                       Discord gateway | recording | export
-                                       │ events
-              history and people hear of them; screen: each message once
-                                       │ messages (edits and deletions amend what waits)
-                        quiet window per (place, author)
-                                       │ batches
-                        cut where the reply target changes, route
-              ┌────────────────────────┼──────────────────────┐
-          inquiries                 ignored                lessons
-              │ one asker at a time                           │ in order
-    gather → gate → select → load →          extract → summarise images → archive sink
-       generate → verify → reply sink                         │ one pair at a time, in the background
-              │ files of the answer's thread  │             classify → integrate → topics ── index
-    chunk → embed → collections               │
-              └────────────────────────┼──────────────────────┘
-                                     ends ── log, metrics, terminal, state
-
-Nothing here does any work: this file says what flows where.
+                 Discord gateway | recording | export
+                                  │ events
+             history, people, catch-up marks observe them ───────── votes → feedback sink
+         screen: each message once; edits and deletions amend those that wait
+                                  │ messages
+                      quiet window per (place, author)
+                                  │ batches
+                  cut where the reply target changes, route
+     ┌────────────────────────────┼─────────────────────────────┐
+ inquiries                     ignored                      captures
+     │ one asker at a time        │                             │ in order
+  gather ─────► evidence ◄─ events│            extract → summarise images → archive sink
+announce, gate   chunk → embed    │                             │ one pair at a time, in the background
+select, load     → collections    │             curation: classify → integrate → topic sink
+retrieve ◄───────────┘            │                                      → describe → index
+generate, verify                  │                             │
+reply sink ───► discard           │                             │
+     └────────────────────────────┼─────────────────────────────┘
+                               results
+     settled: messages released, catch-up marks moved; then journal, metrics, terminal
 """
 
 from __future__ import annotations
@@ -31,40 +33,38 @@ from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.cut import cut
 from operators.screen import screen
-from services.assistant import Inquiry, Lesson
+from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
-from streams.conversations import batches, remembered, routed, settled
+from streams.captures import captures
+from streams.conversations import batches, observed, routed, settled
 from streams.curation import curation, stored
 from streams.evidence import evidence
 from streams.feedback import votes
-from streams.lessons import lessons
 from streams.wiring import Rules, Services, Sinks
 
 
 def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
-    """Wire the bot. Completes when `events` has and all work is done; every message comes out in one `Result`.
-
-    A `fork` stands wherever branches part: what comes before it runs once, however many follow.
+    """Wire the bot. Completes when `events` has and all work is done; every message ends in exactly one `Result`.
+    What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
     """
     s = services
-    heard = remembered(events, s.history, s.people, s.seen).pipe(fork("events"))
-    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
-    spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    parts = routed(spoken.pipe(cut(s.people, s.history, s.in_flight)), s.router, s.gauge).pipe(fork("parts"))
+    events = observed(events, s.history, s.people, s.seen).pipe(fork("events"))
+    screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
+    batched = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    parts = routed(batched.pipe(cut(s.people, s.history, s.in_flight)), s.router, s.gauge).pipe(fork("parts"))
 
-    gathered: Subject[Inquiry] = Subject()  # completes with the answers
-    answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers, gathered).pipe(fork("answers"))
-    filed = evidence(heard, gathered, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
-    learned = lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, s.images_of_lessons, s.gauge)
-    taught = learned.pipe(fork("lessons"))
-
-    ends = rx.merge(
+    in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
+    answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
+    files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
+    capturing = captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, s.capture_images, s.gauge)
+    captured = capturing.pipe(fork("captures"))
+    results = rx.merge(
         answered,
-        filed.pipe(only(Outcome)),
-        taught.pipe(only(Outcome)),
-        curation(stored(taught), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
+        files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end
+        captured.pipe(only(Outcome)),
+        curation(stored(captured), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
-        votes(heard, sinks.feedback).pipe(supervised("votes")),
+        votes(events, sinks.feedback).pipe(supervised("votes")),
     )
-    return settled(ends, s.in_flight, s.seen, sinks.ends)
+    return settled(results, s.in_flight, s.seen, sinks.results)

@@ -2,15 +2,15 @@
 
        recordings | exports
                │ events
-  remembered, screened, batched and cut as in streams/graph.py
+  observed, screened, batched and cut as in streams/graph.py
       ┌────────┴─────────┐
 community_user      team_member
       │ ignored          │ routed
       │             ┌────┴────┐
-      │          lessons   ignored
+      │         captures   ignored
       │             │ extract → archive sink
       └────────┬────┴─────────┘
-             ends
+               results
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ from operators import fork, only, supervised
 from operators.cut import StartedPart, cut
 from operators.route import not_addressed
 from operators.screen import screen
-from services.assistant import Lesson
-from streams.conversations import batches, remembered, routed, settled
-from streams.lessons import lessons
+from services.assistant import CaptureJob
+from streams.captures import captures
+from streams.conversations import batches, observed, routed, settled
 from streams.wiring import Rules, Services, Sinks
 
 
 def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
     """Completes when `events` has and all is stored; every message comes out in one `Result`."""
     s = services
-    heard = remembered(events, s.history, s.people, s.seen)
-    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
+    screened = observed(events, s.history, s.people, s.seen).pipe(
+        screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen")
+    )
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     begun = spoken.pipe(cut(s.people, s.history, s.in_flight), fork("begun"))
     parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
 
-    ends = rx.merge(
-        lessons(parts.pipe(only(Lesson)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("lessons")),
+    results = rx.merge(
+        captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("captures")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
         begun.pipe(ops.filter(lambda each: not is_of_the_team(each)), ops.map(lambda each: not_addressed(each.part))),
     )
-    return settled(ends, s.in_flight, s.seen, sinks.ends)
+    return settled(results, s.in_flight, s.seen, sinks.results)
 
 
 def is_of_the_team(begun: StartedPart) -> bool:

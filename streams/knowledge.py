@@ -29,7 +29,7 @@ from operators.coalesce import coalesce
 from operators.discover import Few, discover, few_at_once
 from operators.examine import examine
 from operators.fetch import Rechecks, Result, fetch
-from operators.step import Gauge, expected, ignore
+from operators.step import Gauge, expected, named
 from operators.summarise import summarise
 from services.assistant import Describer
 from services.knowledge import (
@@ -62,10 +62,6 @@ READERS = 2
 log = logging.getLogger(__name__)
 
 
-def uncounted(_result: Result) -> None:
-    """Nobody counts."""
-
-
 class Saving(Protocol):
     """The sink: `sinks.knowledge.CacheAndIndex`."""
 
@@ -83,9 +79,9 @@ class KnowledgeParts:
     describer: Describer
     web: Web
     files: Saving
-    count: Callable[[Result], object] = uncounted
-    """Told how each download ended."""
-    gauge: Gauge = ignore
+    count: Callable[[Result], object] | None = None
+    """Called with the result of each download."""
+    gauge: Gauge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +167,7 @@ def step(
     fn: Callable[[T], Coroutine[Any, Any, R]],
     on_failure: Callable[[str, T, Exception], R],
     max_concurrent: int,
-    gauge: Gauge,
+    gauge: Gauge | None,
 ) -> Callable[[Observable[T]], Observable[R]]:
     """`map_async`, with a failure told as this step's."""
 
@@ -180,7 +176,7 @@ def step(
             log.error("%s failed: a bug", name, exc_info=error)
         return on_failure(name, item, error)
 
-    return map_async(fn, on_failure=failed, max_concurrent=max_concurrent, gauge=lambda count: gauge(name, count))
+    return map_async(fn, on_failure=failed, max_concurrent=max_concurrent, gauge=named(gauge, name))
 
 
 def fails_whole(name: str, _item: object, error: Exception) -> Sequence[UpdateEvent]:

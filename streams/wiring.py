@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from operators.chunk import IngestResult, Intake
 from operators.retrieve import Lookup
 from operators.route import Router
 from operators.screen import ScreenRules
-from operators.step import Gauge, ignore
+from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
 from services.conversations import Context, History, InFlight, People, Posts, Seen, TeamActivity, Viewing
 from services.documents import Cases, IngestJob
@@ -21,24 +21,37 @@ from services.knowledge import Library
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
-from streams.curation import CurationParts, CurationRules, Decided, untold
-from streams.lessons import Images
+from streams.captures import Images
+from streams.curation import CurationParts, CurationRules, Decided
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRules:
+    """Limits of the evidence branch.
+
+    Attributes:
+        block_lines: code blocks of at least this many lines count as files; None: no code block does.
+        solved_tags: forum tags that close a thread, casefolded.
+        grace_seconds: how long the files of an archived thread are kept.
+    """
+
     block_lines: int | None = None
-    """From how many lines on a code block counts as a file; None: none does."""
     solved_tags: frozenset[str] = frozenset({"solved"})
-    """Folded, as `str.casefold` does."""
     grace_seconds: float = 86_400.0
-    """How long the files of an archived thread are kept."""
     embed_at_once: int = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceParts:
-    """Whom the branch talks to."""
+    """What the evidence branch talks to.
+
+    Attributes:
+        forget_answers: called with each collection whose cached answers are out of date.
+        withheld: whether a message's author has opted out.
+        begun, ended: awaited for each file when its reading begins, and when it can be searched or has failed.
+        reopened: awaited for each thread that is open again after its files were deleted.
+        embedder: None: keyword search only.
+    """
 
     history: History
     people: People
@@ -48,18 +61,22 @@ class EvidenceParts:
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
     begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
-    """Told of each file when it is begun, and …"""
     ended: Callable[[IngestResult], Coroutine[Any, Any, None]]
     reopened: Callable[[int], Coroutine[Any, Any, None]]
-    """Told of each thread that is open again after its files were deleted."""
-    """… when it can be searched, or has failed."""
     embedder: Embedder | None = None
-    gauge: Gauge = ignore
+    gauge: Gauge | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Whom the operators talk to. Live, replay and tests differ in these arguments alone."""
+    """What the operators talk to. Live, replay and tests differ in these arguments alone.
+
+    Attributes:
+        images, capture_images: None: images stay placeholders in questions, and in captures.
+        evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
+        curation: None: captures are stored and not filed under topics.
+        usage: LLM calls and tokens of the whole run.
+    """
 
     assistant: Assistant
     library: Library
@@ -75,33 +92,33 @@ class Services:
     viewing: Viewing
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
-    """None: files are not looked at."""
     lookup: Lookup | None = None
-    """None: nothing is looked up in files or runbooks."""
-    images_of_lessons: Images | None = None
-    """None: placeholders stay as they are."""
+    capture_images: Images | None = None
     curation: CurationParts | None = None
-    """None: what is captured is left to others to be sorted."""
-    gauge: Gauge = ignore
+    gauge: Gauge | None = None
     usage: Usage = field(default_factory=Usage)
-    """What the whole run has used of the LLM."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sinks:
-    """Where the streams end."""
+    """Where the streams end.
+
+    Attributes:
+        results: each called with every result as it comes; must not fail.
+        decided: called with what becomes of captured pairs and topics; must not fail.
+    """
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
-    ends: Callable[[Result], None]
-    """Told of every end, at once; must not fail."""
-    decided: Callable[[Decided], None] = untold
-    """Told of what becomes of captured pairs and topics, as `ends`."""
+    results: Sequence[Callable[[Result], object]] = ()
+    decided: Callable[[Decided], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRules:
+    """The limits of answering; `chain_seconds` is for all steps of one answer together."""
+
     chain_seconds: float = 200.0
     max_concurrent: int = 32
     max_waiting: int = 1000
@@ -113,9 +130,9 @@ class AnswerRules:
     thread_reuse_seconds: float = 900.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The figures the graph runs by, all times in seconds."""
+    """The settings of the graph, all times in seconds."""
 
     screen: ScreenRules
     answers: AnswerRules = AnswerRules()

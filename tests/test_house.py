@@ -71,6 +71,19 @@ def test_there_are_few_rooms_and_few_arrows_between_them() -> None:
     assert len(arrows) <= MOST_ARROWS
 
 
+def test_the_picture_of_the_rooms_is_what_the_imports_say() -> None:
+    """Where it differs, the assertion shows the block that belongs into docs/architecture.md."""
+    arrows = sorted(
+        {
+            (room(importer).removeprefix("services."), room(module).removeprefix("services."))
+            for importer, module, _ in imports()
+            if importer.startswith("services.") and module.startswith("services.") and room(importer) != room(module)
+        }
+    )
+    lines = "".join(f"  {importer} --> {module}\n" for importer, module in arrows)
+    assert f"```mermaid\nflowchart TD\n{lines}```\n" in (ROOT / "docs" / "architecture.md").read_text()
+
+
 def test_no_module_lies_loose_in_services() -> None:
     assert [path.name for path in (ROOT / "services").glob("*.py")] == ["__init__.py"]
 

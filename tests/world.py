@@ -23,8 +23,9 @@ from pydantic import BaseModel
 from reactivex.subject import Subject
 
 from assembly.documents import Documents, documents_for
-from assembly.graph_parts import Parts, assemble
-from assembly.running import Running
+from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.running import GraphRun
+from assembly.state import read_state
 from clock import VirtualLoop, now
 from model.conversations import Conversation
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
@@ -41,8 +42,7 @@ from services.llm.images import ImageSource
 from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
-from sinks.in_order import InOrder
-from sinks.json_lines import render
+from sinks.json_lines import InOrder, render
 from sinks.tally import Tally
 from streams.graph import graph
 
@@ -296,8 +296,8 @@ class World:
         self._in_order = InOrder(lambda outcome: self.lines.append(render(outcome)))
         self._events: Subject[Event] = Subject()
         self._said = 0
-        sinks = replace(parts.sinks, archive=self._archive, ends=self._end)
-        self.running = Running(graph(self._events, parts.services, sinks, parts.rules), parts.services.in_flight)
+        sinks = replace(parts.sinks, archive=self._archive, results=[self._end])
+        self.running = GraphRun(graph(self._events, parts.services, sinks, parts.rules), parts.services.in_flight)
 
     @classmethod
     async def begin(
@@ -325,15 +325,16 @@ class World:
         documents = None
         if uploads is not None:
             documents = await stack.enter_async_context(documents_for(placed, None, uploads))
+        state = read_state(placed, durable=False)
         parts = assemble(
             placed,
+            state=state,
             assistant=assistant or script,
             library=library or shelf,
             poster=board,
-            ends=lambda _: None,
+            captures=capture_parts(placed, state),
             fetcher=fetcher,
             images=images,
-            durable=False,
             documents=documents,
         )
         world = cls(parts, script, shelf, board)
@@ -346,7 +347,7 @@ class World:
     # What happens.
 
     def happens(self, event: Event) -> None:
-        self.tally.hear(event)
+        self.tally.observe(event)
         self._events.on_next(event)
 
     def writes(self, author: Author, text: str, *, where: int = HELP, **fields: Any) -> Message:

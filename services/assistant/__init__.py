@@ -11,6 +11,6 @@ from services.assistant.answering import AnswerResult, Assistant, GatingResult, 
 from services.assistant.curator import Curator, IntegrationResult, ModelCurator
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, key_of
 from services.assistant.image_summaries import conversation_with, in_words, summaries_in
-from services.assistant.inquiry import Inquiry, Lesson, end, replied, skipped
+from services.assistant.inquiry import CaptureJob, Inquiry, end, replied, skipped
 from services.assistant.links import keep_citations, linkable_texts, links_block, remove_foreign_links
 from services.assistant.prompts import Tasks

@@ -69,7 +69,7 @@ class Inquiry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class CaptureJob:
     """A team member's part that is being captured.
 
     Attributes:

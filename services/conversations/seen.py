@@ -24,16 +24,18 @@ class Mark:
 class Seen:
     """Follows messages from arrival to end."""
 
-    def __init__(self, earlier: Mapping[int, Mark] | None = None) -> None:
+    def __init__(
+        self, earlier: Mapping[int, Mark] | None = None, on_change: Callable[[], object] | None = None
+    ) -> None:
+        """`on_change`: called whenever there is something new to save."""
         self._marks = dict(earlier or {})
-        self.changed: Callable[[], None] = lambda: None
-        """Called whenever there is something new to save."""
+        self._on_change = on_change
 
     def met(self, guild_id: int, at: float) -> None:
         """A guild is there. From when it is first met, none of its messages may be missed, also where none was yet."""
         if -guild_id not in self._marks:
             self._marks[-guild_id] = Mark(max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22)
-            self.changed()
+            self._changed()
 
     def arrived(self, message: Message) -> None:
         mark = self._marks.get(message.channel_id)
@@ -80,4 +82,8 @@ class Seen:
         if through:
             mark.below = max(through)
             mark.done -= through
-        self.changed()
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()

@@ -2,21 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assembly.graph_parts import assemble, library_of
+from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.state import read_state
 from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from model.outcomes import Result
 from operators import CancelToken
 from operators.cut import StartedPart
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
 from services.discord.rehearsal import Rehearsal
 from settings import load
-
-
-def unheard(_end: Result) -> None:
-    """The test looks elsewhere."""
 
 
 async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: Path) -> None:
@@ -27,13 +23,14 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     def tell(_step: str, _kind: str, count: int) -> None:
         told.append(count)
 
+    state = read_state(settings, on_tokens=tell)
     parts = assemble(
         settings,
+        state=state,
         assistant=ExtractiveAssistant(library),
         library=library,
         poster=Rehearsal(),
-        ends=unheard,
-        tokens=tell,
+        captures=capture_parts(settings, state),
     )
     message = Message(10, 17, Author(311, "ada"), "How?", now())
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(17, PlaceKind.CHANNEL), now())

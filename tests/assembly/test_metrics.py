@@ -10,7 +10,6 @@ import pytest
 
 from assembly.errors import Unusable
 from assembly.metrics import Meters, measuring
-from model.outcomes import Removed
 from settings import MetricsSettings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -25,10 +24,7 @@ def free_port() -> int:
 async def test_without_a_port_nothing_is_measured() -> None:
     async with measuring(MetricsSettings(), lambda: None) as meters:
         assert meters == Meters()
-        meters.end(Removed(1, 2))
-        meters.gauge("gate", 1)
-        meters.observe("gate", 1.0)
-        assert meters.tokens is None
+        assert (meters.result, meters.gauge, meters.observe, meters.tokens, meters.fetched) == (None,) * 5
 
 
 def test_without_a_port_nothing_is_imported_for_it() -> None:
@@ -45,6 +41,7 @@ async def test_what_was_told_to_the_meters_is_served() -> None:
         measuring(MetricsSettings(port=port), lambda: trouble) as meters,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
     ):
+        assert meters.gauge is not None
         meters.gauge("quiet_window", 3)
         async with session.get("/metrics") as response:
             assert response.status == 200

@@ -259,7 +259,7 @@ def test_topics_for_the_team_that_are_spelt_otherwise_are_named(config: Path, tm
         (topics / f"{name}.txt").write_text("")
     found = findings(config)["kb.internal_topics"]
     assert found == Finding(
-        "kb.internal_topics", Verdict.WARNING, "there is no topic on-call yet; --kb list tells which there are"
+        "kb.internal_topics", Verdict.WARNING, "there is no topic on-call yet; --kb list shows the topics"
     )
     (topics / "on-call.txt").write_text("")
     found = findings(config)["kb.internal_topics"]

@@ -381,7 +381,7 @@ async def test_files_of_people_who_opted_out_are_not_read(begin: Begin) -> None:
     world, uploads = stage.world, stage.uploads
     question = await stage.asked_without()
     stage.posts(BEN, "ben.log", where=question.id, text="!nobot")
-    await world.parts.opt_outs.add(ANNA.id)
+    await world.parts.state.opt_outs.add(ANNA.id)
     stage.posts(ANNA, "anna.log", where=question.id)
     await world.wait(1)
     assert not uploads.downloaded

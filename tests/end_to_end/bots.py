@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import pytest
 
+import assembly.bot
 import commands.live
 from assembly.graph_parts import Parts, assemble
 from commands.live import LiveOptions, run_bot
@@ -53,20 +54,16 @@ class RunningBot:
         """
         tasks_before = asyncio.all_tasks()
 
-        def listened_in(*args: Any, ends: Callable[[Result], None], **kwargs: Any) -> Parts:
-            def heard(end: Result) -> None:
-                self.ends.append(end)
-                ends(end)
-
-            self.parts = assemble(*args, ends=heard, **kwargs)
+        def listened_in(*args: Any, results: Sequence[Callable[[Result], object]], **kwargs: Any) -> Parts:
+            self.parts = assemble(*args, results=[self.ends.append, *results], **kwargs)
             return self.parts
 
         def hurried(*args: Any, **kwargs: Any) -> Gateway:
             return Gateway(*args, pause=no_pause, **kwargs)
 
         patch.setattr(commands.live, "assemble", listened_in)
-        patch.setattr(commands.live, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
-        patch.setattr(commands.live, "Gateway", hurried)
+        patch.setattr(assembly.bot, "CDNAttachments", partial(CDNAttachments, origins={self.server.origin}))
+        patch.setattr(assembly.bot, "Gateway", hurried)
         if not learning:
             patch.setattr(commands.live, "kept_up_to_date", left_alone)
             patch.setattr(commands.live, "kept_searchable", left_alone)

@@ -49,7 +49,7 @@ async def test_a_stop_drains_or_cuts_off_and_the_next_life_takes_up_exactly_what
     first.terminate()
     code, said = await first.end(STARTING)
     assert code == 1
-    assert "2 messages still in hand after 1 s, left for catch-up" in said
+    assert "2 messages still in flight after 1 s, left for catch-up" in said
     assert "Traceback" not in said
     assert each_answered_once(discord_server, answered)
 

@@ -8,7 +8,7 @@ from clock.cancel_token import CancelToken
 from model.messages import Attachment, Author, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.extract import Extracted, extract
-from services.assistant.inquiry import Lesson
+from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.discord.protocols import LookupFailed
 from services.redaction.redactor import Redactor
@@ -36,8 +36,8 @@ async def extracted(
     talk: Talk, *messages: Message, to: Message | None = None, rules: ContextRules | None = None, goes_on: int = 0
 ) -> Capture | Outcome:
     context = Context(talk.history, talk.people, rules or ContextRules())
-    lesson = Lesson(talk.part(*messages), to, CancelToken(), goes_on or None)
-    result = await extract(context)(lesson)
+    job = CaptureJob(talk.part(*messages), to, CancelToken(), goes_on or None)
+    result = await extract(context)(job)
     return result.capture if isinstance(result, Extracted) else result
 
 

@@ -11,8 +11,7 @@ from model.messages import Author, Message, Place, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
 from operators.cut import StartedPart
 from operators.route import Router, RouteRules
-from operators.step import ignore
-from services.assistant.inquiry import Inquiry, Lesson
+from services.assistant.inquiry import CaptureJob, Inquiry
 from services.conversations.posts import Post, Posts
 from services.discord.protocols import LookupFailed
 from streams.conversations import routed
@@ -47,11 +46,11 @@ async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None,
     return told(await router_of(talk, rules, posts).route(talk.begun(*messages)))
 
 
-def told(result: Inquiry | Lesson | Ignored | Outcome) -> str:
+def told(result: Inquiry | CaptureJob | Ignored | Outcome) -> str:
     match result:
         case Inquiry():
             return "answer"
-        case Lesson():
+        case CaptureJob():
             return "capture"
         case Ignored():
             assert result.reason is Reason.NOT_ADDRESSED
@@ -416,10 +415,10 @@ async def test_a_team_member_who_goes_on_is_captured_and_the_part_knows_with_wha
     talk = Talk()
     router, captured = await after_a_capture(talk, CONTINUING)
     result = await router.route(talk.begun(more := talk.says(STAFF, second=309)))
-    assert isinstance(result, Lesson)
+    assert isinstance(result, CaptureJob)
     assert (result.target, result.continues) == (None, captured.id)
     result = await router.route(talk.begun(talk.says(STAFF, second=500)))
-    assert isinstance(result, Lesson)
+    assert isinstance(result, CaptureJob)
     assert result.continues == more.id
 
 
@@ -427,7 +426,7 @@ async def test_a_capture_that_is_a_reply_continues_nothing() -> None:
     talk = Talk()
     router, _ = await after_a_capture(talk, CONTINUING)
     result = await router.route(talk.begun(talk.says(STAFF, to=talk.says(BEN))))
-    assert isinstance(result, Lesson)
+    assert isinstance(result, CaptureJob)
     assert result.continues is None
 
 
@@ -536,8 +535,8 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     talk, fetcher = live(old(BEN))
     fetcher.broken = LookupFailed("500")
     parts: Subject[StartedPart] = Subject()
-    results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
+    results: asyncio.Future[list[Inquiry | CaptureJob | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
+    routed(parts, router_of(talk), None).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.begun(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
     parts.on_next(talk.begun(talk.says(replace(BEN, role_ids=()))))
     parts.on_completed()
@@ -561,8 +560,8 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
 
     fetcher.messages = slowly  # the same answers, later
     parts: Subject[StartedPart] = Subject()
-    results: asyncio.Future[list[Inquiry | Lesson | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    routed(parts, router_of(talk), ignore).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
+    results: asyncio.Future[list[Inquiry | CaptureJob | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
+    routed(parts, router_of(talk), None).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
     parts.on_next(talk.begun(talk.says(asked, to=theirs)))
     parts.on_next(talk.begun(talk.says(asked)))
     parts.on_completed()

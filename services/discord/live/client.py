@@ -16,10 +16,6 @@ LONGEST_RATE_LIMIT_SECONDS = 60.0
 """A longer wait raises `discord.RateLimited` instead of holding up an answer for as long as Discord pleases."""
 
 
-def _ignore(frame: str) -> None:
-    """No one listens yet."""
-
-
 def intents(*, feedback: bool) -> discord.Intents:
     """What SPEC section 3 allows, and no more."""
     wanted = discord.Intents(guilds=True, guild_messages=True, message_content=True)
@@ -48,7 +44,7 @@ class Client(discord.Client):
             guild_ready_timeout=0,
             enable_debug_events=True,
         )
-        self.received: Callable[[str], None] = _ignore
+        self.received: Callable[[str], None] | None = None
         self._logged_in = False
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
@@ -56,7 +52,8 @@ class Client(discord.Client):
         # with two frames in one turn of the loop, after the second was parsed. discord.py calls this method directly
         # from DiscordWebSocket.received_message, before it reads the frame.
         if event == "socket_raw_receive":
-            self.received(args[0])
+            if self.received is not None:
+                self.received(args[0])
         # What is sent holds the token (IDENTIFY), and nobody needs it.
         elif event != "socket_raw_send":
             super().dispatch(event, *args, **kwargs)

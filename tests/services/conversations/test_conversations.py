@@ -168,8 +168,7 @@ def test_a_refusal_is_told_once_per_user_and_window() -> None:
 def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, int]]) -> None:
     """Pitfall 8, against sets."""
     changes: list[None] = []
-    seen = Seen({1: Mark(9)})
-    seen.changed = lambda: changes.append(None)
+    seen = Seen({1: Mark(9)}, on_change=lambda: changes.append(None))
     arrived, ended = set[int](), set[int]()
     for what, number in steps:
         if what == "arrives":

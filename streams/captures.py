@@ -16,17 +16,17 @@ from operators import map_async, pass_through, unfold
 from operators.coalesce import coalesce
 from operators.extract import Extracted, extract
 from operators.retry_pending import retry_pending
-from operators.step import Gauge, failure_of, ignore
-from services.assistant import Lesson
+from operators.step import Gauge, failure_of, named
+from services.assistant import CaptureJob
 from services.conversations import Context
 from services.team import Capture, Pair, PendingFolder, Waiting
 from services.telemetry import about
 from streams.ticks import ticks
 
 EXTRACTED_AT_ONCE = 16
-"""Lessons whose conversations may be looked up side by side."""
+"""Captures whose conversations may be looked up side by side."""
 PUT_INTO_WORDS_AT_ONCE = 4
-"""Lessons whose images may be looked at side by side."""
+"""Captures whose images may be looked at side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Images:
     tick_seconds: float = 300.0
 
 
-def lessons(
-    parts: Observable[Lesson],
+def captures(
+    parts: Observable[CaptureJob],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     images: Images | None = None,
-    gauge: Gauge = ignore,
+    gauge: Gauge | None = None,
 ) -> Observable[Outcome | Pair]:
-    """One outcome for each lesson, and the pairs that could be stored only long after theirs. None is ever dropped,
+    """One outcome for each job, and the pairs that could be stored only long after theirs. None is ever dropped,
     however many wait.
 
     parts             --t1-t2-t3----------------|
@@ -67,59 +67,59 @@ def lessons(
 
 
 def fresh(
-    parts: Observable[Lesson],
+    parts: Observable[CaptureJob],
     context: Context,
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
-    gauge: Gauge,
+    gauge: Gauge | None,
     images: Images | None,
 ) -> Observable[Outcome]:
     gathering = extract(context)
 
-    async def gathered(lesson: Lesson) -> Extracted | Outcome:
-        about.set(lesson.part)
-        return await gathering(lesson)
+    async def gathered(job: CaptureJob) -> Extracted | Outcome:
+        about.set(job.part)
+        return await gathering(job)
 
     async def worded(extracted: Extracted) -> Extracted | Outcome:
-        about.set(extracted.lesson.part)
+        about.set(extracted.job.part)
         if images is None or not extracted.pictures:
             return extracted
         capture = await images.summarised(Waiting(now(), extracted.capture, extracted.pictures))
         return replace(extracted, capture=capture)
 
     async def kept(extracted: Extracted) -> Outcome:
-        about.set(extracted.lesson.part)
+        about.set(extracted.job.part)
         # From here on it is stored or it is not: a shutdown waits for a write that has begun.
-        extracted.lesson.token.detach()
+        extracted.job.token.detach()
         return await archive(extracted.capture)
 
     return parts.pipe(
         map_async(
             gathered,
-            on_failure=lambda lesson, error: failure_of(lesson.part, "extract", error),
+            on_failure=lambda job, error: failure_of(job.part, "extract", error),
             max_concurrent=EXTRACTED_AT_ONCE,
             ordered=True,
-            token=lambda lesson: lesson.token,
-            gauge=lambda count: gauge("extract", count),
+            token=lambda job: job.token,
+            gauge=named(gauge, "extract"),
         ),
         pass_through(
             Outcome,
             map_async(
                 worded,
-                on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "summarise_images", error),
+                on_failure=lambda extracted, error: failure_of(extracted.job.part, "summarise_images", error),
                 max_concurrent=PUT_INTO_WORDS_AT_ONCE,
                 ordered=True,
-                token=lambda extracted: extracted.lesson.token,
-                gauge=lambda count: gauge("summarise_images", count),
+                token=lambda extracted: extracted.job.token,
+                gauge=named(gauge, "summarise_images"),
             ),
         ),
         pass_through(
             Outcome,
             map_async(
                 kept,
-                on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "archive", error),
+                on_failure=lambda extracted, error: failure_of(extracted.job.part, "archive", error),
                 max_concurrent=1,
-                token=lambda extracted: extracted.lesson.token,
-                gauge=lambda count: gauge("archive", count),
+                token=lambda extracted: extracted.job.token,
+                gauge=named(gauge, "archive"),
             ),
         ),
     )

@@ -15,7 +15,7 @@ from model.conversations import Image
 from model.messages import Attachment, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.summarise_images import summarise_images
-from services.assistant.inquiry import Lesson
+from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
 from services.llm.errors import Unavailable
@@ -26,7 +26,7 @@ from services.team.captures import Captures
 from services.team.pending import PendingFolder
 from services.team.week_files import recent_pairs
 from sinks.archive import RawArchive
-from streams.lessons import Images, lessons
+from streams.captures import Images, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
 from tests.team import ScriptedCurator
 
@@ -59,7 +59,7 @@ class Office:
     shots: Shots = field(default_factory=Shots)
     ends: list[Outcome | Pair] = field(default_factory=list[Outcome | Pair])
     done: asyncio.Event = field(default_factory=asyncio.Event)
-    source: Subject[Lesson] = field(default_factory=Subject[Lesson])
+    source: Subject[CaptureJob] = field(default_factory=Subject[CaptureJob])
 
     def __post_init__(self) -> None:
         archive = RawArchive(self.folder / "raw", Captures(recent_pairs(self.folder / "raw", 2)))
@@ -67,13 +67,13 @@ class Office:
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
         images = Images(work, self.pending, archive.keep_late, lambda _author, _text: False, TICK)
         context = Context(self.talk.history, self.talk.people, ContextRules())
-        stream = lessons(self.source, context, archive.keep, images=images)
+        stream = captures(self.source, context, archive.keep, images=images)
         self.subscription = stream.subscribe(self.ends.append, on_completed=self.done.set)
 
     def teaches(self, *messages: Message, to: Message | None = None) -> CancelToken:
-        lesson = Lesson(self.talk.part(*messages), to, CancelToken())
-        self.source.on_next(lesson)
-        return lesson.token
+        job = CaptureJob(self.talk.part(*messages), to, CancelToken())
+        self.source.on_next(job)
+        return job.token
 
     async def closes(self) -> None:
         self.source.on_completed()
@@ -189,12 +189,12 @@ async def test_without_anybody_to_look_at_images_the_placeholder_stays(tmp_path:
     talk = Talk()
     asked = talk.says(ANN, "", attachments=(shot(),))
     archive = RawArchive(tmp_path, Captures())
-    source: Subject[Lesson] = Subject()
+    source: Subject[CaptureJob] = Subject()
     ends: list[Outcome | Pair] = []
     context = Context(talk.history, talk.people, ContextRules())
     done = asyncio.Event()
-    lessons(source, context, archive.keep).subscribe(ends.append, on_completed=done.set)
-    source.on_next(Lesson(talk.part(talk.says(STAFF, "Restart.", to=asked)), asked, CancelToken()))
+    captures(source, context, archive.keep).subscribe(ends.append, on_completed=done.set)
+    source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked)), asked, CancelToken()))
     source.on_completed()
     await done.wait()
     assert [[turn.text for turn in pair.turns] for pair in recent_pairs(tmp_path, 1)] == [

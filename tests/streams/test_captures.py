@@ -11,7 +11,9 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from assembly.graph_parts import Learning, Parts, assemble
+from assembly.curation import curation_parts
+from assembly.graph_parts import Parts, assemble, capture_parts
+from assembly.state import read_state
 from benchmarks.evaluation import data
 from clock import VirtualLoop
 from clock.cancel_token import CancelToken
@@ -22,7 +24,7 @@ from operators import only
 from operators.decode import decode
 from operators.route import Router, RouteRules
 from services.assistant.answering import Assistant
-from services.assistant.inquiry import Lesson
+from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
 from services.conversations.posts import Posts
@@ -35,23 +37,23 @@ from services.team.captures import Captures
 from services.team.week_files import recent_pairs, week_files
 from settings import Settings, load
 from sinks.archive import RawArchive
+from streams.captures import captures
 from streams.graph import graph
-from streams.lessons import lessons
 from streams.recording import dispatches, first_time
 from tests.talk import ANN, BEN, PRIVATE, STAFF, THREAD, SmallFetcher, Talk
 
 RECORDINGS = data.folder() / "recordings"
 
 
-def lesson(talk: Talk, *messages: Message, to: Message | None = None, goes_on: Message | None = None) -> Lesson:
-    return Lesson(talk.part(*messages), to, CancelToken(), None if goes_on is None else goes_on.id)
+def job(talk: Talk, *messages: Message, to: Message | None = None, goes_on: Message | None = None) -> CaptureJob:
+    return CaptureJob(talk.part(*messages), to, CancelToken(), None if goes_on is None else goes_on.id)
 
 
-async def outcomes_of(talk: Talk, archive: RawArchive, *given: Lesson) -> list[Outcome]:
-    source: Subject[Lesson] = Subject()
+async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> list[Outcome]:
+    source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, ContextRules())
-    lessons(source, context, archive.keep).pipe(only(Outcome), ops.to_list()).subscribe(
+    captures(source, context, archive.keep).pipe(only(Outcome), ops.to_list()).subscribe(
         done.set_result, done.set_exception
     )
     for each in given:
@@ -70,20 +72,20 @@ def texts(pair: Pair) -> list[str]:
 
 async def test_lessons_are_stored_in_order_although_their_look_ups_take_different_times(tmp_path: Path) -> None:
     talk = Talk()
-    given: list[Lesson] = []
+    given: list[CaptureJob] = []
     for number in range(40):
         asked = talk.says(ANN if number % 2 else BEN, f"{number}?")
-        given.append(lesson(talk, talk.says(STAFF, f"{number}!", to=asked), to=asked))
+        given.append(job(talk, talk.says(STAFF, f"{number}!", to=asked), to=asked))
 
     class Slow(Context):
         async def replies(self, messages: Sequence[Message]) -> Sequence[Message]:  # pyright: ignore[reportIncompatibleMethodOverride] (the tests give tuples)
             await asyncio.sleep(messages[0].id % 7)
             return await super().replies(messages)
 
-    source: Subject[Lesson] = Subject()
+    source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     slow = Slow(talk.history, talk.people, ContextRules())
-    lessons(source, slow, archive_in(tmp_path).keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result)
+    captures(source, slow, archive_in(tmp_path).keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result)
     for each in given:
         source.on_next(each)
     source.on_completed()
@@ -96,11 +98,11 @@ async def test_captures_of_one_question_become_one_conversation_over_a_restart(t
     talk = Talk()
     asked = talk.says(ANN, "Why?")
     first = talk.says(STAFF, "Because.", to=asked)
-    await outcomes_of(talk, archive_in(tmp_path), lesson(talk, first, to=asked))
+    await outcomes_of(talk, archive_in(tmp_path), job(talk, first, to=asked))
     talk.says(BEN, "By the way,")
     second = talk.says(STAFF, "Also,", to=asked)
     third = talk.says(STAFF, "and this.", second=100)
-    await outcomes_of(talk, archive_in(tmp_path), lesson(talk, second, to=asked), lesson(talk, third, goes_on=second))
+    await outcomes_of(talk, archive_in(tmp_path), job(talk, second, to=asked), job(talk, third, goes_on=second))
     pairs = recent_pairs(tmp_path, 1)
     assert {pair.conversation_id for pair in pairs} == {f"reply_{asked.id}"}
     assert texts(pairs[-1]) == ["Why?", "Because.", "Also,", "and this."]
@@ -109,7 +111,7 @@ async def test_captures_of_one_question_become_one_conversation_over_a_restart(t
 async def test_a_continuation_of_what_was_not_captured_teaches_nothing(tmp_path: Path) -> None:
     talk = Talk()
     said = talk.says(STAFF, "And so on.")
-    [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, said, goes_on=talk.says(STAFF)))
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), job(talk, said, goes_on=talk.says(STAFF)))
     assert (outcome.result, outcome.reason) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
 
 
@@ -119,11 +121,11 @@ async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> N
     fetcher.broken = LookupFailed("500")
     old = Talk().says(ANN, "Why?", second=-500)
     asked = talk.says(BEN, "How?", place=THREAD)
-    fails = lesson(talk, talk.says(STAFF, to=old), to=old)
+    fails = job(talk, talk.says(STAFF, to=old), to=old)
     [outcome] = await outcomes_of(talk, archive_in(tmp_path), fails)
     assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "LookupFailed at extract")
     fetcher.broken = None
-    [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, talk.says(STAFF, place=THREAD), to=asked))
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), job(talk, talk.says(STAFF, place=THREAD), to=asked))
     assert outcome.result is OutcomeKind.CAPTURED
 
 
@@ -132,7 +134,7 @@ async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: 
     (tmp_path / "raw").touch()
     asked = talk.says(ANN)
     [outcome] = await outcomes_of(
-        talk, RawArchive(tmp_path / "raw", Captures()), lesson(talk, talk.says(STAFF, to=asked), to=asked)
+        talk, RawArchive(tmp_path / "raw", Captures()), job(talk, talk.says(STAFF, to=asked), to=asked)
     )
     assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "ArchiveUnwritable at archive")
     assert "Not a directory; something else has its name: move that away" in caplog.text
@@ -143,7 +145,7 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
     """Pitfall 8."""
     talk = Talk()
     asked = talk.says(ANN)
-    one, two = (lesson(talk, talk.says(STAFF, to=asked), to=asked) for _ in range(2))
+    one, two = (job(talk, talk.says(STAFF, to=asked), to=asked) for _ in range(2))
     raw = archive_in(tmp_path)
     began = asyncio.Event()
 
@@ -152,10 +154,10 @@ async def test_a_shutdown_lets_a_write_that_has_begun_finish_and_calls_off_the_r
         await asyncio.sleep(3)
         return await raw.keep(capture)  # pyright: ignore[reportArgumentType] (handed through)
 
-    source: Subject[Lesson] = Subject()
+    source: Subject[CaptureJob] = Subject()
     done: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
     context = Context(talk.history, talk.people, ContextRules())
-    lessons(source, context, keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
+    captures(source, context, keep).pipe(only(Outcome), ops.to_list()).subscribe(done.set_result, done.set_exception)
     source.on_next(one)
     source.on_next(two)
     source.on_completed()
@@ -174,7 +176,7 @@ async def test_each_capture_is_told_in_the_log_without_its_text(
     caplog.set_level(logging.INFO)
     talk = Talk()
     asked = talk.says(ANN, "a secret question")
-    [outcome] = await outcomes_of(talk, archive_in(tmp_path), lesson(talk, talk.says(STAFF, to=asked), to=asked))
+    [outcome] = await outcomes_of(talk, archive_in(tmp_path), job(talk, talk.says(STAFF, to=asked), to=asked))
     assert f"qa_pair_captured {outcome.qa_id}: reply_{asked.id}, 2 messages" in caplog.messages
     assert "a secret question" not in caplog.text
 
@@ -185,7 +187,7 @@ async def test_private_talk_reaches_no_archive(tmp_path: Path) -> None:
     router = Router(talk.people, talk.history, talk.team, Posts(), RouteRules())
     asked = talk.says(ANN, "my address", place=PRIVATE)
     result = await router.route(talk.begun(talk.says(STAFF, place=PRIVATE, to=asked)))
-    assert not isinstance(result, Lesson)
+    assert not isinstance(result, CaptureJob)
     assert week_files(tmp_path) == []
 
 
@@ -232,15 +234,16 @@ def configured(data: Path, staff: Sequence[str], tmp_path: Path, reply_mode: str
 
 
 def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> Parts:
-    library = cast("Library", Silent())
+    state = read_state(settings, durable=False)
+    curation = curation_parts(settings, None, state.usage)
     return assemble(
         settings,
+        state=state,
         assistant=assistant,
-        library=library,
+        library=cast("Library", Silent()),
         poster=Rehearsal(),
-        ends=ends.append,
-        durable=False,
-        learning=Learning(to_the_end=True),
+        captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+        results=[ends.append],
     )
 
 

@@ -1,0 +1,19 @@
+"""The redactor that knows the configured secrets."""
+
+from __future__ import annotations
+
+from services.redaction import Redactor
+from settings import Settings
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """Knows the configured secrets by value, and others by shape."""
+    return Redactor(secrets_of(settings))
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """The configured secrets, which must show up nowhere."""
+    documents = settings.documents
+    llms = (settings.ai_response.llm, settings.kb.llm, documents.synthesis_llm, documents.embeddings)
+    keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
+    return [settings.discord.token.get_secret_value(), *keys]

@@ -1,0 +1,105 @@
+"""The slash commands of the running bot: what each of them does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import discord
+
+from assembly.documents import Documents
+from assembly.file_commands import EvidenceCommands, RunbookCommands
+from assembly.graph_parts import Parts, library_of
+from assembly.llm import assistant_of
+from assembly.privacy import Privacy
+from assembly.redaction import redactor_of
+from model.conversations import Conversation, Role, Turn
+from model.messages import Author
+from model.outcomes import OutcomeKind, Reason
+from services.assistant import Assistant
+from services.discord.slash import Call, Callbacks, CommandRefused, Commands
+from services.knowledge import Library
+from services.llm import StructuredLLM
+from settings import Settings
+from streams.single_answer import AIResult, Answerer, RequestContext
+
+NO_ANSWER = "I have no answer to that in what I know."
+NOT_ANSWERABLE = "I cannot answer that. Ask one clear question, with what one needs to know to answer it."
+USED_UP = "No more questions can be answered just now. Please try again later."
+OPTED_OUT = "You have opted out, so I read nothing that you write. `/privacy opt-in` counts you in again."
+FAILED = "That did not work. Please try again later."
+
+_REFUSALS: dict[str | None, str] = {Reason.NOT_ANSWERABLE: NOT_ANSWERABLE, Reason.BUDGET: USED_UP}
+
+log = logging.getLogger(__name__)
+
+
+def shown(result: AIResult) -> str:
+    """The answer, or in a few words why there is none."""
+    if result.reply_text is not None:
+        return result.reply_text
+    if result.debug["result"] == OutcomeKind.FAILED:
+        return FAILED
+    return _REFUSALS.get(result.debug["reason"], NO_ANSWER)
+
+
+def asking(
+    settings: Settings, parts: Parts, llm: StructuredLLM | None
+) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
+    """`/ask`: the answer chain for one person, which counts against the budget like any answer. The team is also
+    answered from the internal topics.
+    """
+    services, rules = parts.services, parts.rules.answers
+
+    def answerer(assistant: Assistant, library: Library) -> Answerer:
+        return Answerer(assistant, library, rules, budget=services.budget, usage=services.usage, lookup=services.lookup)
+
+    for_everybody = for_team = answerer(services.assistant, services.library)
+    if settings.kb.internal_topics:
+        library = library_of(settings, for_team=True)
+        for_team = answerer(assistant_of(settings, library, llm), library)
+    redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
+
+    async def ask(call: Call, question: str) -> str:
+        if parts.state.opted_out(call.user_id, question):
+            raise CommandRefused(OPTED_OUT)
+        conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
+        from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
+        context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
+        async with slots:
+            result = await (for_team if from_team else for_everybody).generate_reply(conversation, context)
+        parts.state.changed.set()
+        log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
+        return shown(result)
+
+    return ask
+
+
+@asynccontextmanager
+async def slash_commands(
+    client: discord.Client,
+    settings: Settings,
+    parts: Parts,
+    llm: StructuredLLM | None,
+    documents: Documents | None = None,
+) -> AsyncGenerator[Commands]:
+    """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
+
+    `llm`: the one that answers; None: the extractive assistant does.
+    """
+    privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
+    runbooks = evidence = None
+    if documents is not None:
+        runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
+        evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
+    callbacks = Callbacks(
+        asking(settings, parts, llm), privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence
+    )
+    commands = Commands(client, callbacks)
+    try:
+        yield commands
+    finally:
+        await commands.close()

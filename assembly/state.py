@@ -1,0 +1,110 @@
+"""What a run starts from and leaves in the data folder, saved soon after it changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from assembly.running import in_background
+from model.messages import Message
+from services.conversations import OptOuts, Posts, Seen, state
+from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
+from services.storage import DataFolder, files
+from settings import Settings
+
+SAVE_SECONDS = 2.0
+"""What a crash may lose: catch-up repeats that much, and finds in the threads what was answered."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """What a run knows of earlier ones, and adds to.
+
+    Attributes:
+        seen: the catch-up marks; `seen_before`: as they were at the start.
+        usage: LLM calls and tokens of the run; they count against `budget`.
+        changed: set whenever there is something new to save.
+    """
+
+    folder: DataFolder
+    seen: Seen
+    seen_before: Seen
+    posts: Posts
+    budget: Budget
+    usage: Usage
+    opt_outs: OptOuts
+    opt_out_marker: str
+    changed: asyncio.Event
+
+    def opted_out(self, author_id: int, text: str) -> bool:
+        """Whether a text must be neither recorded nor shown to a model, since its author has opted out."""
+        return self.opt_out_marker in text or author_id in self.opt_outs
+
+    def withheld(self, message: Message) -> bool:
+        """`opted_out`, for a message."""
+        return self.opted_out(message.author.id, message.text)
+
+    async def save(self) -> None:
+        """Raises OSError: the data folder cannot be written."""
+        # Rendered here, on the loop: a thread would see marks change while it reads them.
+        marks, spent = state.render_marks(self.seen.marks()), render_spent(self.budget.spent)
+        await files.in_thread(files.replace, self.folder.seen, marks)
+        await files.in_thread(files.replace, self.folder.usage, spent)
+
+
+def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTokens | None = None) -> RunState:
+    """Read the data folder. Blocking.
+
+    `durable`: earlier runs' messages count as seen, and posts are written down as they are made. Not so for replays and
+    dry runs, which may meet the same messages again. `on_tokens`: called with the tokens of each LLM call.
+
+    Raises:
+        OSError: something in the data folder cannot be read.
+    """
+    folder, limits = DataFolder(settings.app.data_dir), settings.limits
+    marks = state.read_marks(folder.seen) if durable else {}
+    limited = BudgetLimits(limits.chains_per_user_per_hour, limits.answers_per_day, limits.tokens_per_day)
+    budget, changed = Budget(limited, read_spent(folder.usage)), asyncio.Event()
+    return RunState(
+        folder=folder,
+        seen=Seen(marks, on_change=changed.set),
+        seen_before=Seen(state.copied(marks)),
+        posts=Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None),
+        budget=budget,
+        usage=Usage(Spending(budget, on_tokens)),
+        opt_outs=OptOuts(folder.opt_outs),
+        opt_out_marker=settings.discord.opt_out_marker,
+        changed=changed,
+    )
+
+
+@asynccontextmanager
+async def autosave(saved: RunState) -> AsyncGenerator[None]:
+    """Save soon after each change while the block runs, and once more at its end.
+
+    A failed write is an error line, and tried again at the next change: the bot goes on.
+    """
+
+    async def save() -> None:
+        try:
+            await saved.save()
+        except OSError as error:
+            log.error("state was not saved: %s", error)  # noqa: TRY400 (one line for the operator)
+
+    async def keep_saving() -> None:
+        while True:
+            await saved.changed.wait()
+            await asyncio.sleep(SAVE_SECONDS)
+            saved.changed.clear()
+            await save()
+
+    try:
+        async with in_background(keep_saving()):
+            yield
+    finally:
+        await save()
