@@ -8,7 +8,7 @@ from services.documents.configs import config_chunks, outline_of
 from services.documents.decoding import lines_of
 from services.documents.redacting import Values
 from services.documents.units import Chunk, ChunkType
-from services.redaction.redactor import Redactor
+from services.redaction import Redactor
 
 COMPOSE = """\
 # The whole shop.
