@@ -11,8 +11,7 @@ from pathlib import Path
 
 from clock import now, rfc3339
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
-from services.documents.redacting import DocumentRedactors, document_redactors
+from services.documents.reading import DocumentRedactors, document_redactors, prepare
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.storage import files, in_thread, json_state

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.configs import config_chunks, outline_of
-from services.documents.decoding import lines_of
-from services.documents.redacting import Values
+from services.documents.reading.configs import config_chunks, outline_of
+from services.documents.reading.decoding import lines_of
+from services.documents.reading.redacting import Values
 from services.documents.units import Chunk, ChunkType
 from services.redaction import Redactor
 

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.log_lines import Line, read
-from services.documents.logs import read_log, windows
-from services.documents.patterns import mask
-from services.documents.time_formats import Stamp
+from services.documents.reading.log_lines import Line, read
+from services.documents.reading.logs import mask, read_log, windows
+from services.documents.reading.times import Stamp
 from services.documents.units import Chunk, ChunkType, LineRecord
 
 

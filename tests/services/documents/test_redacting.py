@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
-from services.documents.redacting import document_redactors
+from services.documents.reading.preparing import prepare
+from services.documents.reading.redacting import document_redactors
 from services.documents.units import ChunkType, Prepared
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n-----END PRIVATE KEY-----"

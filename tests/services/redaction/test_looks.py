@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.units import ChunkType
 from services.redaction import Redactor
 from services.redaction.names import is_constant, is_count, is_number, is_word

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from services.documents.blocks import blocks
 from services.documents.units import Chunk, ChunkType
 
 LONGEST_SYMBOL = 120
@@ -102,3 +101,28 @@ def _plain(lines: Sequence[str], first: int, last: int, outer: str | None = None
     for start, end in blocks(lines, first, last, BLOCK_LINES):
         found = _DEFINITION.search("\n".join(lines[start - 1 : end])) if outer is None else None
         yield _Piece(start, end, outer.removesuffix(".") if outer else found[1] if found else None)
+
+
+def blocks(lines: Sequence[str], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+    """First and last lines of blocks of at most `most` lines; they and `first` and `last` count from 1.
+
+    Cut before a line in column 0 that follows a blank one, else behind a blank line, else where it is full; never
+    before half of it is full.
+    """
+    while last - first + 1 > most:
+        cut = _cut(lines, first + most // 2, first + most)
+        yield first, cut - 1
+        first = cut
+    if first <= last:
+        yield first, last
+
+
+def _cut(lines: Sequence[str], earliest: int, latest: int) -> int:
+    """The line that begins the next block."""
+    blank = 0
+    for number in range(latest, earliest, -1):
+        if not lines[number - 2].strip() and lines[number - 1].strip():
+            if not lines[number - 1][:1].isspace():
+                return number
+            blank = blank or number
+    return blank or latest

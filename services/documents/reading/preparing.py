@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from services.documents.configs import config_chunks, outline_of
-from services.documents.decoding import cut_lines, decode, lines_of
 from services.documents.extensions import extension
-from services.documents.kinds import classify
 from services.documents.limits import FileLimits, check_lines, check_name, check_size
-from services.documents.logs import read_log
-from services.documents.markdown import markdown_chunks
-from services.documents.outlines import Outline
-from services.documents.prose import prose_chunks
-from services.documents.redacting import SECRET, DocumentRedactors, Values, document_redactors, redact_values
-from services.documents.source_code import code_chunks
-from services.documents.tables import table_chunks, table_records
-from services.documents.team_topics import topic_chunks
+from services.documents.reading.configs import config_chunks, outline_of
+from services.documents.reading.decoding import cut_lines, decode, lines_of
+from services.documents.reading.kinds import classify
+from services.documents.reading.logs import read_log
+from services.documents.reading.markdown import markdown_chunks
+from services.documents.reading.outlines import Outline
+from services.documents.reading.prose import prose_chunks
+from services.documents.reading.redacting import SECRET, DocumentRedactors, Values, document_redactors, redact_values
+from services.documents.reading.source_code import code_chunks
+from services.documents.reading.tables import table_chunks, table_records
+from services.documents.reading.team_topics import topic_chunks
 from services.documents.units import Chunk, DocumentKind, LineRecord, Prepared
 
 _KNOWING_NOTHING = document_redactors()

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import yaml
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 # The C parser is ten times faster; wheels bring it.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))

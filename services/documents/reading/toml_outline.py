@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
     r'(?P<string>"""(?>(?:[^\\"]|\\[\s\S]|"(?!""))*)"{3,5}|\'\'\'(?>(?:[^\']|\'(?!\'\'))*)\'{3,5}'

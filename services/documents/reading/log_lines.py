@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
-from services.documents import severities
-from services.documents.components import component
-from services.documents.time_formats import Stamp
-from services.documents.times import TimeReader, of_value
+from services.documents.reading import log_fields
+from services.documents.reading.log_fields import component
+from services.documents.reading.times import Stamp, TimeReader, of_value
 
 _TIMES = ("timestamp", "ts", "time", "@timestamp", "datetime", "date", "eventTime")
 _LEVELS = ("level", "severity", "lvl", "levelname", "log.level", "loglevel", "log_level")
@@ -97,13 +96,13 @@ def _goes_on(text: str, *, in_traceback: bool) -> bool:
 
 
 def _has_field(text: str) -> bool:
-    return severities.field(text, 0, 0) is not None
+    return log_fields.field(text, 0, 0) is not None
 
 
 def _plain_line(text: str, stamp: Stamp | None) -> Line:
     start, end = (stamp.start, stamp.end) if stamp else (0, 0)
-    field = severities.field(text, start, end)
-    severity = field.severity if field else severities.keyword(text[end:])
+    field = log_fields.field(text, start, end)
+    severity = field.severity if field else log_fields.keyword(text[end:])
     return Line(stamp, None, severity, component(text, end, field, timed=stamp is not None))
 
 
@@ -117,7 +116,7 @@ def _json_line(text: str) -> Line | None:
     fields = cast(dict[str, Any], record)
     time = _first(fields, _TIMES)
     stamp = of_value(time)
-    severity = severities.of_value(_first(fields, _LEVELS))
+    severity = log_fields.of_value(_first(fields, _LEVELS))
     message = _first(fields, _MESSAGES)
     if severity is None and isinstance(message, str):
         inner = _plain_line(message[:4000], TimeReader().read(message))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
     r'(?P<line>\n)|(?P<string>"(?>(?:[^"\\\n]|\\.)*)")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from services.documents.outlines import Leaf, Outline
+from services.documents.reading.outlines import Leaf, Outline
 from services.documents.units import DocumentKind
 from services.redaction import (
     CODE_SHAPES,

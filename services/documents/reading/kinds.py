@@ -8,14 +8,14 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from services.documents import log_lines, severities
-from services.documents.decoding import lines_of
 from services.documents.extensions import extension, kind_by_name
-from services.documents.outlines import Outline, Unreadable
-from services.documents.times import TimeReader
-from services.documents.toml_outline import read_toml
+from services.documents.reading import log_fields, log_lines
+from services.documents.reading.decoding import lines_of
+from services.documents.reading.outlines import Outline, Unreadable
+from services.documents.reading.times import TimeReader
+from services.documents.reading.toml_outline import read_toml
+from services.documents.reading.yaml_outline import read_yaml
 from services.documents.units import DocumentKind
-from services.documents.yaml_outline import read_yaml
 
 SAMPLE_BYTES = 5000
 SURE_ENOUGH = 0.60
@@ -105,7 +105,7 @@ def _log_signs(lines: list[str]) -> int:
             signs += _JSON_KEYS.search(text, 0, 500) is not None
         else:
             start, end = (line.stamp.start, line.stamp.end) if line.stamp else (0, 0)
-            signs += line.stamp is not None or (not line.continues and severities.field(text, start, end) is not None)
+            signs += line.stamp is not None or (not line.continues and log_fields.field(text, start, end) is not None)
             signs += line.continues and signs >= _FEW_SIGNS
     printed = sum(_PRINTED.match(text) is not None for text in lines)
     # A note may quote a line or two of what was printed.
