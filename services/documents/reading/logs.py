@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from services.documents.reading import log_lines
 from services.documents.reading.log_fields import ALARMING, SEVERITIES
@@ -15,27 +15,39 @@ from services.documents.units import Chunk, ChunkType, LineRecord
 WINDOW_LINES = 20
 GAP_SECONDS = 5 * 60
 FEW_WINDOWS = 200
-"""From so many on, windows are searched by words alone: embedding them would take too long."""
+"""With so many or more, windows are not embedded: that would take too long."""
+MOST_PATTERNS = 2000
+MOST_LISTED = 1000
+"""So many lines of a pattern are listed."""
+MOST_COMPONENTS = 20
+_MASKED_CHARS = 400
+"""What comes later in a line does not make it another pattern."""
+_VARIABLE = re.compile(
+    r"-?(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|0[xX][0-9a-fA-F]+"
+    r"|\b(?:[a-f]+[0-9]|[0-9]+[a-f])[0-9a-f]*\b"
+    r"|[0-9]+(?:[.,:-]?[0-9]+)*)"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    records: tuple[LineRecord, ...]
-    chunks: tuple[Chunk, ...]
-
-
-def read_log(lines: Sequence[str]) -> Log:
-    """Windows first, in the order of the file; then the patterns, those first that matter most."""
+def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
+    """Its chunks and a record of each line. Windows go first, in the order of the file, then the patterns."""
     read = log_lines.read(lines)
     records = _records(lines, read)
     spans = list(windows(read))
     embedded = len(spans) < FEW_WINDOWS
     chunks = [
-        log_chunk(index, ChunkType.WINDOW, "\n".join(lines[a - 1 : b]), a, b, records[a - 1 : b], embedded=embedded)
+        _chunk(Chunk(index, ChunkType.WINDOW, "\n".join(lines[a - 1 : b]), a, b, embedded=embedded), records[a - 1 : b])
         for index, (a, b) in enumerate(spans)
     ]
-    chunks += patterns(lines, records, [line.in_trace for line in read], first_index=len(chunks))
-    return Log(tuple(records), tuple(chunks))
+    for numbers in _patterns(lines, read, records):
+        first, count = numbers[0], str(len(numbers))
+        listed = tuple(numbers[:MOST_LISTED])
+        chunk = Chunk(
+            len(chunks), ChunkType.PATTERN, lines[first - 1], first, first, lines=listed, extra={"count": count}
+        )
+        chunks.append(_chunk(chunk, [records[number - 1] for number in numbers]))
+    return chunks, records
 
 
 def windows(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
@@ -53,7 +65,7 @@ def windows(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
 
 
 def _entries(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
-    """Each line that begins something, with the lines that go on with it: from, and up to."""
+    """Start and end of each entry: a line, and those that continue it."""
     first = 0
     for at in range(1, len(lines) + 1):
         if at == len(lines) or not lines[at].continues or at - first >= MOST_FOLLOWING:
@@ -74,79 +86,30 @@ def _records(lines: Sequence[str], read: Sequence[Line]) -> list[LineRecord]:
     return records
 
 
-MOST_PATTERNS = 2000
-MOST_LISTED = 1000
-"""So many lines of a pattern are listed."""
-_MASKED_CHARS = 400
-"""What comes later in a line does not make it another pattern."""
-
-_VARIABLE = re.compile(
-    r"-?(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-    r"|0[xX][0-9a-fA-F]+"
-    r"|\b(?:[a-f]+[0-9]|[0-9]+[a-f])[0-9a-f]*\b"
-    r"|[0-9]+(?:[.,:-]?[0-9]+)*)"
-)
-
-
 def mask(line: str) -> str:
     """Found child 6725 in slot 10 → Found child # in slot #."""
     return _VARIABLE.sub("#", line[:_MASKED_CHARS])
 
 
-def patterns(
-    lines: Sequence[str], records: Sequence[LineRecord], in_trace: Sequence[bool], *, first_index: int
-) -> list[Chunk]:
-    """One chunk for each shape, at most 2,000: alarming ones first, of equals the rare ones."""
+def _patterns(lines: Sequence[str], read: Sequence[Line], records: Sequence[LineRecord]) -> list[list[int]]:
+    """The lines of each pattern: alarming ones first, then rare ones."""
     shapes: dict[str, list[int]] = {}
-    for number, text in enumerate(lines, start=1):
-        if not text.strip() or (in_trace[number - 1] and not says_what_broke(text)):
-            continue
-        shapes.setdefault(mask(text), []).append(number)
+    for number, (text, line) in enumerate(zip(lines, read, strict=True), start=1):
+        if text.strip() and (not line.in_trace or says_what_broke(text)):
+            shapes.setdefault(mask(text), []).append(number)
     ranked = sorted(shapes.values(), key=lambda of: (records[of[0] - 1].severity not in ALARMING, len(of), of[0]))
-    return [
-        log_chunk(
-            index,
-            ChunkType.PATTERN,
-            lines[of[0] - 1],
-            of[0],
-            of[0],
-            [records[number - 1] for number in of],
-            of[:MOST_LISTED],
-            len(of),
-        )
-        for index, of in enumerate(ranked[:MOST_PATTERNS], start=first_index)
-    ]
+    return ranked[:MOST_PATTERNS]
 
 
-MOST_COMPONENTS = 20
-
-
-def log_chunk(
-    index: int,
-    kind: ChunkType,
-    text: str,
-    first: int,
-    last: int,
-    records: Sequence[LineRecord],
-    lines: Sequence[int] = (),
-    count: int = 0,
-    *,
-    embedded: bool = True,
-) -> Chunk:
+def _chunk(chunk: Chunk, records: Sequence[LineRecord]) -> Chunk:
+    """`chunk`, with what the `records` of its lines have in common."""
     times = [record.ts_utc for record in records if record.ts_utc]
     found = {record.severity for record in records}
     components = dict.fromkeys(record.component for record in records if record.component)
-    return Chunk(
-        index,
-        kind,
-        text,
-        first,
-        last,
-        embedded=embedded,
-        lines=tuple(lines),
+    return replace(
+        chunk,
         ts_min=min(times, default=None),
         ts_max=max(times, default=None),
         severities=tuple(severity for severity in SEVERITIES if severity in found),
         components=tuple(components)[:MOST_COMPONENTS],
-        extra={"count": str(count)} if count else {},
     )

@@ -1,4 +1,4 @@
-"""A document as it came → a document ready for a store (DOCUMENT_QA 4). Pure: to be run in a thread."""
+"""Prepares a file for a store (DOCUMENT_QA 4). Pure: to be run in a thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from services.documents.extensions import extension
 from services.documents.limits import FileLimits, check_lines, check_name, check_size
-from services.documents.reading.configs import config_chunks, outline_of
+from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
 from services.documents.reading.decoding import cut_lines, decode, lines_of
 from services.documents.reading.kinds import classify
 from services.documents.reading.logs import read_log
@@ -18,9 +18,9 @@ from services.documents.reading.redacting import SECRET, DocumentRedactors, Valu
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
 from services.documents.reading.team_topics import topic_chunks
-from services.documents.units import Chunk, DocumentKind, LineRecord, Prepared
+from services.documents.units import DocumentKind, LineRecord, Prepared
 
-_KNOWING_NOTHING = document_redactors()
+_NO_KNOWN_SECRETS = document_redactors()
 
 
 def prepare(
@@ -30,15 +30,14 @@ def prepare(
     limits: FileLimits,
     kind: DocumentKind | None = None,
     title: str | None = None,
-    redactors: DocumentRedactors = _KNOWING_NOTHING,
+    redactors: DocumentRedactors = _NO_KNOWN_SECRETS,
 ) -> Prepared:
-    """Decode, classify, redact and cut up.
+    """Decode, classify, redact and cut into chunks.
 
-    `kind`: what the user says that it is. `title`: of a runbook or a topic, what it is called. `redactors`: those
-    that know the secrets of the program.
+    `kind`: as the user says. `title`: that of a runbook or a topic. `redactors`: those that know the program's secrets.
 
     Raises:
-        Refused: it is too large, of a kind that is not taken, or not text.
+        FileRefused: the file is too large, of a kind that is not taken, or not text.
     """
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)
@@ -58,23 +57,21 @@ def prepare(
     flags = list(decoded.flags)
     if cut:
         flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
-    lines = lines_of(text)
-    chunks: Sequence[Chunk]
-    records: tuple[LineRecord, ...] = ()
+    if outline.n_values > MOST_LEAVES:
+        flags.append(f"of {outline.n_values} values the first {MOST_LEAVES} can be asked for one by one")
+    lines, ending = lines_of(text), extension(filename)
+    records: Sequence[LineRecord] = ()
     match found.kind:
         case DocumentKind.LOG | DocumentKind.ERROR_REPORT:
-            log = read_log(lines)
-            chunks, records = log.chunks, log.records
+            chunks, records = read_log(lines)
         case DocumentKind.CONFIG:
-            config = config_chunks(lines, outline, values)
-            chunks = config.chunks
-            flags += config.flags
+            chunks = config_chunks(lines, outline, values)
         case DocumentKind.MARKDOWN:
-            chunks = markdown_chunks(lines, extension(filename), title)
+            chunks = markdown_chunks(lines, ending, title)
         case DocumentKind.CODE:
-            chunks = code_chunks(lines, raw if extension(filename) == ".py" else None)
+            chunks = code_chunks(lines, raw if ending == ".py" else None)
         case DocumentKind.METRICS:
-            chunks, records = table_chunks(lines, tabs=extension(filename) == ".tsv"), table_records(lines)
+            chunks, records = table_chunks(lines, tabs=ending == ".tsv"), table_records(lines)
         case DocumentKind.TEAM_TOPIC:
             chunks = topic_chunks(lines, title or filename.removesuffix(".txt"))
         case DocumentKind.TEXT:
@@ -88,7 +85,7 @@ def prepare(
         text=text,
         n_lines=n_lines,
         chunks=tuple(chunks),
-        lines=records,
+        lines=tuple(records),
         redactions=redactions,
         flags=tuple(flags),
     )

@@ -38,7 +38,7 @@ volumes:
 
 def chunks(filename: str, text: str) -> list[Chunk]:
     outline = outline_of(filename, text)
-    return list(config_chunks(lines_of(text), outline, Values(text, text, outline, Redactor())).chunks)
+    return config_chunks(lines_of(text), outline, Values(text, text, outline, Redactor()))
 
 
 def leaves(filename: str, text: str) -> dict[str, int]:
