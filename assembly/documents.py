@@ -22,7 +22,6 @@ from services.documents import (
     FileLimits,
     Runbooks,
     Tombstones,
-    document_redactors,
     fill,
     forget_evidence,
 )
@@ -193,7 +192,7 @@ async def documents_for(
             )
         folder = DataFolder(settings.app.data_dir)
         store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
-        redactors = redactors or document_redactors()
+        redactors = redactors or DocumentRedactors()
         runbooks = Runbooks(
             store,
             folder.shown_runbooks,

@@ -31,7 +31,7 @@ from operators.decode import decode
 from services.discord import Attachments, CDNAttachments, Dispatch, Health, Poster, Rehearsal
 from services.discord.live import Client, DiscordPoster, RestFetcher
 from services.discord.wire import Decoder
-from services.documents import document_redactors
+from services.documents import DocumentRedactors
 from services.llm import MAX_IMAGE_BYTES, AttachedImages, import_client, unreachable_because
 from services.storage import lock
 from settings import Settings, usable_token
@@ -99,7 +99,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
                 settings,
                 askers.answering,
                 attachments,
-                redactors=document_redactors(secrets_of(settings)),
+                redactors=DocumentRedactors(secrets_of(settings)),
                 record=options.llm_record,
                 replay=options.llm_replay,
                 observe=meters.observe,

@@ -26,7 +26,7 @@ from clock import VirtualLoop
 from model.outcomes import Result
 from operators.decode import decode
 from services.discord import Dispatch, RecordedAttachments, Rehearsal
-from services.documents import document_redactors
+from services.documents import DocumentRedactors
 from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
@@ -83,7 +83,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 settings,
                 askers.answering,
                 attachments,
-                redactors=document_redactors(secrets_of(settings)),
+                redactors=DocumentRedactors(secrets_of(settings)),
                 record=record,
                 replay=answers_from,
                 rehearsed=True,

@@ -12,7 +12,7 @@ from services.documents.extensions import extension
 from services.documents.reading.json_outline import read_json
 from services.documents.reading.line_outlines import read_indented, read_ini
 from services.documents.reading.outlines import Outline, Path, Unreadable, dotted, words
-from services.documents.reading.redacting import Values
+from services.documents.reading.redacting import Redacted
 from services.documents.reading.toml_outline import read_toml
 from services.documents.reading.xml_outline import read_xml
 from services.documents.reading.yaml_outline import read_yaml
@@ -45,13 +45,13 @@ def outline_of(filename: str, text: str) -> Outline:
     return Outline()
 
 
-def config_chunks(lines: Sequence[str], outline: Outline, values: Values) -> list[Chunk]:
-    """`lines` are redacted; the keys and values in `outline` are not: `values` does it."""
+def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) -> list[Chunk]:
+    """Sections of `lines`, which are `redacted`; then the values in `outline`, which are not yet."""
     chunks: list[Chunk] = []
     for section in _sections(lines, outline):
-        heading = values.text(" › ".join(section.parent)) if section.parent else None
+        heading = redacted.part(" › ".join(section.parent)) if section.parent else None
         text = "\n".join([*([] if heading is None else [heading]), *lines[section.first - 1 : section.last]])
-        path = values.text(dotted(section.parent)) or None
+        path = redacted.part(dotted(section.parent)) or None
         chunks.append(
             Chunk(len(chunks), ChunkType.SECTION, text, section.first, section.last, heading=heading, key_path=path)
         )
@@ -60,11 +60,11 @@ def config_chunks(lines: Sequence[str], outline: Outline, values: Values) -> lis
         chunk = Chunk(
             len(chunks),
             ChunkType.LEAF,
-            values.text(f"{words(leaf.path, values.names)} = {values.shown(leaf)}".strip()),
+            redacted.part(f"{words(leaf.path, redacted.names)} = {redacted.shown(leaf)}".strip()),
             leaf.line_start,
             leaf.line_end,
             embedded=count < MOST_EMBEDDED,
-            key_path=values.text(dotted(leaf.path)) or None,
+            key_path=redacted.part(dotted(leaf.path)) or None,
             shown_by=max(0, bisect_right(starts, leaf.line_start) - 1),
         )
         chunks.append(chunk)

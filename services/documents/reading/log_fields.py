@@ -1,4 +1,4 @@
-"""How bad a line is: by its severity field, and only without one by the words of its message (DOCUMENT_QA 4.4)."""
+"""How bad a line of a log is, and which part of a system wrote it (DOCUMENT_QA 4.4)."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from services.documents.reading.logs import read_log
 from services.documents.reading.markdown import markdown_chunks
 from services.documents.reading.outlines import Outline
 from services.documents.reading.prose import prose_chunks
-from services.documents.reading.redacting import SECRET, DocumentRedactors, Values, document_redactors, redact_values
+from services.documents.reading.redacting import DocumentRedactors, Redacted
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
 from services.documents.reading.team_topics import topic_chunks
 from services.documents.units import DocumentKind, LineRecord, Prepared
 
-_NO_KNOWN_SECRETS = document_redactors()
+_NO_KNOWN_SECRETS = DocumentRedactors()
 
 
 def prepare(
@@ -41,20 +41,13 @@ def prepare(
     """
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)
-    decoded = decode(filename, data)
-    raw = decoded.text
+    raw, flags = decode(filename, data)
     n_lines = len(lines_of(raw))
     check_lines(filename, n_lines, limits.max_lines)
     found = classify(filename, raw, kind)
-    redactor = redactors.of(found.kind)
     outline = outline_of(filename, raw) if found.kind is DocumentKind.CONFIG else Outline()
-    text, secrets = redact_values(raw, outline)
-    text, redactions = redactor.counted(text)
-    if secrets:
-        redactions[SECRET] = redactions.get(SECRET, 0) + secrets
-    values = Values(raw, text, outline, redactor)
-    text, cut = cut_lines(text, limits.max_line_chars)
-    flags = list(decoded.flags)
+    redacted = Redacted(raw, outline, redactors.of(found.kind))
+    text, cut = cut_lines(redacted.text, limits.max_line_chars)
     if cut:
         flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
     if outline.n_values > MOST_LEAVES:
@@ -65,7 +58,7 @@ def prepare(
         case DocumentKind.LOG | DocumentKind.ERROR_REPORT:
             chunks, records = read_log(lines)
         case DocumentKind.CONFIG:
-            chunks = config_chunks(lines, outline, values)
+            chunks = config_chunks(lines, outline, redacted)
         case DocumentKind.MARKDOWN:
             chunks = markdown_chunks(lines, ending, title)
         case DocumentKind.CODE:
@@ -86,6 +79,6 @@ def prepare(
         n_lines=n_lines,
         chunks=tuple(chunks),
         lines=tuple(records),
-        redactions=redactions,
+        redactions=redacted.counts,
         flags=tuple(flags),
     )
