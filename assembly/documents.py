@@ -22,7 +22,6 @@ from services.documents import (
     FileLimits,
     Runbooks,
     Tombstones,
-    document_redactors,
     fill,
     forget_evidence,
 )
@@ -191,7 +190,7 @@ async def documents_for(
             )
         folder = DataFolder(settings.app.data_dir)
         store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
-        redactors = document_redactors(secrets_of(settings))
+        redactors = DocumentRedactors(secrets_of(settings))
         runbooks = Runbooks(
             store,
             folder.shown_runbooks,

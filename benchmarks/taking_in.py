@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from benchmarks.verdicts import verdict
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 
 MOST_PER_MEBIBYTE, MOST_LARGEST = 0.5, 5.0
 MOST_TIMES_AS_MUCH = 12.0

@@ -19,7 +19,6 @@ from services.documents import (
     FileRefused,
     IngestJob,
     check_offer,
-    document_redactors,
     prepare,
     shown,
 )
@@ -66,7 +65,7 @@ class Intake:
     store: DocumentStore
     attachments: Attachments
     limits: FileLimits = field(default_factory=FileLimits)
-    redactors: DocumentRedactors = field(default_factory=document_redactors)
+    redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
 
 
 def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:

@@ -11,7 +11,7 @@ from benchmarks.documents.figures import Figures, quantile, share, table
 from benchmarks.documents.shelves import MIB, Asked, Scripted, Shelves, fill_shelves
 from benchmarks.documents.suites import FOLLOW_UP, Question, Suites
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool

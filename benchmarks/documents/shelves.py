@@ -13,7 +13,7 @@ from services.documents.asking.rewriting import Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.filling import fill
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore, Folders

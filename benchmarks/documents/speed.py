@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.documents.figures import quantile
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, NewDocument, Origin, Search
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared

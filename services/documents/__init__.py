@@ -11,8 +11,7 @@ from services.documents.deletion import forget_evidence, remove_file
 from services.documents.filling import fill
 from services.documents.indexing import index_global, index_team
 from services.documents.limits import FileLimits, FileRefused, amount, check_offer, shown
-from services.documents.preparing import prepare
-from services.documents.redacting import DocumentRedactors, document_redactors
+from services.documents.reading import DocumentRedactors, prepare
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.tombstones import Tombstones

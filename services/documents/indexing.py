@@ -17,11 +17,10 @@ from pathlib import Path
 from services.documents.extensions import accepted
 from services.documents.filling import fill
 from services.documents.limits import FileLimits, FileRefused
-from services.documents.preparing import prepare
+from services.documents.reading import prepare, topic_chunks
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.documents.store.schema import embedded_text, to_embed
-from services.documents.team_topics import topic_chunks
 from services.documents.units import DocumentKind, Prepared
 from services.knowledge import Library, SourceUnavailable, belongs_to
 from services.search.embedding import Embedder, EmbeddingFailed

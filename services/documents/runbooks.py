@@ -11,8 +11,7 @@ from pathlib import Path
 
 from clock import now, rfc3339
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
-from services.documents.redacting import DocumentRedactors, document_redactors
+from services.documents.reading import DocumentRedactors, prepare
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.storage import files, in_thread, json_state
@@ -41,7 +40,7 @@ class Runbooks:
     """The ids of those who show theirs in threads."""
     limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))
     max_runbooks: int = 200
-    redactors: DocumentRedactors = field(default_factory=document_redactors)
+    redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
     forget_answers: Callable[[str], object] = lambda _: None
     """Told of each collection whose answers must not be given again."""
     embed_soon: Callable[[str, str], object] = lambda _name, _doc_id: None

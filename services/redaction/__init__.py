@@ -1,10 +1,9 @@
-"""Secrets, found by name, by shape or by known value, and replaced by a label of the same number of lines.
+"""Replaces secrets with labels: known values, values of a known shape, and values behind the name of a secret.
 
 One `Redactor` serves logs, prompts, captures and evidence.
 """
 
 # pyright: reportUnusedImport=false
-from services.redaction.key_paths import Path, leads_to_secret
-from services.redaction.labels import is_placeholder, label
+from services.redaction.names import Path, is_placeholder, leads_to_secret
 from services.redaction.redactor import Redactor
-from services.redaction.shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES
+from services.redaction.shapes import CODE_SHAPES, MARKUP_SHAPES, PERSONAL_SHAPES, SHAPES, label

@@ -1,77 +1,84 @@
 """What secrets look like. Hashes, UUIDs and snowflakes are none: people ask about them, so length alone counts little.
 
-Repetitions that could be tried from many starts are bounded, so that time stays in proportion to the length of a text.
+Repeats are bounded or possessive: time is linear in the length of a text, and memory does not grow with it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
-from services.redaction.labels import PLACEHOLDER, label, labelled
-from services.redaction.named_secrets import NamedSecrets
-from services.redaction.names import NAMES
-
-
-class Kind(Protocol):
-    """One kind of secret."""
-
-    @property
-    def label(self) -> str: ...
-
-    def possible(self, lowered: str) -> bool:
-        """Whether a text that is `lowered` in lower case may hold any: far cheaper than looking for it."""
-        ...
-
-    def replaced(self, text: str) -> tuple[str, int]:
-        """`text` with a label for each, and how many there were. The number of lines stays."""
-        ...
+from services.redaction.names import NAMES, PLACEHOLDER
+from services.redaction.scanner import BREAK_CHARS, Span, named_secrets
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
+    """A kind of secret.
+
+    Attributes:
+        label: What takes the place of each.
+        markers: A text without any of these, in lower case, holds none: far cheaper than a pattern.
+        hint: Must be found as well, in lower case. It begins with a few letters, so that the search is fast.
+        spans: Start and end of each in a text.
+    """
+
     label: str
     markers: tuple[str, ...]
-    """Only a text with one of these, in lower case, can hold the shape: far cheaper than the pattern."""
     hint: re.Pattern[str]
-    """Then this must be found as well, in lower case: it begins with a few letters, so that searching it is fast."""
-    pattern: re.Pattern[str]
-    """What its group `kept` matches stays in front of the label."""
+    spans: Callable[[str], Iterator[Span]]
 
     def possible(self, lowered: str) -> bool:
-        """Whether a text that is `lowered` in lower case may hold the shape."""
         for marker in self.markers:  # a loop: any() costs as much again
             if marker in lowered:
                 return self.hint.search(lowered) is not None
         return False
 
     def replaced(self, text: str) -> tuple[str, int]:
-        return self.pattern.subn(self._replacement, text)
+        """`text` with the label in each line of each, and how many there were."""
+        parts: list[str] = []
+        at = count = 0
+        for start, end in self.spans(text):
+            lines = text[start:end].splitlines(keepends=True)
+            parts += [text[at:start], *(self.label + line[len(line.rstrip(BREAK_CHARS)) :] for line in lines)]
+            at, count = end, count + 1
+        return "".join([*parts, text[at:]]), count
 
-    def _replacement(self, match: re.Match[str]) -> str:
-        kept = match.group("kept")
-        return kept + labelled(match.group()[len(kept) :], self.label)
 
-
-_SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
+def label(name: str) -> str:
+    return f"[redacted: {name}]"
 
 
 def _shape(name: str, markers: str, *patterns: str, hint: str = "") -> Shape:
-    """`patterns` are tried in turn; a group `kept` that keeps nothing is put before those that have none."""
+    """`patterns` are tried in turn. What a group `kept` at the beginning matches is not hidden."""
     joined = "|".join(patterns)
-    pattern = joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})"
-    return Shape(label(name), tuple(markers.split()), re.compile(hint), re.compile(pattern))
+    pattern = re.compile(joined if "(?P<kept>" in joined else f"(?P<kept>)(?:{joined})")
+
+    def spans(text: str) -> Iterator[Span]:
+        return ((match.end("kept"), match.end()) for match in pattern.finditer(text))
+
+    return Shape(label(name), tuple(markers.split()), re.compile(hint), spans)
 
 
-SHAPES: tuple[Kind, ...] = (
+_NAME_MARKERS = "pass pwd credential secret token key string"
+_NAME_HINT = re.compile(
+    r"(?:pass(?:w(?:or)?d|phrase)?|pwd|credential|secret|token|key|string|value|b(?:ase)?64|hash)s?"
+    r"(?:\\?[\"'`]\]?)?[ \t]{0,20}(?:[=:]|string\b)"
+)
+_NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
+_SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
+
+SHAPES: tuple[Shape, ...] = (
     _shape(
         "private key",
         "-----begin",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000}+"
+        r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         # One that was cut: what follows, as long as it looks like key material.
-        r"|(?:(?:\s|\\n){0,4}[A-Za-z0-9+/=]{20,100})*)",
+        r"|(?:(?:\s|\\n){0,4}+[A-Za-z0-9+/=]{20,100}+)*+)",
     ),
     _shape(
         "webhook",
@@ -111,15 +118,14 @@ SHAPES: tuple[Kind, ...] = (
         rf"(?P<kept>(?i:\bbearer)[ \t]{{1,20}})(?!{PLACEHOLDER})"
         r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
     ),
-    NamedSecrets(label("secret")),
+    _NAMED,
     _shape(
         "secret",
-        "pass pwd credential secret token key string",
+        _NAME_MARKERS,
         # The first of what a function is given is a name, and the next its value.
         rf"(?P<kept>\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
         r"[ \t]{0,9}[bBrRuUfF]{0,2}(?P<mark>[\"']))"
-        rf"(?!{PLACEHOLDER}|(?P=mark))(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))+(?=(?P=mark)[ \t]{{0,9}}[,)])",
-        hint=r"[\"'],[ \t]{0,9}[brfu]{0,2}[\"']",
+        rf"(?!{PLACEHOLDER}|(?P=mark))(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))++(?=(?P=mark)[ \t]{{0,9}}[,)])",
     ),
     _shape(
         "secret",
@@ -128,8 +134,8 @@ SHAPES: tuple[Kind, ...] = (
     ),
 )
 
-CODE_SHAPES: tuple[Kind, ...] = tuple(
-    NamedSecrets(kind.label, code=True) if isinstance(kind, NamedSecrets) else kind for kind in SHAPES
+CODE_SHAPES = tuple(
+    replace(shape, spans=partial(named_secrets, code=True)) if shape is _NAMED else shape for shape in SHAPES
 )
 """For programs, where `token: str` and `token = next(tokens)` are no secrets."""
 
@@ -137,20 +143,18 @@ _NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
 """What an element has that counts or switches something."""
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"
 
-MARKUP_SHAPES: tuple[Kind, ...] = (
+MARKUP_SHAPES: tuple[Shape, ...] = (
     _shape(
         "secret",
         "</",
         rf"(?P<kept><(?:[\w:.-]{{0,60}}{NAMES}{_ATTRIBUTES}"
         rf"|[\w:.-]{{1,60}}\s{_ATTRIBUTES}(?:key|name|id)=\"[\w:.-]{{0,60}}{NAMES}\"{_ATTRIBUTES})>(?:<!\[CDATA\[)?)"
         rf"(?!\s{{0,20}}{PLACEHOLDER}|(?<=<(?i:pass)>){_NO_WORD}|(?<=<(?i:credentials)>){_NO_WORD})[^<]*[^<\s](?=\s*</)",
-        hint=r"<[^<>]{0,300}(?:pass|pwd|credential|secret|token|key|string)",
     ),
     _shape(
         "secret",
         "value",
         rf"(?P<kept>(?:key|name)=\"[^\"\n]{{0,100}}{NAMES}\"\s{{1,9}}value=\")(?!{PLACEHOLDER})[^\"]+",
-        hint=r"(?:key|name)=\"",
     ),
 )
 """For documents in XML, whose elements are named after what they hold."""
@@ -167,14 +171,13 @@ _NO_UNIT = rf"(?!(?:[ .-][0-9]{{1,8}}){{0,4}}[ \t]{{0,2}}{_UNIT})"
 _NO_MORE = rf"(?![\w.-]?\w)(?![ ,;|]{{1,2}}[0-9]){_NO_UNIT}"
 """Of numbers side by side, none is one of a telephone."""
 
-PERSONAL_SHAPES: tuple[Kind, ...] = (
+PERSONAL_SHAPES: tuple[Shape, ...] = (
     _shape(
         "email",
         "@",
         # Neither a version (`left-pad@1.3.0-rc.x`), nor a unit of systemd, nor the user of a repository.
         r"(?<![\w.+%-])(?!git@)[\w.+%-]{1,64}@(?![0-9]+\.[0-9])"
         rf"(?:(?!{_NO_DOMAIN})[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_NO_DOMAIN})[A-Za-z]{{2,24}}(?![\w@])",
-        hint=r"@[a-z0-9-]{1,63}\.",
     ),
     _shape(
         "phone number",
@@ -192,7 +195,6 @@ PERSONAL_SHAPES: tuple[Kind, ...] = (
         r"(?:[ /-][0-9]{6,8}|[ /-][0-9]{2,4}(?:[ -][0-9]{2,4}){1,3})"
         r"|0[1-9](?: [0-9]{2}){4}|0[2378] [0-9]{4} [0-9]{4}"
         rf"|\(0[1-9][0-9]{{0,4}}\)[ /-]?[0-9]{{3,8}}(?:[ -][0-9]{{2,6}}){{0,2}}){_NO_MORE}",
-        hint=r"\+[1-9]|\([02-9]|[2-9][0-9]{2}[.-][2-9]|0[1-9]",
     ),
     _shape(
         "phone number",
@@ -201,9 +203,8 @@ PERSONAL_SHAPES: tuple[Kind, ...] = (
         r"(?P<kept>(?<![\w-])(?i:tel(?:efon|ephone)?|(?:tele)?phone|fax|whatsapp|mobile|cell)"
         r"(?:[ _-]?(?i:number|nr|no))?\W{0,4}(?<![0-9]))"
         r"(?!(?:19|20)[0-9]{2}[-/])(?=(?:[ ()/-]{0,2}[0-9]){8,15}(?![0-9]))\(?[0-9][0-9 ()/-]{6,20}[0-9](?![\w.-]?\w)",
-        hint=r"(?:tel(?:efon|ephone)?|phone|fax|whatsapp|mobile|cell)\W|(?:number|nr|no)\W",
     ),
 )
 """Of people, not of secrets: for documents that others may ask about. Replies and prompts keep them."""
 
-LABELS: tuple[str, ...] = tuple(dict.fromkeys(kind.label for kind in (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))
+LABELS = tuple(dict.fromkeys(shape.label for shape in (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES)))

@@ -11,7 +11,7 @@ from operators.extract import Extracted, extract
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.discord.protocols import LookupFailed
-from services.redaction.redactor import Redactor
+from services.redaction import Redactor
 from services.team.captures import Capture
 from tests.talk import (
     ANN,

@@ -12,7 +12,7 @@ from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
 from services.documents.filling import fill
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders

@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.decoding import lines_of
-from services.documents.source_code import code_chunks
-from services.documents.tables import table_chunks, table_records
-from services.documents.team_topics import topic_chunks
+from services.documents.reading.decoding import lines_of
+from services.documents.reading.source_code import code_chunks
+from services.documents.reading.tables import table_chunks, table_records
+from services.documents.reading.team_topics import topic_chunks
 from services.documents.units import Chunk
 
 PYTHON = '''\

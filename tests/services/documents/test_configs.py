@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.configs import config_chunks, outline_of
-from services.documents.decoding import lines_of
-from services.documents.redacting import Values
+from services.documents.reading.configs import config_chunks, outline_of
+from services.documents.reading.decoding import lines_of
+from services.documents.reading.redacting import Redacted
 from services.documents.units import Chunk, ChunkType
-from services.redaction.redactor import Redactor
+from services.redaction import Redactor
 
 COMPOSE = """\
 # The whole shop.
@@ -38,7 +38,7 @@ volumes:
 
 def chunks(filename: str, text: str) -> list[Chunk]:
     outline = outline_of(filename, text)
-    return list(config_chunks(lines_of(text), outline, Values(text, text, outline, Redactor())).chunks)
+    return config_chunks(lines_of(text), outline, Redacted(text, outline, Redactor()))
 
 
 def leaves(filename: str, text: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ import pytest
 
 from services.documents.extensions import KINDS
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.units import ChunkType, DocumentKind
 
 LIMITS = FileLimits()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.kinds import classify
+from services.documents.reading.kinds import classify
 from services.documents.units import DocumentKind
 
 LOG = DocumentKind.LOG

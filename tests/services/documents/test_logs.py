@@ -4,19 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.log_lines import Line, read
-from services.documents.logs import read_log, windows
-from services.documents.patterns import mask
-from services.documents.time_formats import Stamp
+from services.documents.reading.log_lines import Line, read
+from services.documents.reading.logs import mask, read_log, windows
+from services.documents.reading.times import Stamp
 from services.documents.units import Chunk, ChunkType, LineRecord
 
 
 def record(line: str) -> LineRecord:
-    return read_log([line]).records[0]
+    return read_log([line])[1][0]
 
 
 def of_type(kind: ChunkType, lines: list[str]) -> list[Chunk]:
-    return [chunk for chunk in read_log(lines).chunks if chunk.type is kind]
+    return [chunk for chunk in read_log(lines)[0] if chunk.type is kind]
 
 
 @pytest.mark.parametrize(
@@ -148,22 +147,22 @@ def test_time_severity_and_component_are_read(
 
 
 def test_equally_many_digits_of_fraction_make_times_sort() -> None:
-    records = read_log(["2026-02-01T18:01:47Z INFO a", "2026-02-01T18:01:47.5Z INFO b"]).records
+    _, records = read_log(["2026-02-01T18:01:47Z INFO a", "2026-02-01T18:01:47.5Z INFO b"])
     assert [record.ts_utc for record in records] == ["2026-02-01T18:01:47.0Z", "2026-02-01T18:01:47.5Z"]
 
 
 def test_after_the_turn_of_the_year_times_still_sort() -> None:
-    records = read_log(["Dec 31 23:59:59 box a: x", "Jan  1 00:00:01 box a: y"]).records
+    _, records = read_log(["Dec 31 23:59:59 box a: x", "Jan  1 00:00:01 box a: y"])
     assert [record.ts_utc for record in records] == ["0000-12-31T23:59:59", "0001-01-01T00:00:01"]
 
 
 def test_a_stack_trace_stays_with_its_line() -> None:
     lines = ["2026-02-01 10:00:00 INFO start"] * 15
     lines += ["2026-02-01 10:00:01 ERROR failed", "java.lang.Oops: no", *["\tat a.b.C(D.java:1)"] * 10, "Caused by: x"]
-    found = read_log(lines)
+    chunks, records = read_log(lines)
     assert [(chunk.line_start, chunk.line_end) for chunk in of_type(ChunkType.WINDOW, lines)] == [(1, 15), (16, 28)]
-    assert [record.severity for record in found.records[15:]] == ["ERROR"] + [None] * 12
-    texts = [chunk.text for chunk in found.chunks if chunk.type is ChunkType.PATTERN]
+    assert [record.severity for record in records[15:]] == ["ERROR"] + [None] * 12
+    texts = [chunk.text for chunk in chunks if chunk.type is ChunkType.PATTERN]
     assert texts[0] == "2026-02-01 10:00:01 ERROR failed"
     assert "Caused by: x" in texts
     assert not any("at a.b.C" in text for text in texts)
@@ -216,17 +215,17 @@ def test_every_line_is_in_exactly_one_window(shape: list[tuple[bool, int]]) -> N
 
 @given(st.lists(st.text("aA1 \t:[]{}\"'=./-@", max_size=40), max_size=30))
 def test_any_lines_are_read(lines: list[str]) -> None:
-    found = read_log(lines)
+    chunks, records = read_log(lines)
     text = "\n".join(lines)
-    for line, record in zip(lines, found.records, strict=True):
+    for line, record in zip(lines, records, strict=True):
         assert text[record.text_offset : record.text_offset + len(line)] == line
-    for chunk in found.chunks:
+    for chunk in chunks:
         assert chunk.text == "\n".join(lines[chunk.line_start - 1 : chunk.line_end])
     assert len(read(lines)) == len(lines)
 
 
 def test_after_midnight_times_of_day_still_sort() -> None:
-    records = read_log(["23:59:59 a", "00:00:01 b", "00:00:02 c"]).records
+    _, records = read_log(["23:59:59 a", "00:00:01 b", "00:00:02 c"])
     assert [record.ts_utc for record in records] == [
         "0000-01-01T23:59:59",
         "0000-01-02T00:00:01",
@@ -236,16 +235,16 @@ def test_after_midnight_times_of_day_still_sort() -> None:
 
 def test_a_day_that_no_month_has_is_borne() -> None:
     lines = ["2026-02-31 10:00:00 INFO a", "2026-02-31 10:00:00+01:00 INFO b", "2026-03-01 10:00:00 INFO c"]
-    found = read_log(lines)
-    assert found.records[0].ts_utc == "2026-02-31T10:00:00"
-    assert found.chunks[0].line_end < 3
+    chunks, records = read_log(lines)
+    assert records[0].ts_utc == "2026-02-31T10:00:00"
+    assert chunks[0].line_end < 3
 
 
 def test_lines_without_a_time_belong_to_the_one_before_but_not_without_end() -> None:
     lines = ["2026-02-01 10:00:00 INFO payload", *["an error in it"] * 60, "an error of its own"]
-    found = read_log(lines)
-    assert [record.severity for record in found.records[1:]] == [None] * 60 + ["ERROR"]
-    assert "an error in it" in [chunk.text for chunk in found.chunks if chunk.type is ChunkType.PATTERN]
+    chunks, records = read_log(lines)
+    assert [record.severity for record in records[1:]] == [None] * 60 + ["ERROR"]
+    assert "an error in it" in [chunk.text for chunk in chunks if chunk.type is ChunkType.PATTERN]
 
 
 def test_a_python_traceback_ends_with_its_error() -> None:

@@ -3,10 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.documents.decoding import lines_of
-from services.documents.fences import fenced
-from services.documents.markdown import LONGEST, markdown_chunks
-from services.documents.prose import PASSAGE_CHARS, prose_chunks
+from services.documents.reading.decoding import lines_of
+from services.documents.reading.markdown import LONGEST, fenced, markdown_chunks
+from services.documents.reading.prose import PASSAGE_CHARS, prose_chunks
 
 PARAGRAPH = "word " * 30
 

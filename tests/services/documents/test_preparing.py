@@ -6,7 +6,7 @@ import pytest
 
 from services.documents.extensions import KINDS
 from services.documents.limits import FileLimits, FileRefused, check_offer
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.units import DocumentKind
 
 LIMITS = FileLimits()

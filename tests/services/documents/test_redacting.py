@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
-from services.documents.redacting import document_redactors
+from services.documents.reading.preparing import prepare
+from services.documents.reading.redacting import DocumentRedactors
 from services.documents.units import ChunkType, Prepared
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ\n-----END PRIVATE KEY-----"
@@ -124,7 +124,7 @@ def test_what_only_sounds_like_a_secret_stays(filename: str, text: str) -> None:
 
 
 def test_the_secrets_of_the_program_are_known() -> None:
-    found = prepare("a.log", b"key s3cr3t-value", limits=FileLimits(), redactors=document_redactors(["s3cr3t-value"]))
+    found = prepare("a.log", b"key s3cr3t-value", limits=FileLimits(), redactors=DocumentRedactors(["s3cr3t-value"]))
     assert found.text == "key [redacted: known secret]"
 
 

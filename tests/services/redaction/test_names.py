@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.documents.limits import FileLimits
-from services.documents.preparing import prepare
+from services.documents.reading.preparing import prepare
 from services.documents.results import Status
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders

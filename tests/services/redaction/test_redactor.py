@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.redaction.redactor import Redactor
+from services.redaction import Redactor
 from services.telemetry.logs import LineFormatter
 
 TOKEN = "MTA5" + "x" * 22 + ".GabcDE." + "y" * 38

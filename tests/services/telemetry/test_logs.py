@@ -10,7 +10,7 @@ import pytest
 
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from services.redaction.redactor import Redactor
+from services.redaction import Redactor
 from services.telemetry import logs
 from tests.root_logger import logging_restored
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
 
 from services.documents.limits import FileRefused, shown
 
@@ -17,22 +16,16 @@ COLOURS = "terminal colour codes were taken out"
 _COLOUR = re.compile("\x1b\\[[0-9;:?]{0,40}[A-Za-z]")
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    text: str
-    flags: tuple[str, ...] = ()
-
-
-def decode(filename: str, data: bytes) -> Decoded:
-    """UTF-8 or, with a byte order mark, UTF-16.
+def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
+    """The text in UTF-8 or, with a byte order mark, UTF-16, and what the reader has to know about it.
 
     Raises:
-        Refused: it holds NUL bytes, or too much that is no text.
+        FileRefused: it holds NUL bytes, or too much that is no text.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text, given = data.decode("utf-16", "replace"), 0
     else:
-        text, given = _utf8(data), data.count("\ufffd".encode())
+        text, given = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"), data.count("\ufffd".encode())
     if "\x00" in text:
         raise FileRefused(
             f"{shown(filename)} is refused: it holds NUL bytes, so it is not text. "
@@ -50,7 +43,7 @@ def decode(filename: str, data: bytes) -> Decoded:
         flags += [COLOURS] * (coloured > 0)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return Decoded(text, tuple(flags))
+    return text, flags
 
 
 def lines_of(text: str) -> list[str]:
@@ -65,11 +58,3 @@ def cut_lines(text: str, most: int) -> tuple[str, int]:
     """`text` with no line longer than `most` characters, and how many were."""
     too_long = re.compile(rf"^([^\n]{{{most}}})[^\n]+", re.MULTILINE)
     return too_long.subn(r"\1", text)
-
-
-def _utf8(data: bytes) -> str:
-    data = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, cast
 
 import yaml
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 # The C parser is ten times faster; wheels bring it.
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -33,24 +35,14 @@ def read_yaml(text: str) -> Outline:
     return reader.outline
 
 
-class _Mark:
-    __slots__ = ("column", "line")
-
-    def __init__(self, mark: Any) -> None:
-        self.line: int = mark.line
-        self.column: int = mark.column
-
-
+@dataclass(slots=True)
 class _Level:
     """A mapping or list that is open."""
 
-    __slots__ = ("count", "is_list", "key", "path")
-
-    def __init__(self, path: Path, *, is_list: bool) -> None:
-        self.path = path
-        self.is_list = is_list
-        self.count = 0
-        self.key: str | None = None
+    path: Path
+    is_list: bool
+    count: int = 0
+    key: str | None = None
 
 
 class _Reader:
@@ -58,9 +50,7 @@ class _Reader:
         self.outline = Outline()
         self._text = text
         self._lines = text.split("\n")
-        self._starts = [0]
-        for line in self._lines:
-            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._levels: list[_Level] = []
         self._documents = 0
         self._flow: tuple[int, list[Leaf], Any] | None = None
@@ -92,7 +82,7 @@ class _Reader:
             return
         _, leaves, start = self._flow
         self._flow = None
-        first, last = _Mark(start.start_mark), _Mark(event.end_mark)
+        first, last = start.start_mark, event.end_mark
         shown = self._lines[first.line][first.column : last.column] if first.line == last.line else ""
         plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
         if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
@@ -126,8 +116,9 @@ class _Reader:
             self._flow = None
 
     def _span(self, first: Any, last: Any) -> tuple[int, int]:
-        begin, stop = _Mark(first.start_mark), _Mark(last.end_mark)
-        start, end = self._starts[begin.line] + begin.column, self._starts[stop.line] + stop.column
+        begin, stop = first.start_mark, last.end_mark
+        start: int = self._starts[begin.line] + begin.column
+        end: int = self._starts[stop.line] + stop.column
         while end > start and self._text[end - 1].isspace():
             end -= 1
         quoted = end - start > 1 and self._text[start] in "\"'" and self._text[end - 1] == self._text[start]

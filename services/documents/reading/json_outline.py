@@ -1,31 +1,32 @@
-"""The keys and values of a JSON file, read as a row of tokens: linear, whatever it holds; comments are borne with."""
+"""The keys and values of a JSON file, read token by token in linear time; comments are allowed."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 
-from services.documents.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
-    r'(?P<line>\n)|(?P<string>"(?>(?:[^"\\\n]|\\.)*)")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
+    r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
     r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
 )
 _LONGEST_ROW = 300
 
 
+@dataclass(slots=True)
 class _Level:
-    """An object or list that is open."""
+    """An object or list that is open; `plain`: it holds nothing but plain values."""
 
-    __slots__ = ("count", "first_leaf", "is_list", "key", "line", "path", "plain", "start")
-
-    def __init__(self, path: Path, line: int, start: int, first_leaf: int, *, is_list: bool) -> None:
-        self.path, self.line, self.start, self.first_leaf = path, line, start, first_leaf
-        self.is_list = is_list
-        self.count = 0
-        self.key: str | None = None
-        self.plain = True
-        """Whether it holds nothing but plain values."""
+    path: Path
+    line: int
+    start: int
+    first_leaf: int
+    is_list: bool
+    count: int = 0
+    key: str | None = None
+    plain: bool = True
 
 
 def read_json(text: str) -> Outline:

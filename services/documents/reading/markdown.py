@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from services.documents.fences import fenced
-from services.documents.outlines import Unreadable
+from services.documents.reading.outlines import Unreadable
+from services.documents.reading.yaml_outline import read_yaml
 from services.documents.units import Chunk, ChunkType
-from services.documents.yaml_outline import read_yaml
 
 SHORTEST = 100
 LONGEST = 3000
@@ -42,11 +42,8 @@ def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None
     """`ending` tells the dialect: `.md`, `.rst` or `.adoc`."""
     begin, fields = _front_matter(lines)
     whole = fenced(lines, delimiters=ending == ".adoc")
-    parts = list(_parts(begin, len(lines), _headings(lines, whole, begin, ending)))
-    sizes = [0]
-    for line in lines:
-        sizes.append(sizes[-1] + len(line) + 1)
-    parts = _merged(parts, sizes)
+    sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    parts = _merged(list(_parts(begin, len(lines), _headings(lines, whole, begin, ending))), sizes)
     together = [inside or (ending == ".rst" and line[:1].isspace()) for inside, line in zip(whole, lines, strict=True)]
     pieces = [piece for part in parts for piece in _split(part, lines, together, whole, sizes)]
     if title:
@@ -76,24 +73,21 @@ def _front_matter(lines: Sequence[str]) -> tuple[int, dict[str, str]]:
         leaves = read_yaml("\n".join(lines[1:end])).leaves if end else []
     except Unreadable:
         leaves = []
-    fields: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for leaf in leaves:
         name = next((part for part in leaf.path if not part.startswith("[")), "")
-        value = leaf.value.strip("[]")
-        fields[name] = f"{fields[name]}, {value}" if name in fields else value
-    fields = dict(list(fields.items())[:_MOST_FIELDS])
-    fields.pop("", None)
+        found.setdefault(name, []).append(leaf.value.strip("[]"))
+    fields = {name: ", ".join(found[name]) for name in list(found)[:_MOST_FIELDS] if name}
     return (end + 1, fields) if fields else (0, {})
 
 
 def _headings(lines: Sequence[str], whole: Sequence[bool], begin: int, ending: str) -> Iterator[_Heading]:
     ranks: dict[str, int] = {}
-    at = begin
-    while at < len(lines):
-        heading = None if whole[at] or (at + 1 < len(lines) and whole[at + 1]) else _heading(lines, at, ending, ranks)
-        if heading and heading.rank <= DEEPEST:
-            yield heading
-        at += 1
+    for at in range(begin, len(lines)):
+        if not any(whole[at : at + 2]):
+            heading = _heading(lines, at, ending, ranks)
+            if heading and heading.rank <= DEEPEST:
+                yield heading
 
 
 def _heading(lines: Sequence[str], at: int, ending: str, ranks: dict[str, int]) -> _Heading | None:
@@ -134,16 +128,12 @@ def _parts(begin: int, end: int, headings: Iterator[_Heading]) -> Iterator[_Part
 
 def _merged(parts: list[_Part], sizes: list[int]) -> list[_Part]:
     """Too small ones join what follows, the last what comes before; the larger one gives its heading."""
-
-    def size(part: _Part) -> int:
-        return sizes[part.after] - sizes[part.first]
-
     merged: list[_Part] = []
     for part in parts:
-        last = merged[-1] if merged else None
-        if last and (size(last) < SHORTEST or (part is parts[-1] and size(part) < SHORTEST)):
-            heading = last.heading if size(last) > size(part) else part.heading
-            merged[-1] = _Part(last.first, part.after, heading)
+        last = merged[-1] if merged else part
+        before, size = sizes[last.after] - sizes[last.first], sizes[part.after] - sizes[part.first]
+        if merged and (before < SHORTEST or (part is parts[-1] and size < SHORTEST)):
+            merged[-1] = _Part(last.first, part.after, last.heading if before > size else part.heading)
         else:
             merged.append(part)
     return merged
@@ -166,3 +156,52 @@ def _split(
             if not together[at] and not lines[at - 1].strip():
                 paragraph = at
     yield replace(part, first=first)
+
+
+LARGEST_FENCE = 24_000
+"""Characters. A larger one would fit into no prompt: it is cut like text."""
+
+_FENCE = re.compile(r"\s*(?:(?:[-*+>]|[0-9]{1,9}[.)])\s*){0,9}(`{3,}|~{3,})([^`\n]*)")
+_DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\+{4,}|_{4,}|\*{4,}|/{4,}|\|={3,})\s*")
+
+
+def fenced(lines: Sequence[str], *, delimiters: bool = False) -> list[bool]:
+    """For each line, whether no cut may be made in front of it: all lines of a fence but its first.
+
+    `delimiters`: blocks between two equal rows of characters, as AsciiDoc has them, count as well.
+    """
+    inside = [False] * len(lines)
+    unclosed: set[str] = set()
+    at = 0
+    while at < len(lines):
+        end = _end(lines, at, unclosed, delimiters=delimiters)
+        if end > at and sum(map(len, lines[at : end + 1])) <= LARGEST_FENCE:
+            inside[at + 1 : end + 1] = [True] * (end - at)
+        at = max(at, end) + 1
+    return inside
+
+
+def _end(lines: Sequence[str], at: int, unclosed: set[str], *, delimiters: bool) -> int:
+    """Where the fence that begins at `at` is closed; -1 when none begins, or it never is."""
+    found = _FENCE.fullmatch(lines[at])
+    if found:
+        mark = found[1]
+    elif delimiters and (row := _DELIMITER.fullmatch(lines[at])):
+        mark = row[1]
+    else:
+        return -1
+    # Of a fence that was never closed, no later one of its kind is.
+    if mark in unclosed:
+        return -1
+    for number in range(at + 1, len(lines)):
+        if _closes(lines[number], mark, fence=found is not None):
+            return number
+    unclosed.add(mark)
+    return -1
+
+
+def _closes(line: str, mark: str, *, fence: bool) -> bool:
+    bare = line.strip().lstrip("> ")
+    if fence:
+        return len(bare) >= len(mark) and bare == mark[0] * len(bare)
+    return line.rstrip() == mark

@@ -3,25 +3,76 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.documents.blocks import blocks
-from services.documents.columns import Column, described, number
-from services.documents.times import TimeReader, digits_needed, written
+from services.documents.reading.source_code import blocks
+from services.documents.reading.times import TimeReader, digits_needed, written
 from services.documents.units import Chunk, ChunkType, LineRecord
 
+SIGMAS = 3
+MOST_OUTLIERS = 20
+"""So many rows are named for each column."""
 CHUNK_ROWS = 50
 CHUNK_CHARS = 8000
-_SEPARATORS = ",\t;|"
-_BETWEEN = re.compile(f"[{_SEPARATORS}]")
-"""What stands behind a time is the next cell, and no fraction of its second."""
 _MOST_COLUMNS = 500
 _LONGEST_NAME = 100
-
+_LARGEST = 1e150
+"""Its square is still a number."""
+_SEPARATORS = ",\t;|"
+_BETWEEN = re.compile(f"[{_SEPARATORS}]")
+"""Behind a time begins the next cell: it is no fraction of the second."""
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?\s*%?\s*")
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?")
+
+
+@dataclass(slots=True)
+class _Column:
+    """One column.
+
+    Attributes:
+        values: Its numbers; `lines`: where they stand.
+        others: How many cells are neither empty nor a number.
+    """
+
+    name: str
+    values: list[float] = field(default_factory=list[float])
+    lines: list[int] = field(default_factory=list[int])
+    others: int = 0
+
+    def take(self, cell: str, line: int) -> None:
+        value = _number(cell)
+        if value is not None:
+            self.values.append(value)
+            self.lines.append(line)
+        elif cell.strip():
+            self.others += 1
+
+    def described(self) -> tuple[str, list[int]]:
+        """Range and mean; the lines more than three standard deviations away from it, the farthest first."""
+        mean = math.fsum(self.values) / len(self.values)
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in self.values) / len(self.values))
+        cells = zip(self.lines, self.values, strict=True)
+        far = [(line, value) for line, value in cells if abs(value - mean) > SIGMAS * deviation > 0]
+        far = sorted(far, key=lambda at: -abs(at[1] - mean))[:MOST_OUTLIERS]
+        low, high = min(self.values), max(self.values)
+        text = f"{self.name}: min {low:g}, max {high:g}, mean {mean:.6g} of {len(self.values)} values"
+        if far:
+            text += f"; more than {SIGMAS} standard deviations away: "
+            text += ", ".join(f"{value:g} (line {line})" for line, value in far)
+        return text, [line for line, _ in far]
+
+
+def _number(cell: str) -> float | None:
+    """The number in a cell, without a per cent sign; None for anything else, infinities included."""
+    if not _NUMBER.fullmatch(cell):
+        return None
+    value = float(cell.strip().removesuffix("%"))
+    return value if abs(value) < _LARGEST else None
 
 
 class _Row(NamedTuple):
@@ -38,13 +89,13 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
     try:
         rows = list(_rows(lines, separator))
     except csv.Error:  # a quoted cell that never ends
-        rows = [_Row(line.split(separator), number, number) for number, line in enumerate(lines, start=1) if line]
+        rows = [_Row(line.split(separator), at, at) for at, line in enumerate(lines, start=1) if line]
     if not rows:
         return []
-    header = None if any(number(cell) is not None for cell in rows[0].cells) else rows[0]
+    header = None if any(_number(cell) is not None for cell in rows[0].cells) else rows[0]
     names = header.cells if header else [f"column {at + 1}" for at in range(len(rows[0].cells))]
     body = rows[1:] if header else rows
-    columns = [Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
+    columns = [_Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
     for row in body:
         for column, cell in zip(columns, row.cells, strict=False):
             column.take(cell, row.first)
@@ -98,8 +149,7 @@ def _groups(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
 def _rows_chunk(lines: Sequence[str], head: Sequence[str], rows: Sequence[_Row]) -> Chunk:
     first, last = rows[0].first, rows[-1].last
     reader = TimeReader()
-    stamps = [stamp for row in rows for stamp in [reader.read(lines[row.first - 1])] if stamp]
-    times = [written(stamp, 0) for stamp in stamps]
+    times = [written(stamp, 0) for row in rows if (stamp := reader.read(lines[row.first - 1]))]
     return Chunk(
         0,
         ChunkType.ROWS,
@@ -118,41 +168,25 @@ def _is_prometheus(lines: Sequence[str]) -> bool:
 
 
 def _metrics(lines: Sequence[str]) -> list[Chunk]:
-    columns: dict[str, Column] = {}
+    columns: dict[str, _Column] = {}
     for at, line in enumerate(lines, start=1):
         found = None if line.startswith("#") else _SAMPLE.fullmatch(line.strip())
         if found:
-            columns.setdefault(found[1], Column(found[1])).take(found[2], at)
-    pieces = [
-        Chunk(0, ChunkType.ROWS, "\n".join(piece), first, last, extra=_samples(piece))
-        for first, last in blocks(lines, 1, len(lines), CHUNK_ROWS)
-        for piece in [lines[first - 1 : last]]
-    ]
+            columns.setdefault(found[1], _Column(found[1])).take(found[2], at)
+    pieces: list[Chunk] = []
+    for first, last in blocks(lines, 1, len(lines), CHUNK_ROWS):
+        piece = lines[first - 1 : last]
+        rows = sum(bool(line.strip()) and not line.startswith("#") for line in piece)
+        pieces.append(Chunk(0, ChunkType.ROWS, "\n".join(piece), first, last, extra={"rows": str(rows)}))
     return _with_summary(list(columns.values())[:_MOST_COLUMNS], pieces, len(lines), list(columns))
 
 
-def _samples(lines: Sequence[str]) -> dict[str, str]:
-    return {"rows": str(sum(bool(line.strip()) and not line.startswith("#") for line in lines))}
-
-
-def _with_summary(columns: Sequence[Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
-    """The columns' chunk goes first; it is computed, and stands for all lines."""
-    text, lines = described(columns)
+def _with_summary(columns: Sequence[_Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
+    """In front of `pieces`, a chunk that says what the columns hold: it is computed, and stands for all lines."""
     listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
-    if text:
+    found = [column.described() for column in columns if len(column.values) > column.others]
+    if found:
+        text, lines = "\n".join(text for text, _ in found), tuple(sorted({line for _, far in found for line in far}))
         summary = Chunk(0, ChunkType.ROWS, text, 1, last, lines=lines, extra={"computed": "over the whole file"})
         pieces = [summary, *pieces]
-    return [
-        Chunk(
-            index,
-            piece.type,
-            piece.text,
-            piece.line_start,
-            piece.line_end,
-            lines=piece.lines,
-            ts_min=piece.ts_min,
-            ts_max=piece.ts_max,
-            extra={**piece.extra, "columns": listed},
-        )
-        for index, piece in enumerate(pieces)
-    ]
+    return [replace(piece, index=index, extra={**piece.extra, "columns": listed}) for index, piece in enumerate(pieces)]

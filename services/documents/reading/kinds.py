@@ -1,4 +1,4 @@
-"""What a document is, told without a model: the user's word, else its name, else its beginning (DOCUMENT_QA 4.3)."""
+"""Classifies a document by what the user says, else by its name, else by its beginning (DOCUMENT_QA 4.3)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import csv
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
-from services.documents import log_lines, severities
-from services.documents.decoding import lines_of
 from services.documents.extensions import extension, kind_by_name
-from services.documents.outlines import Outline, Unreadable
-from services.documents.times import TimeReader
-from services.documents.toml_outline import read_toml
+from services.documents.reading import log_fields, log_lines
+from services.documents.reading.decoding import lines_of
+from services.documents.reading.outlines import Outline, Unreadable
+from services.documents.reading.times import TimeReader
+from services.documents.reading.toml_outline import read_toml
+from services.documents.reading.yaml_outline import read_yaml
 from services.documents.units import DocumentKind
-from services.documents.yaml_outline import read_yaml
 
 SAMPLE_BYTES = 5000
 SURE_ENOUGH = 0.60
@@ -37,6 +38,7 @@ _PRINTED = re.compile(
 )
 _PRINTED_BY_NAME = (".out", ".err")
 _JSON_KEYS = re.compile(r"[\"'](?:level|severity|timestamp|ts|time|@timestamp)[\"']\s?:")
+_JSON_BEGINS = re.compile(r"\s*[{\[]\s*(?:\"[^\"\n]{0,200}\"\s*:|[{\[\"0-9])")
 _PROMETHEUS = re.compile(
     r"(?:# (?:HELP|TYPE) [\w:]+ |[a-zA-Z_:][\w:]*(?:\{[^{}\n]{0,500}\})? [-+]?[0-9.eE+-]+(?: [0-9]+)?$)"
 )
@@ -50,7 +52,7 @@ _CODE = re.compile(
 )
 _INI_SECTION = re.compile(r"^\[[\w .:-]{1,80}\]\s*$", re.MULTILINE)
 _INI_PAIR = re.compile(r"^[ \t]*(?:export )?[\w.-]{1,80}[ \t]{0,9}=[ \t]{0,9}\S?.{0,2000}$", re.MULTILINE)
-_NUMBER = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?%?")
+_NUMBER = re.compile(r"\s*[-+]?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?%?\s*")
 _KEY = re.compile(r"[\w.$/@-]{1,80}")
 
 
@@ -60,7 +62,7 @@ class DetectedKind(NamedTuple):
 
 
 def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> DetectedKind:
-    """Never doubtful: what is not sure enough is text."""
+    """What is not sure enough is text."""
     if chosen is not None:
         return DetectedKind(chosen, 1.0)
     if named := kind_by_name(filename):
@@ -105,7 +107,7 @@ def _log_signs(lines: list[str]) -> int:
             signs += _JSON_KEYS.search(text, 0, 500) is not None
         else:
             start, end = (line.stamp.start, line.stamp.end) if line.stamp else (0, 0)
-            signs += line.stamp is not None or (not line.continues and severities.field(text, start, end) is not None)
+            signs += line.stamp is not None or (not line.continues and log_fields.field(text, start, end) is not None)
             signs += line.continues and signs >= _FEW_SIGNS
     printed = sum(_PRINTED.match(text) is not None for text in lines)
     # A note may quote a line or two of what was printed.
@@ -122,13 +124,9 @@ def _is_table(lines: list[str]) -> bool:
             continue
         header, body = rows[0], rows[1:]
         wide = len(header) > 1 and bool(body) and all(len(row) == len(header) for row in body)
-        if wide and not any(_is_number(cell) for cell in header):
-            return any(_is_number(cell) for cell in body[0])
+        if wide and not any(map(_NUMBER.fullmatch, header)):
+            return any(map(_NUMBER.fullmatch, body[0]))
     return False
-
-
-def _is_number(cell: str) -> bool:
-    return _NUMBER.fullmatch(cell.strip()) is not None
 
 
 def _all_match(pattern: re.Pattern[str], lines: list[str]) -> bool:
@@ -137,18 +135,13 @@ def _all_match(pattern: re.Pattern[str], lines: list[str]) -> bool:
 
 def _is_config(sample: str, lines: list[str]) -> bool:
     if sample.lstrip()[:1] in ("{", "["):
-        try:
-            json.loads(sample)
-        except (ValueError, RecursionError):
-            begins = re.match(r"\s*[{\[]\s*(?:\"[^\"\n]{0,200}\"\s*:|[{\[\"0-9])", sample)
-            if begins:
-                return True
-        else:
+        if _JSON_BEGINS.match(sample):
             return True
-    if _INI_SECTION.search(sample) and _INI_PAIR.search(sample):
-        return True
+        with suppress(ValueError, RecursionError):
+            json.loads(sample)
+            return True
     bare = [line for line in lines if not line.lstrip().startswith(("#", ";"))]
-    if bare and _all_match(_INI_PAIR, bare):
+    if (_INI_SECTION.search(sample) and _INI_PAIR.search(sample)) or _all_match(_INI_PAIR, bare):
         return True
     return any(_has_keys(read, sample) for read in (read_toml, read_yaml))
 

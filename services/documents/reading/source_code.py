@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from services.documents.blocks import blocks
 from services.documents.units import Chunk, ChunkType
 
 LONGEST_SYMBOL = 120
@@ -40,15 +39,12 @@ def code_chunks(lines: Sequence[str], python: str | None = None) -> list[Chunk]:
     `python`: of Python, the code before anything was taken out of it.
     """
     tree = _parsed(python) if python else None
-    pieces = _python(lines, tree) if tree else _plain(lines, 1, len(lines))
+    pieces = _inside(lines, tree.body, 1, len(lines), "") if tree else _plain(lines, 1, len(lines))
+    texts = (("\n".join(lines[piece.first - 1 : piece.last]), piece) for piece in pieces)
     return [
-        Chunk(index, ChunkType.CODE, _text(lines, piece), piece.first, piece.last, symbol=piece.symbol)
-        for index, piece in enumerate(piece for piece in pieces if _text(lines, piece).strip())
+        Chunk(index, ChunkType.CODE, text, piece.first, piece.last, symbol=piece.symbol)
+        for index, (text, piece) in enumerate((text, piece) for text, piece in texts if text.strip())
     ]
-
-
-def _text(lines: Sequence[str], piece: _Piece) -> str:
-    return "\n".join(lines[piece.first - 1 : piece.last])
 
 
 def _parsed(source: str) -> ast.Module | None:
@@ -62,10 +58,6 @@ def _parsed(source: str) -> ast.Module | None:
         return None
 
 
-def _python(lines: Sequence[str], tree: ast.Module) -> Iterator[_Piece]:
-    yield from _inside(lines, tree.body, 1, len(lines), "")
-
-
 def _inside(lines: Sequence[str], body: Sequence[ast.stmt], first: int, last: int, outer: str) -> Iterator[_Piece]:
     """The definitions of one level, and what stands between them."""
     for node in body:
@@ -76,18 +68,15 @@ def _inside(lines: Sequence[str], body: Sequence[ast.stmt], first: int, last: in
         if start < first or end > last:  # several statements in one line
             continue
         yield from _plain(lines, first, start - 1, outer or None)
-        yield from _definition(lines, node, start, end, f"{outer}{node.name}")
+        name = f"{outer}{node.name}"
+        if end - start < LONGEST_SYMBOL:
+            yield _Piece(start, end, name)
+        elif isinstance(node, ast.ClassDef):
+            yield from _inside(lines, node.body, start, end, f"{name}.")
+        else:
+            yield from (_Piece(*block, name) for block in blocks(lines, start, end, LONGEST_SYMBOL))
         first = end + 1
     yield from _plain(lines, first, last, outer.removesuffix(".") or None)
-
-
-def _definition(lines: Sequence[str], node: _Definition, start: int, end: int, name: str) -> Iterator[_Piece]:
-    if end - start < LONGEST_SYMBOL:
-        yield _Piece(start, end, name)
-    elif isinstance(node, ast.ClassDef):
-        yield from _inside(lines, node.body, start, end, f"{name}.")
-    else:
-        yield from (_Piece(*block, name) for block in blocks(lines, start, end, LONGEST_SYMBOL))
 
 
 def _start(lines: Sequence[str], node: _Definition, earliest: int) -> int:
@@ -102,3 +91,27 @@ def _plain(lines: Sequence[str], first: int, last: int, outer: str | None = None
     for start, end in blocks(lines, first, last, BLOCK_LINES):
         found = _DEFINITION.search("\n".join(lines[start - 1 : end])) if outer is None else None
         yield _Piece(start, end, outer.removesuffix(".") if outer else found[1] if found else None)
+
+
+def blocks(lines: Sequence[str], first: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+    """First and last lines of blocks of at most `most` lines; they and `first` and `last` count from 1.
+
+    Cut before a line in column 0 that follows a blank one, else behind a blank line, else where it is full; never
+    before half of it is full.
+    """
+    while last - first + 1 > most:
+        cut = _cut(lines, first + most // 2, first + most)
+        yield first, cut - 1
+        first = cut
+    if first <= last:
+        yield first, last
+
+
+def _cut(lines: Sequence[str], earliest: int, latest: int) -> int:
+    blank = 0
+    for number in range(latest, earliest, -1):
+        if not lines[number - 2].strip() and lines[number - 1].strip():
+            if not lines[number - 1][:1].isspace():
+                return number
+            blank = blank or number
+    return blank or latest

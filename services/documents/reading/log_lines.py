@@ -1,4 +1,4 @@
-"""What one line of a log says of itself: its time, severity and component, and whether it goes on what came before."""
+"""Reads each line of a log: its time, severity and component, and whether it continues the line before."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
-from services.documents import severities
-from services.documents.components import component
-from services.documents.time_formats import Stamp
-from services.documents.times import TimeReader, of_value
+from services.documents.reading import log_fields
+from services.documents.reading.log_fields import component
+from services.documents.reading.times import Stamp, TimeReader, of_value
 
 _TIMES = ("timestamp", "ts", "time", "@timestamp", "datetime", "date", "eventTime")
 _LEVELS = ("level", "severity", "lvl", "levelname", "log.level", "loglevel", "log_level")
@@ -29,15 +28,20 @@ MOST_FOLLOWING = 60
 
 
 class Line(NamedTuple):
+    """What a line says.
+
+    Attributes:
+        ts: The time as written, unless `stamp` says where it is in the line.
+        continues: It belongs to the line before: then it is no entry of its own, and has no severity.
+        in_trace: It is part of a stack trace.
+    """
+
     stamp: Stamp | None = None
     ts: str | None = None
-    """The time as written, where it does not stand in the line as it is."""
     severity: str | None = None
     component: str | None = None
     continues: bool = False
-    """Whether it belongs to the line before: then it is no entry of its own, and has no severity."""
     in_trace: bool = False
-    """Whether it is part of a stack trace."""
 
 
 def read(lines: Iterable[str]) -> list[Line]:
@@ -54,7 +58,7 @@ class _Reader:
         self._begun = False
         self._in_traceback = False
         self._following = 0
-        """How many more lines without a time may belong to the last one that had one; 0 when it had none."""
+        """How many more lines without a time may belong to the last line, if that had one."""
 
     def read(self, text: str) -> Line:
         line = (_json_line(text) if text.startswith("{") else None) or self._line(text)
@@ -71,9 +75,9 @@ class _Reader:
     def _line(self, text: str) -> Line:
         stamp = _stamp(self._times, text)
         if self._begun and stamp is None and text.strip():
-            if _goes_on(text, in_traceback=self._in_traceback):
+            if text[0] in " \t" or _TRACE.match(text) or self._in_traceback:
                 return Line(continues=True, in_trace=True)
-            if self._following and not _has_field(text):
+            if self._following and log_fields.field(text, 0, 0) is None:
                 return Line(continues=True)
         return _plain_line(text, stamp)
 
@@ -90,20 +94,10 @@ def _stamp(reader: TimeReader, text: str) -> Stamp | None:
     return stamp._replace(start=stamp.start + indent, end=stamp.end + indent)
 
 
-def _goes_on(text: str, *, in_traceback: bool) -> bool:
-    if text[:1] in (" ", "\t"):
-        return bool(text.strip())
-    return bool(_TRACE.match(text)) or (in_traceback and bool(text))
-
-
-def _has_field(text: str) -> bool:
-    return severities.field(text, 0, 0) is not None
-
-
 def _plain_line(text: str, stamp: Stamp | None) -> Line:
     start, end = (stamp.start, stamp.end) if stamp else (0, 0)
-    field = severities.field(text, start, end)
-    severity = field.severity if field else severities.keyword(text[end:])
+    field = log_fields.field(text, start, end)
+    severity = field.severity if field else log_fields.keyword(text[end:])
     return Line(stamp, None, severity, component(text, end, field, timed=stamp is not None))
 
 
@@ -115,14 +109,11 @@ def _json_line(text: str) -> Line | None:
     if not isinstance(record, dict):
         return None
     fields = cast(dict[str, Any], record)
-    time = _first(fields, _TIMES)
+    time, message, name = (_first(fields, names) for names in (_TIMES, _MESSAGES, _COMPONENTS))
     stamp = of_value(time)
-    severity = severities.of_value(_first(fields, _LEVELS))
-    message = _first(fields, _MESSAGES)
+    severity = log_fields.of_value(_first(fields, _LEVELS))
     if severity is None and isinstance(message, str):
-        inner = _plain_line(message[:4000], TimeReader().read(message))
-        severity = inner.severity
-    name = _first(fields, _COMPONENTS)
+        severity = _plain_line(message[:4000], TimeReader().read(message)).severity
     return Line(
         stamp._replace(start=0, end=0) if stamp else None,
         str(time) if stamp else None,
@@ -136,6 +127,6 @@ def _first(fields: dict[str, Any], names: Iterable[str]) -> Any:
 
 
 def says_what_broke(text: str) -> bool:
-    """Of a line within a stack trace: whether it names the error, instead of a place in the code."""
+    """Whether a line within a stack trace names the error, not a place in the code."""
     bare = text.lstrip().removeprefix("Caused by: ")
     return len(bare) < len(text.lstrip()) or _EXCEPTION.match(bare) is not None

@@ -1,0 +1,6 @@
+"""From the bytes of a file to what is stored: decoded, classified, redacted and cut into chunks (DOCUMENT_QA 4)."""
+
+# pyright: reportUnusedImport=false
+from services.documents.reading.preparing import prepare
+from services.documents.reading.redacting import DocumentRedactors
+from services.documents.reading.team_topics import topic_chunks

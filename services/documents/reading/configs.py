@@ -1,0 +1,161 @@
+"""Configuration files: sections cut along the keys, and each value as a sentence of its own (DOCUMENT_QA 4.4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
+
+from services.documents.extensions import extension
+from services.documents.reading.json_outline import read_json
+from services.documents.reading.line_outlines import read_indented, read_ini
+from services.documents.reading.outlines import Outline, Path, Unreadable, dotted, words
+from services.documents.reading.redacting import Redacted
+from services.documents.reading.toml_outline import read_toml
+from services.documents.reading.xml_outline import read_xml
+from services.documents.reading.yaml_outline import read_yaml
+from services.documents.units import Chunk, ChunkType
+
+MOST_EMBEDDED = 2000
+MOST_LEAVES = 20_000
+SMALL_CHARS = 600
+"""A top-level key up to this size stays whole."""
+LARGE_CHARS = 1500
+"""What is larger is cut at the next level."""
+
+_READERS: dict[str, tuple[Callable[[str], Outline], ...]] = {
+    ".json": (read_json, read_indented),
+    ".yaml": (read_yaml, read_indented),
+    ".yml": (read_yaml, read_indented),
+    ".toml": (read_toml, read_ini),
+    ".xml": (read_xml, read_indented),
+    **dict.fromkeys((".ini", ".cfg", ".conf", ".env", ".properties"), (read_ini,)),
+}
+
+
+def outline_of(filename: str, text: str) -> Outline:
+    """The keys and values of `text`, read by its name, or by the first reader that can."""
+    for read in _READERS.get(extension(filename), (read_json, read_toml, read_yaml, read_ini)):
+        try:
+            return read(text)
+        except Unreadable:
+            continue
+    return Outline()
+
+
+def config_chunks(lines: Sequence[str], outline: Outline, redacted: Redacted) -> list[Chunk]:
+    """Sections of `lines`, which are `redacted`; then the values in `outline`, which are not yet."""
+    chunks: list[Chunk] = []
+    for section in _sections(lines, outline):
+        heading = redacted.part(" › ".join(section.parent)) if section.parent else None
+        text = "\n".join([*([] if heading is None else [heading]), *lines[section.first - 1 : section.last]])
+        path = redacted.part(dotted(section.parent)) or None
+        chunks.append(
+            Chunk(len(chunks), ChunkType.SECTION, text, section.first, section.last, heading=heading, key_path=path)
+        )
+    starts = [chunk.line_start for chunk in chunks]
+    for count, leaf in enumerate(outline.leaves[:MOST_LEAVES]):
+        chunk = Chunk(
+            len(chunks),
+            ChunkType.LEAF,
+            redacted.part(f"{words(leaf.path, redacted.names)} = {redacted.shown(leaf)}".strip()),
+            leaf.line_start,
+            leaf.line_end,
+            embedded=count < MOST_EMBEDDED,
+            key_path=redacted.part(dotted(leaf.path)) or None,
+            shown_by=max(0, bisect_right(starts, leaf.line_start) - 1),
+        )
+        chunks.append(chunk)
+    return chunks
+
+
+class _Section(NamedTuple):
+    parent: Path
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Node:
+    """A key with the lines that belong to it."""
+
+    path: Path
+    first: int
+    last: int = 0
+    children: list[_Node] = field(default_factory=list["_Node"])
+
+
+def _sections(lines: Sequence[str], outline: Outline) -> Iterator[_Section]:
+    """Every line is in exactly one. Depth first, without recursion: a file may be nested deep."""
+    sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    waiting = [_tree(lines, outline)]
+    while waiting:
+        node = waiting.pop()
+        most = SMALL_CHARS if len(node.path) == 1 else LARGE_CHARS
+        if not node.children or (node.path and sizes[node.last] - sizes[node.first - 1] <= most):
+            yield from _pieces(node, sizes)
+            continue
+        groups = list(_grouped(node.children, sizes))
+        node.children[0].first = node.first
+        waiting += [_joined(group) for group in reversed(groups)]
+
+
+def _joined(group: list[_Node]) -> _Node:
+    return group[0] if len(group) == 1 else _Node(group[0].path, group[0].first, group[-1].last)
+
+
+def _grouped(children: list[_Node], sizes: Sequence[int]) -> Iterator[list[_Node]]:
+    """Plain values side by side stay together, as long as they are not large; so do small parts of a list."""
+    group: list[_Node] = []
+    for child in children:
+        plain = not child.children or child.path[-1].startswith("[")
+        if group and (not plain or sizes[child.last] - sizes[group[0].first - 1] > LARGE_CHARS):
+            yield group
+            group = []
+        group.append(child)
+        if not plain:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _pieces(node: _Node, sizes: Sequence[int]) -> Iterator[_Section]:
+    """Cut at line ends, where a single value is too large."""
+    start = node.first
+    for number in range(start + 1, node.last + 1):
+        if sizes[number] - sizes[start - 1] > LARGE_CHARS:
+            yield _Section(node.path[:-1], start, number - 1)
+            start = number
+    yield _Section(node.path[:-1], start, node.last)
+
+
+def _tree(lines: Sequence[str], outline: Outline) -> _Node:
+    root = _Node((), 1)
+    open_nodes = [root]
+    begun = 0
+    for path, line in outline.keys:
+        # Of several keys in one line, the first is the one that lines can be cut at.
+        if line <= begun:
+            continue
+        while len(open_nodes) > 1 and open_nodes[-1].path != path[: len(open_nodes[-1].path)]:
+            open_nodes.pop()
+        first = line
+        while first - 1 > begun and lines[first - 2].lstrip().startswith(outline.comments):
+            first -= 1  # comments directly above a key belong to it
+        node = _Node(path, first)
+        open_nodes[-1].children.append(node)
+        open_nodes.append(node)
+        begun = line
+    root.last = len(lines)
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        end = node.last
+        for child in reversed(node.children):
+            child.last = end
+            end = child.first - 1
+        waiting += node.children
+    return root

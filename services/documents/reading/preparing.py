@@ -1,0 +1,84 @@
+"""Prepares a file for a store (DOCUMENT_QA 4). Pure: to be run in a thread."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from services.documents.extensions import extension
+from services.documents.limits import FileLimits, check_lines, check_name, check_size
+from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
+from services.documents.reading.decoding import cut_lines, decode, lines_of
+from services.documents.reading.kinds import classify
+from services.documents.reading.logs import read_log
+from services.documents.reading.markdown import markdown_chunks
+from services.documents.reading.outlines import Outline
+from services.documents.reading.prose import prose_chunks
+from services.documents.reading.redacting import DocumentRedactors, Redacted
+from services.documents.reading.source_code import code_chunks
+from services.documents.reading.tables import table_chunks, table_records
+from services.documents.reading.team_topics import topic_chunks
+from services.documents.units import DocumentKind, LineRecord, Prepared
+
+_NO_KNOWN_SECRETS = DocumentRedactors()
+
+
+def prepare(
+    filename: str,
+    data: bytes,
+    *,
+    limits: FileLimits,
+    kind: DocumentKind | None = None,
+    title: str | None = None,
+    redactors: DocumentRedactors = _NO_KNOWN_SECRETS,
+) -> Prepared:
+    """Decode, classify, redact and cut into chunks.
+
+    `kind`: as the user says. `title`: that of a runbook or a topic. `redactors`: those that know the program's secrets.
+
+    Raises:
+        FileRefused: the file is too large, of a kind that is not taken, or not text.
+    """
+    check_name(filename)
+    check_size(filename, len(data), limits.max_file_bytes)
+    raw, flags = decode(filename, data)
+    n_lines = len(lines_of(raw))
+    check_lines(filename, n_lines, limits.max_lines)
+    found = classify(filename, raw, kind)
+    outline = outline_of(filename, raw) if found.kind is DocumentKind.CONFIG else Outline()
+    redacted = Redacted(raw, outline, redactors.of(found.kind))
+    text, cut = cut_lines(redacted.text, limits.max_line_chars)
+    if cut:
+        flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")
+    if outline.n_values > MOST_LEAVES:
+        flags.append(f"of {outline.n_values} values the first {MOST_LEAVES} can be asked for one by one")
+    lines, ending = lines_of(text), extension(filename)
+    records: Sequence[LineRecord] = ()
+    match found.kind:
+        case DocumentKind.LOG | DocumentKind.ERROR_REPORT:
+            chunks, records = read_log(lines)
+        case DocumentKind.CONFIG:
+            chunks = config_chunks(lines, outline, redacted)
+        case DocumentKind.MARKDOWN:
+            chunks = markdown_chunks(lines, ending, title)
+        case DocumentKind.CODE:
+            chunks = code_chunks(lines, raw if ending == ".py" else None)
+        case DocumentKind.METRICS:
+            chunks, records = table_chunks(lines, tabs=ending == ".tsv"), table_records(lines)
+        case DocumentKind.TEAM_TOPIC:
+            chunks = topic_chunks(lines, title or filename.removesuffix(".txt"))
+        case DocumentKind.TEXT:
+            chunks = prose_chunks(lines)
+    return Prepared(
+        filename=filename,
+        kind=found.kind,
+        confidence=found.confidence,
+        sha256=hashlib.sha256(data).hexdigest(),
+        size=len(data),
+        text=text,
+        n_lines=n_lines,
+        chunks=tuple(chunks),
+        lines=tuple(records),
+        redactions=redacted.counts,
+        flags=tuple(flags),
+    )

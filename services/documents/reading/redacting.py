@@ -1,0 +1,89 @@
+"""Secrets and personal details become labels before a document is cut up, stored or embedded (DOCUMENT_QA 4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from services.documents.reading.outlines import Leaf, Outline
+from services.documents.units import DocumentKind
+from services.redaction import (
+    CODE_SHAPES,
+    MARKUP_SHAPES,
+    PERSONAL_SHAPES,
+    SHAPES,
+    Redactor,
+    is_placeholder,
+    label,
+    leads_to_secret,
+)
+
+SECRET = label("secret")
+_LONG_LINES = 20_000
+"""In longer lines no single value is searched for: each search would take time."""
+
+
+class DocumentRedactors:
+    """A redactor for documents, and one for program code, where `token: str` is no secret."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        """`known`: the values of the configured secrets."""
+        known = tuple(known)
+        self._documents = Redactor(known, (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES))
+        self._code = Redactor(known, (*CODE_SHAPES, *PERSONAL_SHAPES))
+
+    def of(self, kind: DocumentKind) -> Redactor:
+        return self._code if kind is DocumentKind.CODE else self._documents
+
+
+class Redacted:
+    """A document without its secrets, and each value of a configuration file by itself.
+
+    Attributes:
+        text: Line n of it is line n of the file.
+        counts: How often each label was put in.
+        part: Redacts a part of the document.
+        names: As in the outline, without those that are secret.
+    """
+
+    def __init__(self, raw: str, outline: Outline, redactor: Redactor) -> None:
+        self._secrets = frozenset(leaf for leaf in outline.leaves if _is_secret(leaf, outline))
+        hidden = {(leaf.path[:-1], leaf.value) for leaf in self._secrets}
+        self.names = {path: name for path, name in outline.names.items() if (path, name) not in hidden}
+        self.part = redactor.text
+        # The keys show what no shape does: a value on the next line, in a block of lines, or in a list.
+        parts: list[str] = []
+        at = count = 0
+        for start, end in sorted((leaf.start, leaf.end) for leaf in self._secrets if leaf.start < leaf.end):
+            if start >= at:
+                label_lines = (SECRET if line.strip() else line for line in raw[start:end].split("\n"))
+                parts += [raw[at:start], "\n".join(label_lines)]
+                at, count = end, count + 1
+        self.text, self.counts = redactor.counted("".join([*parts, raw[at:]]))
+        if count:
+            self.counts[SECRET] = self.counts.get(SECRET, 0) + count
+        self._raw, self._lines = (raw.split("\n"), self.text.split("\n")) if outline.leaves else ([], [])
+
+    def shown(self, leaf: Leaf) -> str:
+        """The value of `leaf`, or what is left of it."""
+        if leaf in self._secrets:
+            return SECRET
+        lines = slice(leaf.line_start - 1, leaf.line_end)
+        before, after = "\n".join(self._raw[lines]), "\n".join(self._lines[lines])
+        value = self.part(leaf.value)
+        if len(after) > _LONG_LINES or after == before or value in " ".join(after.split()) or value in after:
+            return value
+        # Together with other lines it was a secret, as a line of a private key is.
+        return SECRET
+
+
+def _is_secret(leaf: Leaf, outline: Outline) -> bool:
+    if not leaf.value or is_placeholder(leaf.value):
+        return False
+    path = leaf.path
+    # The values of a Kubernetes manifest of the kind Secret have names of their own.
+    at = next((at for at, name in enumerate(path) if name in ("data", "stringData")), -1)
+    if at >= 0 and path[:at] in outline.secret_objects:
+        return True
+    if path[-1:] == ("value",) and (name := leaf.called or outline.names.get(path[:-1])):
+        path = (*path[:-1], name)
+    return leads_to_secret(path, leaf.value)

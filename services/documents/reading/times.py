@@ -1,0 +1,222 @@
+"""When a line was logged: the time formats of logs (DOCUMENT_QA 4.4).
+
+A time in UTC is written with `Z`, the writer's local time without. Where a log leaves the year out it is written as
+0000 (0001 after the turn of the year), and where it leaves the day out as well, as 0000-01-01 (the next day after
+midnight): so that times still sort, and times of day are found in their usual place.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+REACH = 160
+"""How far into a line its time is looked for."""
+
+_MOST_FRACTION = 6
+_HALF_A_YEAR = 6
+_NOON = "12"
+_SHORTEST_MONTH = 28
+_EPOCH_SECONDS = range(10**9, 10**10)
+"""From 2001 to 2286."""
+
+_MONTH_NAMES = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_MONTHS = {name: f"{number:02d}" for number, name in enumerate(_MONTH_NAMES.split("|"), start=1)}
+_MONTH = rf"(?P<month>{_MONTH_NAMES})"
+_DAYS = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_DATE = r"(?P<month>0[1-9]|1[0-2]){}(?P<day>0[1-9]|[12][0-9]|3[01])"
+_CLOCK = r"(?P<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60))(?:[.,](?P<fraction>[0-9]{1,9}))?"
+_ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![\w:]))?"
+_HALF = r"(?P<clock>(?:0?[1-9]|1[0-2]):[0-5][0-9]:[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,9}))?\s(?P<half>[AaPp][Mm])"
+_LEAD = r"(?:[\w.-]{1,60} {0,40}\| {0,4})?[\[(<\"']?"
+"""What may stand in front: the name that docker compose writes, a bracket."""
+
+
+class Stamp(NamedTuple):
+    """A time in a line.
+
+    Attributes:
+        start: Where in the line it begins; `end`: where it ends.
+        moment: Such as `2015-10-18T18:01:47`.
+        fraction: The digits behind the second: `978`.
+        zone: `Z` or nothing.
+    """
+
+    start: int
+    end: int
+    moment: str
+    fraction: str
+    zone: str
+
+
+def _format(pattern: str) -> re.Pattern[str]:
+    # Groups that a format lacks never match, so that all formats are read alike.
+    for group in ("fraction", "zone", "year", "month", "day", "clock", "half", "digits", "seconds"):
+        if f"(?P<{group}>" not in pattern:
+            pattern += f"(?P<{group}>(?!))?"
+    return re.compile(pattern)
+
+
+_FORMATS = (
+    # 2015-10-18 18:01:47,978 · 2015-10-18T18:01:47.978+02:00 · 2015/10/18 18:01:47, perhaps behind some fields
+    rf"(?s:.{{0,120}}?)(?<![0-9])(?P<stamp>(?P<year>(?:19|20)[0-9]{{2}})[-/]{_DATE.format('[-/]')}[T ]{_CLOCK}{_ZONE})",
+    # [Sun Dec 04 04:47:44 2005]
+    rf"{_LEAD}(?P<stamp>{_DAYS} {_MONTH} {{1,2}}(?P<day>[0-9]{{1,2}}) {_CLOCK} (?P<year>[0-9]{{4}}))",
+    # Jun 14 15:16:01
+    rf"(?:<[0-9]{{1,3}}>)?{_LEAD}(?P<stamp>{_MONTH} {{1,2}}(?P<day>[0-9]{{1,2}}) {_CLOCK})",
+    # 081109 203615
+    rf"(?P<stamp>(?P<year>[0-9]{{2}}){_DATE.format('')} (?P<digits>(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){{2}}))(?![0-9])",
+    # 17/06/09 20:10:40
+    rf"{_LEAD}(?P<stamp>(?P<year>[0-9]{{2}})/{_DATE.format('/')} {_CLOCK})",
+    # 10/Oct/2000:13:55:36 -0700, of web servers, behind address and user
+    rf"[^\[]{{0,120}}\[(?P<stamp>(?P<day>[0-9]{{2}})/{_MONTH}/(?P<year>[0-9]{{4}}):{_CLOCK}{_ZONE})",
+    # 18-Oct-2015 18:01:47.978 · 18 Oct 2015 18:01:47
+    rf"{_LEAD}(?P<stamp>(?P<day>[0-9]{{1,2}})[- ]{_MONTH}[- ](?P<year>[0-9]{{4}}) {_CLOCK}{_ZONE})",
+    # E0611 15:23:01.123456
+    rf"[IWEF](?P<stamp>{_DATE.format('')} {{1,2}}{_CLOCK})",
+    # 05-01 18:01:47.978
+    rf"(?P<stamp>{_DATE.format('-')} {_CLOCK})",
+    # Oct 18, 2015 6:01:47 PM
+    rf"{_LEAD}(?P<stamp>{_MONTH} (?P<day>[0-9]{{1,2}}), (?P<year>[0-9]{{4}}),? {_HALF})",
+    # 10/18/2015 6:01:47 PM, 18-10-2015 18:01:47: day and month may stand the other way round
+    rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}},? {_HALF})",
+    rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}},? {_CLOCK})",
+    # 1445144423.722, 1445144423722
+    rf"{_LEAD}(?P<stamp>(?P<seconds>1[0-9]{{9}})(?:[.,]?(?P<fraction>[0-9]{{3,9}}))?)(?![\w.])",
+    # 18:01:47.978
+    rf"{_LEAD}(?P<stamp>{_CLOCK})(?![\w:])",
+)
+_COMPILED = tuple(map(_format, _FORMATS))
+
+
+class TimeReader:
+    """Reads the times of one file, line by line: a file keeps to one format, so that is tried first."""
+
+    def __init__(self) -> None:
+        self._formats = list(_COMPILED)
+        self._first_month = 0
+        self._last_clock = ""
+        self._day = 1
+
+    def read(self, line: str) -> Stamp | None:
+        """The first time near the beginning of `line`."""
+        for rank, form in enumerate(self._formats):
+            if found := form.match(line, 0, REACH):
+                if rank:
+                    self._formats.insert(0, self._formats.pop(rank))
+                return self._stamp(found)
+        return None
+
+    def _stamp(self, found: re.Match[str]) -> Stamp:
+        if found["seconds"]:
+            moment, zone = of_epoch(float(found["seconds"])).moment, "Z"
+        elif given := found["zone"]:
+            moment, zone = _in_utc(_moment(found), given)
+        else:
+            moment, zone = self._dated(_moment(found), dayless=found["month"] is None), ""
+        return Stamp(found.start("stamp"), found.end("stamp"), moment, found["fraction"] or "", zone)
+
+    def _dated(self, moment: str, *, dayless: bool) -> str:
+        if not moment.startswith("0000"):
+            return moment
+        if dayless:
+            clock = moment[11:]
+            if clock[:2] < _NOON <= self._last_clock[:2] and self._day < _SHORTEST_MONTH:  # past midnight
+                self._day += 1
+            self._last_clock = clock
+            return f"0000-01-{self._day:02d}T{clock}"
+        month = int(moment[5:7])
+        self._first_month = self._first_month or month
+        return "0001" + moment[4:] if self._first_month - month > _HALF_A_YEAR else moment
+
+
+def _moment(found: re.Match[str]) -> str:
+    """Without a month, the date may be read in two ways, or there is none."""
+    year, month, clock = found["year"] or "0000", found["month"], found["clock"]
+    if len(year) == len("17"):
+        year = f"20{year}"
+    if digits := found["digits"]:
+        clock = f"{digits[:2]}:{digits[2:4]}:{digits[4:]}"
+    if half := found["half"]:
+        hour, rest = clock.split(":", 1)
+        clock = f"{int(hour) % 12 + (12 if half.upper() == 'PM' else 0):02d}:{rest}"
+    if month is None:
+        return f"0000-01-01T{clock}"
+    return f"{year}-{_MONTHS.get(month, month)}-{int(found['day']):02d}T{clock}"
+
+
+def of_epoch(seconds: float) -> Stamp:
+    """So many seconds since 1970, to the millisecond."""
+    whole, millis = divmod(round(seconds * 1000), 1000)
+    moment = datetime.fromtimestamp(whole, UTC)
+    return Stamp(0, 0, f"{moment:%Y-%m-%dT%H:%M:%S}", f"{millis:03d}" if millis else "", "Z")
+
+
+def of_value(value: object) -> Stamp | None:
+    """The time in a field of a JSON record: text of any of the formats, or seconds or milliseconds since 1970."""
+    if isinstance(value, str):
+        return TimeReader().read(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    seconds = float(value)
+    for _ in range(4):  # from seconds down to nanoseconds
+        if int(seconds) in _EPOCH_SECONDS:
+            return of_epoch(seconds)
+        seconds /= 1000
+    return None
+
+
+def written(stamp: Stamp, digits: int) -> str:
+    """The time as text, with so many digits of fraction: equally many in one file, so that it sorts as text."""
+    fraction = stamp.fraction[:digits].ljust(digits, "0")
+    return f"{stamp.moment}.{fraction}{stamp.zone}" if digits else stamp.moment + stamp.zone
+
+
+def digits_needed(stamps: list[Stamp | None]) -> int:
+    return min(_MOST_FRACTION, max((len(stamp.fraction) for stamp in stamps if stamp), default=0))
+
+
+class Gaps:
+    """Finds the moments before which much time passed."""
+
+    def __init__(self, seconds: int) -> None:
+        self._most = seconds
+        self._last = ""
+        self._last_seconds = 0
+
+    def before(self, moment: str) -> bool:
+        """Whether more than so many seconds lie between the moment of the last call and this one."""
+        if moment == self._last:
+            return False
+        seconds = _ordinal(moment[:10]) * 86400 + sum(
+            int(part) * unit for part, unit in zip(moment[11:19].split(":"), (3600, 60, 1), strict=True)
+        )
+        gap = bool(self._last) and abs(seconds - self._last_seconds) > self._most
+        self._last, self._last_seconds = moment, seconds
+        return gap
+
+
+@lru_cache(maxsize=1000)
+def _ordinal(day: str) -> int:
+    year, month, number = map(int, day.split("-"))
+    try:
+        return date(year + 400, month, number).toordinal()  # there is no year 0, and the calendar repeats after 400
+    except ValueError:
+        return (year * 12 + month) * 31 + number
+
+
+def _in_utc(moment: str, zone: str) -> tuple[str, str]:
+    if zone[0] not in "+-":
+        return moment, "Z"
+    minute = _minute_in_utc(moment[:16], zone)
+    return (minute + moment[16:], "Z") if minute else (moment, "")
+
+
+@lru_cache(maxsize=10_000)
+def _minute_in_utc(minute: str, zone: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(minute + ':00' + zone).astimezone(UTC):%Y-%m-%dT%H:%M}"
+    except (ValueError, OverflowError):
+        return ""

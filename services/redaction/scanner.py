@@ -1,0 +1,206 @@
+"""Finds secrets behind their names in plain text: `password=x`, `"token": ["x", "y"]`, `SECRET_KEY = "x"`.
+
+One pass from name to name. Time is linear in the length of the text: patterns are bounded or possessive, and what was
+read as a value is not read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from services.redaction import names
+from services.redaction.names import NAMES, is_placeholder
+
+BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""The characters at which `str.splitlines` breaks lines."""
+Span = tuple[int, int]
+
+_SIGN = (
+    r"(?P<close>\\?[\"'`]\]?)?[ \t]{0,20}"
+    # A type may stand between name and value.
+    r"(?P<sign>(?::[ \t]{0,9}&?(?:'static[ \t])?|(?<=[ \t]))(?:(?:typing\.)?(?:Optional|Final)\[)?"
+    r"(?i:str|string|bytes|SecretStr|Final)\]?(?:[ \t]?\|[ \t]?(?:None|null|undefined))?[ \t]{0,9}=(?!=)"
+    r"|===?|=>|:=|[=:])[ \t]{0,20}"
+)
+# From the last character of a name on: signs are rarer than characters that a name could begin with.
+_GIVEN = re.compile(rf"[delnghstyDELNGHSTY4]{_SIGN}")
+_NAME = re.compile(rf"(?:{NAMES}|(?i:secrets|tokens))\Z")
+_NAME_CHARS = 32
+"""More than the longest of `NAMES` has."""
+_NEXT_NAME = re.compile(rf"{NAMES}{_SIGN}")
+_WORDS_BEFORE = re.compile(r"(?:[A-Za-z]+ )?[\w.-]*$")
+_BEFORE_CHARS = 40
+
+# What is said about a secret in front of its name and behind the colon: `Wrong password: 3 attempts left`.
+_JUDGED = re.compile(
+    r"\b(?:wrong|invalid|incorrect|bad|expired|unexpected|access|missing|unknown|illegal|revoked|rejected|refused|denied"
+    r"|malformed|mismatched|unsupported|weak|old|stale|outdated|duplicate|empty|blocked|forgotten|failed)"
+    r"[ ](?:[a-z]{1,20}[ ])?[a-z]+(?:[ ]key)?$",
+    re.IGNORECASE,
+)
+_STATUS = re.compile(
+    r"(?i:[0-9]{1,3}[ \t]{1,3}(?:more[ \t])?"
+    r"(?:attempts?|tries|times?|chars?|characters?|failures?|errors?|retries|left)"
+    r"|(?:must|too|expired|invalid|missing|required|incorrect|wrong|empty|not|cannot|denied|unset|undefined|disabled"
+    r"|enabled|changed|rejected|accepted|mismatch|failed|please|try)(?=[\s.,;!)]|$))"
+)
+
+_QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\"{3}|'{3}|\\?[\"'`])")
+_TO_QUOTE = {
+    **{quote: re.compile(rf"(?:[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}])*+") for quote in "\"'`"},
+    **{f"\\{quote}": re.compile(rf"(?:[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}])*+") for quote in "\"'`"},
+}
+_LONGEST_TRIPLE = 20_000
+_BARE = re.compile(r"[^\s\"'`&]+")
+# In a comment or a script; no name looks like it.
+_BARE_IN_CODE = re.compile(r"(?=[^\s\"'`&]{0,99}[0-9])[\w!@#$%^*+/=~-]{6,200}(?=[\s;,]|$)")
+_SCHEME = re.compile(r"(?i:bearer|basic|bot|token)[ \t]{1,20}([\w.~+/=-]{8,})")
+_JUDGED_CHARS = 1000
+"""No more of a value is judged."""
+
+_OBJECT = re.compile(r"\{[ \t]{0,20}(?:\\?[\"'}]|[\w.-]{1,60}[ \t]{0,9}[:=]|$)", re.MULTILINE)
+_VALUE_OF_OBJECT = re.compile(r"\{[ \t]{0,20}\\?[\"']?(?:value|default|plain|raw)\\?[\"']?[ \t]{0,9}[:=][ \t]{0,20}")
+_LINK = re.compile(r"\[[^\[\]\n]{0,200}\]\(")
+_PART = re.compile(
+    r"(?P<label>\[redacted: [a-z ]{1,20}\])|(?P<open>[{\[])|(?P<shut>[}\]])|(?P<comma>,)|(?P<space>[ \t]+)"
+    rf"|(?P<quote>\\?[\"'`])|(?P<bare>[^\s,{{}}\[\]\"'`\\]+)|(?P<other>[^{BREAK_CHARS}])|(?P<line>\s)"
+)
+_OF_LISTS = ("quote", "comma", "space", "line")
+_INNER_NAME = re.compile(r"([\w.-]{1,60})[ \t]{0,9}(?:=>|[:=])")
+_INNER_SIGN = re.compile(r"[ \t]{0,9}(?:=>|[:=])")
+
+
+class _Value(NamedTuple):
+    start: int
+    end: int
+    quoted: bool
+    name: str = ""
+    """Its own, in an object."""
+
+
+class _Named(NamedTuple):
+    """A name, and how a value is given to it."""
+
+    name: str
+    before: str
+    sign: str
+    quoted: bool
+
+    def makes_secret(self, value: str, *, quoted: bool, inner: str, code: bool) -> bool:
+        """Whether `value` is a secret. `inner`: its own name, in an object."""
+        if not value or is_placeholder(value) or names.describes(inner):
+            return False
+        readable = any(map(str.isalnum, value))
+        if self.quoted and names.names_many(self.name):
+            return readable and not (names.is_word(value) or names.is_constant(value) or names.is_number(value))
+        words = _WORDS_BEFORE.search(self.before)
+        whole = f"{words[0] if words else ''}{self.name}"
+        if not names.is_secret(whole, value) or (not quoted and self._is_remark(whole, value)):
+            return False
+        if self.name.lower() == "token":
+            return readable and not (code and self.sign.startswith("=="))
+        return whole != "PASS" or self.sign != ":" or self.quoted  # of a test
+
+    def _is_remark(self, whole: str, value: str) -> bool:
+        """Whether a `value` without quotes is a count or a word of a sentence."""
+        in_sentence = self.sign == ":" and not self.quoted and bool(names.is_word(value))
+        if not names.is_ambiguous(whole):
+            return in_sentence and bool(_JUDGED.search(self.before + self.name))
+        return in_sentence or bool(names.is_count(value)) or (self.quoted and bool(names.is_number(value)))
+
+
+def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
+    """Start and end of each secret that stands behind a name. In `code`, `token = next(tokens)` is none."""
+    scan = _Scan(text, code)
+    at = hidden = 0
+    while given := _GIVEN.search(text, at):
+        at = given.start() + 1
+        name = _NAME.search(text[max(0, at - _NAME_CHARS) : at])
+        if name is None:
+            continue
+        start = at - len(name[0])
+        before = text[max(hidden, start - _BEFORE_CHARS) : start]
+        named = _Named(name[0], before, given["sign"], given["close"] is not None)
+        values, at = scan.values(given.end(), named)
+        for first, end, quoted, inner in values:
+            value = text[first : min(end, first + _JUDGED_CHARS)]
+            if named.makes_secret(value.strip(), quoted=quoted, inner=inner, code=code):
+                yield first + len(value) - len(value.lstrip()), end
+                hidden, at = end, max(at, end)
+
+
+class _Scan:
+    def __init__(self, text: str, code: bool) -> None:
+        self._text, self._code = text, code
+        self._bare_end = 0
+
+    def values(self, at: int, named: _Named) -> tuple[list[_Value], int]:
+        """The values that begin at `at`, and where to search for the next name."""
+        text, many = self._text, named.quoted and names.names_many(named.name)
+        if self._code and (inner := _VALUE_OF_OBJECT.match(text, at)):
+            at = inner.end()
+        char = text[at : at + 1]
+        if not char or is_placeholder(text, at) or (many and (self._code or char not in "[{")):
+            return [], at
+        is_object = _OBJECT.match(text, at) is not None
+        if char == "[" or (is_object and not self._code):
+            return ([], at) if _LINK.match(text, at) else self._inner(at, over_lines=char == "[" and not many)
+        if quote := _QUOTE.match(text, at):
+            mark = quote["quote"]
+            end = text.find(mark, at + 4, at + _LONGEST_TRIPLE) if mark[2:] else self._closed(quote.end(), mark)
+            return [_Value(quote.end(), end, quoted=True)] if end > 0 else [], at
+        return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare(at, named.sign), at
+
+    def _bare(self, at: int, sign: str) -> list[_Value]:
+        if self._code:
+            found = _BARE_IN_CODE.match(self._text, at)
+            return [_Value(at, found.end(), quoted=False)] if found else []
+        if sign == ":" and _STATUS.match(self._text, at):
+            return []
+        scheme = _SCHEME.match(self._text, at)
+        if scheme and not scheme[1].islower():
+            return [_Value(at, scheme.end(), quoted=False)]
+        if at >= self._bare_end:  # else it ends where the one before did
+            found = _BARE.match(self._text, at)
+            self._bare_end = found.end() if found else at
+        return [_Value(at, self._bare_end, quoted=False)]
+
+    def _closed(self, at: int, quote: str) -> int:
+        """The end of the quoted text that begins at `at`: its quote, or the end of the line."""
+        found = _TO_QUOTE[quote].match(self._text, at)
+        return found.end() if found else at
+
+    def _inner(self, at: int, *, over_lines: bool) -> tuple[list[_Value], int]:
+        """The values of the object or list that opens at `at`, and its end: at the latest that of the line, unless it
+        is a list of quoted texts and may go `over_lines`.
+        """
+        found: list[_Value] = []
+        depth, name, named, crossed = 1, "", False, False
+        at += 1
+        while depth and (part := _PART.match(self._text, at)):
+            kind, start, at = part.lastgroup, part.start(), part.end()
+            crossed, over_lines = crossed or kind == "line", over_lines and kind in _OF_LISTS
+            if (crossed and not over_lines and kind != "shut") or (self._code and part[0] == "{"):
+                break
+            if kind in ("open", "shut"):
+                depth, named = depth + (1 if kind == "open" else -1), False
+            elif kind == "comma":
+                named = False
+            elif kind == "quote":
+                end = self._closed(at, part[0])
+                value, at = _Value(at, end, quoted=True, name=name), end
+                if self._text.startswith(part[0], end):
+                    at += len(part[0])
+                else:
+                    over_lines = False
+                if not named and (sign := _INNER_SIGN.match(self._text, at)):
+                    name, at, named = self._text[value.start : end], sign.end(), True
+                else:
+                    found.append(value)
+            elif kind == "bare" and not named and (key := _INNER_NAME.match(self._text, start)):
+                name, at, named = key[1], key.end(), True
+            elif kind == "bare" and not self._code:
+                found.append(_Value(start, at, quoted=False, name=name))
+        return found, at
