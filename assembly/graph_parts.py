@@ -29,7 +29,6 @@ from services.conversations import (
 )
 from services.discord import Fetcher, Poster
 from services.documents import Tombstones
-from services.documents.tools import Toolbox
 from services.knowledge import DiskLibrary, Library
 from services.llm import (
     Budget,
@@ -75,8 +74,6 @@ class Parts:
     """The same of a text and who wrote it."""
     opt_outs: OptOuts
     captures: Captures
-    toolbox: Toolbox | None = None
-    """None: files and runbooks are left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +190,8 @@ def assemble(
         capture_continuations=discord.capture_continuations,
         grouping_seconds=discord.message_grouping_window_seconds,
     )
-    toolbox = None if documents is None else documents.toolbox(usage, settings.kb.internal_topics)
-    notes = FileNotes(poster, history, people, Tombstones() if documents is None else documents.cases.gone)
+    gone = Tombstones() if documents is None else documents.cases.gone
+    notes = FileNotes(poster=poster, history=history, people=people, gone=gone)
     raw = settings.kb.team_raw_dir
     if archive_of is None:
         earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
@@ -222,22 +219,22 @@ def assemble(
         viewing=viewing,
         images=images,
         evidence=None
-        if documents is None or toolbox is None
+        if documents is None
         else EvidenceParts(
-            history,
-            people,
-            posts,
-            documents.cases,
-            documents.intake,
-            toolbox.forget,
-            withheld,
-            notes.begun,
-            notes.ended,
-            notes.reopened,
-            documents.embedder,
-            gauge,
+            history=history,
+            people=people,
+            posts=posts,
+            cases=documents.cases,
+            intake=documents.intake,
+            forget_answers=documents.answers.purge,
+            withheld=withheld,
+            begun=notes.begun,
+            ended=notes.ended,
+            reopened=notes.reopened,
+            embedder=documents.embedder,
+            gauge=gauge,
         ),
-        lookup=None if documents is None or toolbox is None else documents.lookup(toolbox, viewing),
+        lookup=None if documents is None else documents.lookup(viewing, usage, settings.kb.internal_topics),
         images_of_lessons=pictures,
         curation=curation,
         gauge=gauge,
@@ -256,7 +253,7 @@ def assemble(
         curation=curation_rules(settings, to_the_end=learning is not None and learning.to_the_end),
         evidence=evidence_rules(settings.documents),
     )
-    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, archive.captures, toolbox)
+    return Parts(services, sinks, rules, folder, withheld, left_alone, opt_outs, archive.captures)
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

@@ -24,7 +24,7 @@ from services.assistant.inquiry import Lesson
 from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.discord.dispatches import Dispatch
 from services.discord.rehearsal import Rehearsal
-from services.documents.toolset import Toolset
+from services.documents.tools.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage
 from settings import AnswerSettings, DiscordSettings, Settings

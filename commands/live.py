@@ -137,7 +137,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             )
 
         tidy = await stack.enter_async_context(
-            kept_tidy(settings.documents, documents, parts.toolbox, client, fetcher, parts.withheld)
+            kept_tidy(settings.documents, documents, client, fetcher, parts.withheld)
         )
 
         def met(guild_id: int, at: float) -> None:

@@ -18,7 +18,7 @@ from rich.console import Console
 from assembly.curation import CurationCount
 from assembly.documents import documents_for
 from assembly.graph_parts import Learning, assemble, library_of, save, secrets_of
-from assembly.indexing import SearchableWhenAsked
+from assembly.indexing import IndexWhenAsked
 from assembly.llm import askers_for, assistant_of, tool_limits
 from assembly.running import Running, collect_rarely
 from assembly.temporary_index import with_an_index
@@ -78,6 +78,9 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     record, answers_from = options.llm_record, options.llm_replay
     async with AsyncExitStack() as stack:
         askers = await stack.enter_async_context(askers_for(settings, record=record, replay=answers_from))
+        # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
+        # (services.assistant.extractive.looking_up).
+        indexing = None if askers.answering is None else partial(IndexWhenAsked, settings, library)
         documents = await stack.enter_async_context(
             documents_for(
                 settings,
@@ -87,13 +90,9 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 record=record,
                 replay=answers_from,
                 rehearsed=True,
+                before_asking=indexing,
             )
         )
-
-        # Without a model, nothing but the thread's files and the asker's runbooks is looked up in
-        # (services.assistant.extractive.looking_up).
-        if documents is not None and askers.answering is not None:
-            documents.before_asking = SearchableWhenAsked(settings, documents, library)
 
         def ended(end: Result) -> None:
             tally.add(end)

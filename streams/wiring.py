@@ -10,13 +10,12 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.chunk import IngestResult, Intake
-from operators.retrieve import Lookup
 from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services.assistant import Assistant, Inquiry
 from services.conversations import Context, History, InFlight, People, Posts, Seen, TeamActivity, Viewing
-from services.documents import Cases, IngestJob
+from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
@@ -25,20 +24,34 @@ from streams.curation import CurationParts, CurationRules, Decided, untold
 from streams.lessons import Images
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRules:
+    """How files are taken in.
+
+    Attributes:
+        block_lines: from how many lines on a code block counts as a file; None: none does.
+        solved_tags: casefolded.
+        grace_seconds: how long the files of an archived thread are kept.
+    """
+
     block_lines: int | None = None
-    """From how many lines on a code block counts as a file; None: none does."""
     solved_tags: frozenset[str] = frozenset({"solved"})
-    """Folded, as `str.casefold` does."""
     grace_seconds: float = 86_400.0
-    """How long the files of an archived thread are kept."""
     embed_at_once: int = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceParts:
-    """Whom the branch talks to."""
+    """What the branch of files works with.
+
+    Attributes:
+        forget_answers: called with the name of each collection that files were deleted from.
+        withheld: whether a message must be left alone, as its author has opted out.
+        begun: awaited for each file when its reading begins.
+        ended: awaited for each file when it can be searched, or has failed.
+        reopened: awaited for each thread that is open again after its files were deleted.
+        embedder: None: files are searched by words only.
+    """
 
     history: History
     people: People
@@ -48,11 +61,8 @@ class EvidenceParts:
     forget_answers: Callable[[str], object]
     withheld: Callable[[Message], bool]
     begun: Callable[[IngestJob], Coroutine[Any, Any, None]]
-    """Told of each file when it is begun, and …"""
     ended: Callable[[IngestResult], Coroutine[Any, Any, None]]
     reopened: Callable[[int], Coroutine[Any, Any, None]]
-    """Told of each thread that is open again after its files were deleted."""
-    """… when it can be searched, or has failed."""
     embedder: Embedder | None = None
     gauge: Gauge = ignore
 

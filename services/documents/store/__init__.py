@@ -5,8 +5,6 @@ from services.documents.store import naming
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import SUFFIX, EmbeddedStore, Folders
 from services.documents.store.protocol import (
-    Collection,
-    CollectionSummary,
     Document,
     DocumentStore,
     NewDocument,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.store.protocol import (
     Collection,
     DocumentStore,
