@@ -20,7 +20,7 @@ from operators.sweep import Threads, sweep
 from services.discord import LookupFailed
 from services.discord.live import RestFetcher
 from services.documents import PLACE_ID, candidates_in
-from services.documents.store import Document, State, StoreUnavailable, naming
+from services.documents.store import Document, State, StoreUnavailable, naming, unfinished
 from settings import DocumentSettings
 from streams.ticks import ticks
 
@@ -98,7 +98,7 @@ def threads_of(client: discord.Client, fetcher: RestFetcher) -> Threads:
 async def resume(documents: Documents, fetcher: RestFetcher, withheld: Callable[[Message], bool]) -> None:
     """Finish what a crash has left half done: files that were announced, and those that lack vectors."""
     try:
-        for name, doc in await documents.store.unfinished():
+        for name, doc in await unfinished(documents.store):
             if doc.state is State.LEXICAL:
                 documents.background.embed_soon(name, doc.doc_id)
             elif name.startswith(naming.CASE_PREFIX):

@@ -10,7 +10,7 @@ import pytest
 from services.documents.indexing import Indexed, index_global, index_team
 from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Search, State
+from services.documents.store.protocol import Search, State, unfinished
 from services.documents.tools import libraries
 from services.knowledge.library import IndexEntry, Source, SourceUnavailable
 from services.search.embedding.hashing import HashingEmbedder
@@ -202,9 +202,9 @@ async def test_an_embedder_that_is_down_is_made_up_for_later(store: EmbeddedStor
     await index_global(store, Down(), shelf)
     shelf.texts["kb:b.md"] = "# B\n\nAbout bananas.\n"
     await index_global(store, Down(), shelf)
-    assert len(await store.unfinished()) == 2
+    assert len(await unfinished(store)) == 2
     await index_global(store, HashingEmbedder(), shelf)
-    assert await store.unfinished(HashingEmbedder().id) == []
+    assert await unfinished(store, HashingEmbedder().id) == []
     # Another model: everything is embedded again.
     await index_global(store, HashingEmbedder(64), shelf)
-    assert await store.unfinished(HashingEmbedder(64).id) == []
+    assert await unfinished(store, HashingEmbedder(64).id) == []
