@@ -266,6 +266,7 @@ class DocumentStore(Protocol):
 
         Again for the same attachment: the same document.
         """
+        ...
 
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
         """Make documents searchable by words, or with vectors given at once in every way.
@@ -273,21 +274,27 @@ class DocumentStore(Protocol):
         Of the same file again only its origin is noted. What was expected as the same attachment becomes the document.
         Without `create`, nothing is written, and nothing returned, when the collection is gone meanwhile.
         """
+        ...
 
     async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
         """Add and delete in one step: whoever searches meanwhile finds the old state, then the new."""
+        ...
 
     async def fail(self, name: str, doc_id: str, reason: str) -> bool:
         """Note why a document cannot be read. False: it is gone."""
+        ...
 
     async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
         """What has no vector of this embedder yet."""
+        ...
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
         """Keep vectors by chunk index. With the last one the document is `ready`. False: it is gone."""
+        ...
 
     async def search(self, name: str, search: Search) -> list[Hit]:
         """Best first: the union of both arms' best, and of what holds an identifier literally."""
+        ...
 
     async def lines(
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
@@ -297,22 +304,27 @@ class DocumentStore(Protocol):
         """The values of `column` in the lines that fit, with counts: of `severity` and `component` the most frequent
         first, of `day`, `hour` and `minute` in order.
         """
+        ...
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]: ...
 
     async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
         """For each word how many chunks hold it, and how many chunks there are."""
+        ...
 
     async def describe(self, name: str) -> CollectionSummary | None:
         """The collection and its documents, in order of arrival; None when there is no such collection."""
+        ...
 
     async def delete_document(self, name: str, doc_id: str) -> bool: ...
 
     async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
         """Forget the origins that are `gone`, and with the last one the document. False: none of them is."""
+        ...
 
     async def delete_collection(self, name: str) -> bool:
         """Everything of it, from memory and disk. False: it was not there."""
+        ...
 
     async def list_collections(self, prefix: str = "") -> list[str]: ...
 

@@ -122,7 +122,7 @@ async def test_who_is_always_overtaken_gives_up(tmp_path: Path) -> None:
         upsert(**records)  # pyright: ignore[reportArgumentType] (as they come)
 
     shelf.upsert = overtaken
-    with pytest.raises(StoreUnavailable, match="written by others"):
+    with pytest.raises(StoreUnavailable, match="written by other processes"):
         await store.add(cases.case(), [cases.new("depot.log", cases.OTHER_LOG)])
     assert not [record for record in records(server) if "collision" in str(record.get("row"))]
     described = await imitated_chroma.new_store(tmp_path / "two", server).describe(NAME)
