@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from assembly.documents import Documents
@@ -56,24 +58,21 @@ class RunbookCommands:
                 name = document.filename
                 check_file(name, document.size, self.runbooks.limits)
                 data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
-            kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+            with _store_errors():
+                kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
         except (FileRefused, TooManyRunbooks) as refused:
             raise CommandRefused(inert(str(refused))) from refused
         except AttachmentFailed as error:
             log.warning("/kb add: %s", error)
             raise CommandRefused(NOT_DOWNLOADED) from error
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         hidden = sum(kept.redactions.values())
         secrets = f" Passwords, keys or personal details made unreadable in it: {hidden}." if hidden else ""
         where = "" if self.runbooks.shown_in_threads(call.user_id) else f" {HIDDEN} `/kb visibility` changes that."
         return f"Kept: {runbook_line(kept)}.{secrets}{where}"
 
     async def list(self, call: Call) -> str:
-        try:
+        with _store_errors():
             known = await self.runbooks.documents(call.user_id)
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         if not known:
             return NO_RUNBOOKS
         where = SHOWN if self.runbooks.shown_in_threads(call.user_id) else HIDDEN
@@ -81,25 +80,20 @@ class RunbookCommands:
 
     async def remove(self, call: Call, title: str) -> str:
         try:
-            await self.runbooks.remove(call.user_id, title)
+            with _store_errors():
+                await self.runbooks.remove(call.user_id, title)
         except NoSuchRunbook as error:
             raise CommandRefused(NO_SUCH_RUNBOOK) from error
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         return f"Removed: {inert(title)}."
 
     async def forget(self, call: Call) -> str:
-        try:
+        with _store_errors():
             count = await self.runbooks.forget(call.user_id)
-        except (StoreUnavailable, OSError) as error:
-            raise _unavailable(error) from error
         return f"Removed: {number_of(count, 'runbook')}." if count else NO_RUNBOOKS
 
     async def show_in_threads(self, call: Call, *, shown: bool) -> str:
-        try:
+        with _store_errors():
             await self.runbooks.show_in_threads(call.user_id, shown=shown)
-        except OSError as error:
-            raise _unavailable(error) from error
         return SHOWN if shown else HIDDEN
 
 
@@ -128,15 +122,13 @@ class EvidenceCommands:
         meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
         if not meant:
             raise CommandRefused(NOT_YOURS)
-        try:
+        with _store_errors():
             await self.documents.call_off(
                 lambda candidate: candidate.case_id == call.place_id and any(map(candidate.is_in, meant))
             )
             for doc in meant:
                 await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
             self.documents.answers.purge(name)
-        except (StoreUnavailable, OSError) as error:
-            raise _unavailable(error) from error
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return f"Forgotten: {inert(filename.strip())}."
 
@@ -147,10 +139,8 @@ class EvidenceCommands:
         if not await self._can_view(call):
             log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
             return ()
-        try:
+        with _store_errors():
             described = await self.documents.store.describe(naming.case(str(call.place_id)))
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
 
@@ -184,6 +174,11 @@ def file_line(doc: Document) -> str:
             return f"{name} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')}{newer})"
 
 
-def _unavailable(error: Exception) -> CommandRefused:
-    log.error("documents: %s", error)
-    return CommandRefused(UNAVAILABLE)
+@contextmanager
+def _store_errors() -> Generator[None]:
+    """What cannot be read or written just now, told to people."""
+    try:
+        yield
+    except (StoreUnavailable, OSError) as error:
+        log.error("documents: %s", error)  # noqa: TRY400 (one line for the operator)
+        raise CommandRefused(UNAVAILABLE) from error

@@ -27,16 +27,6 @@ from streams.ticks import ticks
 log = logging.getLogger(__name__)
 
 
-class Tidy:
-    """Hears of each server as it arrives: before that, it is unknown which threads there are."""
-
-    def __init__(self) -> None:
-        self.arrivals: Subject[None] = Subject()
-
-    def arrived(self) -> None:
-        self.arrivals.on_next(None)
-
-
 @asynccontextmanager
 async def kept_tidy(
     chosen: DocumentSettings,
@@ -44,11 +34,14 @@ async def kept_tidy(
     client: discord.Client,
     fetcher: RestFetcher,
     withheld: Callable[[Message], bool],
-) -> AsyncGenerator[Tidy]:
-    """Sweep when the first server has arrived, and every `documents.sweep_hours`, for as long as the block runs."""
-    tidy = Tidy()
+) -> AsyncGenerator[Subject[None]]:
+    """Sweep when the first server has arrived, and every `documents.sweep_hours`, for as long as the block runs.
+
+    Gives a subject to be called as each server arrives: before that, it is unknown which threads there are.
+    """
+    arrivals: Subject[None] = Subject()
     if documents is None:
-        yield tidy
+        yield arrivals
         return
     remove = discard(documents.store, documents.cases, documents.answers.purge)
 
@@ -64,13 +57,13 @@ async def kept_tidy(
         grace_seconds=chosen.evidence_grace_hours * 3600,
     )
     subscription = (
-        tidy.arrivals.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
+        arrivals.pipe(ops.take(1), ops.flat_map(lambda _: rx.merge(ticks(chosen.sweep_hours * 3600), rx.never())))
         .pipe(map_async(sweeping, on_failure=failed, max_concurrent=1), supervised("sweep"))
         .subscribe(on_error=lambda error: log.critical("nothing is swept any more", exc_info=error))
     )
     documents.background.start(resume(documents, fetcher, withheld))
     try:
-        yield tidy
+        yield arrivals
     finally:
         subscription.dispose()
 

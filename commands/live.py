@@ -136,7 +136,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
                 slash_commands(client, settings, parts, services.seen.changed, documents, for_team)
             )
 
-        tidy = await stack.enter_async_context(
+        arrivals = await stack.enter_async_context(
             kept_tidy(settings.documents, documents, client, fetcher, parts.withheld)
         )
 
@@ -144,7 +144,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             services.seen.met(guild_id, at)
             if slash is not None:
                 slash.arrived(guild_id)
-            tidy.arrived()
+            arrivals.on_next(None)
 
         gateway = Gateway(
             client,

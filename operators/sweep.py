@@ -74,7 +74,7 @@ def sweep(
             case_id
             for case_id, guild_id in sorted(cases.items())
             if case_id not in active
-            # Nobody can be asked about a thread of a server that the bot has left.
+            # Discord does not say anything about threads of a server that the bot has left.
             and ((guild_id is not None and guild_id not in guilds) or is_over(await threads.find(case_id)))
         }
 

@@ -192,7 +192,7 @@ class EmbeddedStore:
         *,
         new: bool = False,
     ) -> T | None:
-        """One transaction; the version goes up with whatever was changed in it. A `new` collection brings its own."""
+        """One transaction; any change in it raises the version. A `new` collection brings its own."""
         path = self._path(name)
         with self._writer_of(name):
             if not path.exists():

@@ -277,7 +277,7 @@ class DocumentStore(Protocol):
         ...
 
     async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
-        """Add and delete in one step: whoever searches meanwhile finds the old state, then the new."""
+        """Add and delete in one step: searches find the old state, then the new."""
         ...
 
     async def fail(self, name: str, doc_id: str, reason: str) -> bool:

@@ -257,7 +257,7 @@ class DocumentQATool:
         return f"There is no filter {', '.join(unknown)} here." if unknown else ""
 
     def _visible(self, documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
-        """Without what this person may not see: not even its number is told."""
+        """Without what this person may not see: not even its number shows."""
         hidden = _hides_internal(filters)
         return tuple(doc for doc in documents if not (hidden and self.config.is_internal(doc.origin.extra)))
 
