@@ -10,10 +10,10 @@ from pathlib import Path
 
 from reactivex import Observable
 from reactivex import operators as ops
+from reactivex.subject import Subject
 
 from assembly.graph_parts import Parts
 from assembly.llm import endpoint_settings
-from assembly.retention import Tidy
 from model.messages import Attachment
 from services.discord import CDNAttachments, Dispatch, Health, Poster, Rehearsal
 from services.discord.live import Client, DiscordPoster, RestFetcher
@@ -63,7 +63,7 @@ def gateway_for(
     parts: Parts,
     *,
     health: Health,
-    tidy: Tidy,
+    arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
     """The source of dispatches, not connected yet. As each guild arrives, `tidy` and `slash` are notified."""
@@ -72,7 +72,7 @@ def gateway_for(
         parts.state.seen.met(guild_id, at)
         if slash is not None:
             slash.arrived(guild_id)
-        tidy.arrived()
+        arrivals.on_next(None)
 
     return Gateway(
         discord.client,

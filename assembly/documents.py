@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +13,14 @@ from typing import Any
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
 from operators.chunk import Intake
-from operators.retrieve import BeforeAsking, Lookup
 from services.conversations import Viewing
 from services.discord import Attachments
 from services.documents import (
     Candidate,
     Cases,
+    DocumentRedactors,
     FileLimits,
+    Lookup,
     Runbooks,
     Tombstones,
     fill,
@@ -34,7 +35,7 @@ from services.documents.store import (
     Weights,
     naming,
 )
-from services.documents.tools import AnswerCache, Lifetimes, Toolbox, build
+from services.documents.tools import LIBRARIES, AnswerCache, build
 from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.storage import DataFolder
@@ -44,40 +45,75 @@ from streams.wiring import EvidenceRules
 EMBEDDED = "embedded"
 """The value of `documents.store` that needs no server."""
 
+BeforeAsking = Callable[[int | None], Awaitable[None]]
+"""Awaited with the server's id before an answer looks anything up."""
+
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Documents:
-    """What is open for as long as the bot runs."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """Work beside the graph, cancelled at the end."""
 
     store: DocumentStore
     embedder: Embedder | None
+    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def embed_soon(self, name: str, doc_id: str) -> None:
+        """Give a document its vectors, by the names of its collection and its own."""
+        if self.embedder is not None:
+            self.start(self._embed(name, doc_id))
+
+    async def _embed(self, name: str, doc_id: str) -> None:
+        try:
+            await fill(self.store, self.embedder, name, doc_id)
+        except StoreUnavailable as error:
+            log.warning("%s: keyword search only for a document: %s", name, error)
+
+    async def close(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """What is open for as long as the bot runs.
+
+    Attributes:
+        asker: condenses passages; None: they are quoted. `model`: its name.
+        answers: given before, and forgotten when the documents that they are from change hands or go.
+        before_asking: None: what all share is indexed beside the graph.
+    """
+
+    settings: DocumentSettings
+    store: DocumentStore
+    embedder: Embedder | None
     asker: StructuredLLM | None
-    """Who condenses passages; None: they are quoted."""
     model: str
     cases: Cases
     runbooks: Runbooks
     intake: Intake
-    settings: DocumentSettings
-    forget_answers: Callable[[str], object] = lambda _: None
-    """Told of each collection whose answers must not be given again."""
-    background: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    answers: AnswerCache
+    background: Background
+    before_asking: BeforeAsking | None = None
 
-    def toolbox(self, usage: Usage, internal_topics: Collection[str] = ()) -> Toolbox:
+    def lookup(self, viewing: Viewing, usage: Usage, internal_topics: Collection[str] = ()) -> Lookup:
         """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
-        cache, ranking = self.settings.cache, self.settings.ranking
-        toolbox = build(
+        chosen, ranking, cache = self.settings, self.settings.ranking, self.settings.cache
+        seconds = (cache.case_seconds, cache.user_seconds, cache.team_seconds, cache.global_seconds)
+        tools = build(
             store=self.store,
             embedder=self.embedder,
             asker=self.asker,
             model=self.model,
             usage=usage,
-            cache=AnswerCache(
-                max_entries=cache.max_entries,
-                max_bytes=cache.max_bytes,
-                not_found_seconds=cache.not_found_seconds,
-            ),
+            cache=self.answers,
             weights=Weights(
                 prose=ranking.prose_weight,
                 window=ranking.window_weight,
@@ -88,29 +124,20 @@ class Documents:
                 bm25_k1=ranking.bm25_k1,
                 bm25_b=ranking.bm25_b,
             ),
-            lifetimes=Lifetimes(
-                int(cache.case_seconds), int(cache.user_seconds), int(cache.team_seconds), int(cache.global_seconds)
-            ),
+            lifetimes={library.name: int(each) for library, each in zip(LIBRARIES, seconds, strict=True)},
             shares=self.runbooks.shown_in_threads,
             internal_topics=internal_topics,
-            store_seconds=self.settings.store_timeout_seconds,
+            store_seconds=chosen.store_timeout_seconds,
         )
-        assert toolbox is not None  # noqa: S101 (there is a store)
-        self.forget_answers = self.runbooks.forget_answers = toolbox.forget
-        return toolbox
-
-    def lookup(self, toolbox: Toolbox, viewing: Viewing, before_asking: BeforeAsking | None = None) -> Lookup:
-        """`before_asking`: awaited before an answer looks anything up."""
-        chosen = self.settings
         return Lookup(
-            self.store,
-            toolbox,
-            self.cases,
-            self.runbooks,
-            viewing,
-            chosen.ready_wait_seconds,
-            chosen.team_name.strip(),
-            before_asking,
+            store=self.store,
+            tools=tools,
+            cases=self.cases,
+            runbooks=self.runbooks,
+            viewing=viewing,
+            ready_wait_seconds=chosen.ready_wait_seconds,
+            team_name=chosen.team_name.strip(),
+            before_asking=self.before_asking,
         )
 
     async def call_off(self, gone: Callable[[Candidate], bool]) -> None:
@@ -119,43 +146,24 @@ class Documents:
             await self.cases.wait(case_id, self.settings.ready_wait_seconds)
 
     async def leave_alone(self, user_id: int) -> None:
-        """Take in nothing of a person's any more; what can be searched stays."""
+        """Stop reading a person's files; what can be searched stays."""
         try:
             await self.call_off(lambda candidate: candidate.uploader_id == user_id)
-            await forget_evidence(self.store, user_id, None, self.forget_answers, only_unread=True)
+            await forget_evidence(self.store, user_id, None, self.answers.purge, only_unread=True)
         except StoreUnavailable as error:
             log.error("documents: %s; a file may stay listed as being read", error)  # noqa: TRY400 (for the operator)
 
     async def forget(self, user_id: int) -> tuple[int, int]:
-        """Remove a person's files and runbooks, also such as are being read, and the answers from them.
+        """Remove a person's files and runbooks, also those being read, and the answers from them.
 
-        How many files and runbooks there were. Raises StoreUnavailable, OSError.
+        Gives how many files and runbooks there were. Raises StoreUnavailable, OSError.
         """
         await self.call_off(lambda candidate: candidate.uploader_id == user_id)
-        files = await forget_evidence(self.store, user_id, self.cases.gone, self.forget_answers)
+        files = await forget_evidence(self.store, user_id, self.cases.gone, self.answers.purge)
         return files, await self.runbooks.forget(user_id)
 
-    def embed_soon(self, name: str, doc_id: str) -> None:
-        """Give a document its vectors, beside everything else."""
-        if self.embedder is not None:
-            self.beside(self._embed(self.embedder, name, doc_id))
-
-    def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside everything else; given up at the end."""
-        task = asyncio.get_running_loop().create_task(work)
-        self.background.add(task)
-        task.add_done_callback(self.background.discard)
-
-    async def _embed(self, embedder: Embedder, name: str, doc_id: str) -> None:
-        try:
-            await fill(self.store, embedder, name, doc_id)
-        except StoreUnavailable as error:
-            log.warning("%s: a document can be searched by words only: %s", name, error)
-
     async def close(self) -> None:
-        for task in self.background:
-            task.cancel()
-        await asyncio.gather(*self.background, return_exceptions=True)
+        await self.background.close()
         await self.store.close()
         if self.embedder is not None:
             await self.embedder.close()
@@ -171,11 +179,13 @@ async def documents_for(
     replay: Path | None = None,
     observe: Observe | None = None,
     rehearsed: bool = False,
+    before_asking: Callable[[DocumentStore, Embedder | None], BeforeAsking] | None = None,
 ) -> AsyncGenerator[Documents | None]:
-    """Open the store and whoever works on it; None where `documents.enabled` is false, or the store cannot be read.
+    """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
 
-    `rehearsed`: only the data folder is touched, wherever documents are kept otherwise.
-    `asker` is the one of `ai_response.llm`; where `documents.synthesis_llm` is set, a client for that is opened.
+    `asker`: the one of `ai_response.llm`; where `documents.synthesis_llm` is set, a client for that is opened.
+    `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `before_asking` makes what is
+    awaited before an answer looks anything up.
     """
     chosen = settings.documents
     if not chosen.enabled:
@@ -189,18 +199,26 @@ async def documents_for(
                 open_llm(settings, llm, record=record, replay=replay, observe=observe)
             )
         folder = DataFolder(settings.app.data_dir)
-        store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
+        store, embedder = store_of(folder, EMBEDDED if rehearsed else chosen.store), embedder_of(chosen)
+        background = Background(store=store, embedder=embedder)
         redactors = DocumentRedactors(secrets_of(settings))
+        answers = AnswerCache(
+            max_entries=chosen.cache.max_entries,
+            max_bytes=chosen.cache.max_bytes,
+            not_found_seconds=chosen.cache.not_found_seconds,
+        )
         runbooks = Runbooks(
-            store,
-            folder.shown_runbooks,
-            FileLimits(
+            store=store,
+            shown_path=folder.shown_runbooks,
+            limits=FileLimits(
                 max_file_bytes=chosen.max_runbook_bytes,
                 max_lines=chosen.max_lines_per_file,
                 max_line_chars=chosen.max_line_chars,
             ),
-            chosen.max_runbooks_per_user,
-            redactors,
+            max_runbooks=chosen.max_runbooks_per_user,
+            redactors=redactors,
+            forget_answers=answers.purge,
+            embed_soon=background.embed_soon,
         )
         try:
             names = await store.list_collections(naming.CASE_PREFIX)
@@ -209,32 +227,33 @@ async def documents_for(
             log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
             yield None
             return
+        with_files = (int(name.removeprefix(naming.CASE_PREFIX)) for name in names)
         documents = Documents(
-            store,
-            embedder_of(chosen),
-            asker,
-            "" if llm is None else llm.model,
-            Cases((int(name.removeprefix(naming.CASE_PREFIX)) for name in names), Tombstones(folder.tombstones)),
-            runbooks,
-            Intake(store, attachments, limits_of(chosen), redactors),
-            chosen,
+            settings=chosen,
+            store=store,
+            embedder=embedder,
+            asker=asker,
+            model="" if llm is None else llm.model,
+            cases=Cases(with_files, Tombstones(folder.tombstones)),
+            runbooks=runbooks,
+            intake=Intake(store=store, attachments=attachments, limits=limits_of(chosen), redactors=redactors),
+            answers=answers,
+            background=background,
+            before_asking=None if before_asking is None else before_asking(store, embedder),
         )
-        runbooks.embed_soon = documents.embed_soon
         stack.push_async_callback(documents.close)
         yield documents
 
 
 def store_of(folder: DataFolder, address: str = EMBEDDED) -> DocumentStore:
-    """The files in `folder`, or the Chroma server at `address`, of which copies are kept there."""
+    """The files in `folder`, or the Chroma server at `address` with copies in `folder`."""
     if address == EMBEDDED:
         return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
     return ChromaStore(address, folder.documents / "copies")
 
 
 def embedder_of(chosen: DocumentSettings) -> Embedder | None:
-    """The endpoint that is configured, else the packaged model where it is installed; None: documents are searched by
-    words only.
-    """
+    """The configured endpoint, else the packaged model if it is installed; None: keyword search only."""
     asked = chosen.embeddings
     if asked is not None:
         return EndpointEmbedder(EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from assembly.documents import Documents
 from model.messages import Attachment
-from operators.chunk import is_of
 from services.conversations import History, Viewing
 from services.discord import AttachmentFailed, Attachments
 from services.discord.slash import Call, CommandRefused
@@ -19,7 +20,7 @@ from services.documents import (
     Runbooks,
     TooManyRunbooks,
     amount,
-    check_offer,
+    check_file,
     remove_file,
     shown,
     title_of,
@@ -55,52 +56,44 @@ class RunbookCommands:
                 name, data = f"{_UNSAFE.sub('-', title or '').strip('-') or 'runbook'}.md", document.encode()
             else:
                 name = document.filename
-                check_offer(name, document.size, self.runbooks.limits)
+                check_file(name, document.size, self.runbooks.limits)
                 data = await self.attachments.content(document, self.runbooks.limits.max_file_bytes)
-            kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
+            with _store_errors():
+                kept = await self.runbooks.add(call.user_id, name, data, (title or name).strip())
         except (FileRefused, TooManyRunbooks) as refused:
             raise CommandRefused(inert(str(refused))) from refused
         except AttachmentFailed as error:
             log.warning("/kb add: %s", error)
             raise CommandRefused(NOT_DOWNLOADED) from error
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         hidden = sum(kept.redactions.values())
         secrets = f" Passwords, keys or personal details made unreadable in it: {hidden}." if hidden else ""
         where = "" if self.runbooks.shown_in_threads(call.user_id) else f" {HIDDEN} `/kb visibility` changes that."
-        return f"Kept: {told(kept)}.{secrets}{where}"
+        return f"Kept: {runbook_line(kept)}.{secrets}{where}"
 
     async def list(self, call: Call) -> str:
-        try:
+        with _store_errors():
             known = await self.runbooks.documents(call.user_id)
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         if not known:
             return NO_RUNBOOKS
         where = SHOWN if self.runbooks.shown_in_threads(call.user_id) else HIDDEN
-        return "\n".join(["Your runbooks:", *(f"- {told(doc)}" for doc in known), "", where])
+        return "\n".join(["Your runbooks:", *(f"- {runbook_line(doc)}" for doc in known), "", where])
 
     async def remove(self, call: Call, title: str) -> str:
         try:
-            await self.runbooks.remove(call.user_id, title)
+            with _store_errors():
+                await self.runbooks.remove(call.user_id, title)
         except NoSuchRunbook as error:
             raise CommandRefused(NO_SUCH_RUNBOOK) from error
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         return f"Removed: {inert(title)}."
 
     async def forget(self, call: Call) -> str:
-        try:
+        with _store_errors():
             count = await self.runbooks.forget(call.user_id)
-        except (StoreUnavailable, OSError) as error:
-            raise _unavailable(error) from error
         return f"Removed: {number_of(count, 'runbook')}." if count else NO_RUNBOOKS
 
     async def show_in_threads(self, call: Call, *, shown: bool) -> str:
-        try:
+        with _store_errors():
             await self.runbooks.show_in_threads(call.user_id, shown=shown)
-        except OSError as error:
-            raise _unavailable(error) from error
         return SHOWN if shown else HIDDEN
 
 
@@ -114,7 +107,7 @@ class EvidenceCommands:
         documents = await self._documents(call)
         if not documents:
             return NO_FILES
-        return "\n".join(["Files of this thread:", *(f"- {told_file(doc)}" for doc in documents)])
+        return "\n".join(["Files of this thread:", *(f"- {file_line(doc)}" for doc in documents)])
 
     async def delete(self, call: Call, filename: str) -> str:
         wanted, name = filename.strip().casefold(), naming.case(str(call.place_id))
@@ -125,38 +118,34 @@ class EvidenceCommands:
         ]
         if not called:
             raise CommandRefused(NO_SUCH_FILE)
-        # Another's file of the same name keeps nobody from having their own forgotten.
+        # Others may have posted files of the same name.
         meant = [doc for doc in called if call.is_moderator or is_poster(doc, call.user_id)]
         if not meant:
             raise CommandRefused(NOT_YOURS)
-        try:
+        with _store_errors():
             await self.documents.call_off(
-                lambda candidate: candidate.case_id == call.place_id and any(is_of(doc, candidate) for doc in meant)
+                lambda candidate: candidate.case_id == call.place_id and any(map(candidate.is_in, meant))
             )
             for doc in meant:
                 await remove_file(self.documents.store, self.documents.cases.gone, name, doc)
-            self.documents.forget_answers(name)
-        except (StoreUnavailable, OSError) as error:
-            raise _unavailable(error) from error
+            self.documents.answers.purge(name)
         log.info("/evidence delete: thread %d: %s by %d", call.place_id, number_of(len(meant), "file"), call.user_id)
         return f"Forgotten: {inert(filename.strip())}."
 
     async def _documents(self, call: Call) -> tuple[Document, ...]:
-        """Those of the thread, but for what was removed."""
+        """Those of the thread, without removed ones."""
         if self.history.knows(call.place_id) and not self.history.place(call.place_id).is_thread:
             raise CommandRefused(NOT_A_THREAD)
         if not await self._can_view(call):
             log.info("/evidence: denied to %d in thread %d", call.user_id, call.place_id)
             return ()
-        try:
+        with _store_errors():
             described = await self.documents.store.describe(naming.case(str(call.place_id)))
-        except StoreUnavailable as error:
-            raise _unavailable(error) from error
         known = () if described is None else described.documents
         return tuple(doc for doc in known if doc.state is not State.FAILED or doc.origin.uploader_id is not None)
 
     async def _can_view(self, call: Call) -> bool:
-        """Whoever may manage a private thread sees it without being its member, and files are theirs to delete."""
+        """Moderators see a private thread without being its member, and may delete its files."""
         seen_in = call.place_id if call.can_view else None
         return (call.can_view and call.is_moderator) or await self.viewing.can_view(
             call.user_id, call.place_id, seen_in=seen_in
@@ -167,12 +156,12 @@ def is_poster(doc: Document, user_id: int) -> bool:
     return any(origin.uploader_id == user_id for origin in doc.origins)
 
 
-def told(doc: Document) -> str:
+def runbook_line(doc: Document) -> str:
     """A runbook, in a few words."""
     return f"{inert(shown(title_of(doc)))} ({doc.kind}, {amount(doc.size)})"
 
 
-def told_file(doc: Document) -> str:
+def file_line(doc: Document) -> str:
     """A file of a thread, in a few words."""
     name = inert(shown(doc.filename))
     match doc.state:
@@ -185,6 +174,11 @@ def told_file(doc: Document) -> str:
             return f"{name} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')}{newer})"
 
 
-def _unavailable(error: Exception) -> CommandRefused:
-    log.error("documents: %s", error)
-    return CommandRefused(UNAVAILABLE)
+@contextmanager
+def _store_errors() -> Generator[None]:
+    """What cannot be read or written just now, told to people."""
+    try:
+        yield
+    except (StoreUnavailable, OSError) as error:
+        log.error("documents: %s", error)  # noqa: TRY400 (one line for the operator)
+        raise CommandRefused(UNAVAILABLE) from error

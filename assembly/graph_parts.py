@@ -11,14 +11,12 @@ from assembly.documents import Documents, evidence_rules
 from assembly.redaction import redactor_of
 from assembly.state import RunState
 from model.outcomes import Outcome, Result
-from operators.retrieve import BeforeAsking
 from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant
 from services.conversations import Context, ContextRules, History, InFlight, People, TeamActivity, Viewing
 from services.discord import Fetcher, Poster
-from services.documents.tools import Toolbox
 from services.knowledge import DiskLibrary, Library
 from services.llm import ImageSource
 from services.team import Capture, Captures, week_files
@@ -41,7 +39,6 @@ class Parts:
 
     Attributes:
         captures: the stored conversations that new captures may continue.
-        toolbox: None: files and runbooks are ignored.
     """
 
     services: Services
@@ -49,7 +46,6 @@ class Parts:
     rules: Rules
     state: RunState
     captures: Captures
-    toolbox: Toolbox | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,31 +121,29 @@ def assemble(
     fetcher: Fetcher | None = None,
     images: ImageSource | None = None,
     documents: Documents | None = None,
-    before_asking: BeforeAsking | None = None,
     gauge: Gauge | None = None,
     results: Sequence[Callable[[Result], object]] = (),
 ) -> Parts:
     """What one run needs. Without `images` they stay placeholders, without `documents` files and runbooks are ignored.
 
-    `before_asking`: awaited before an answer looks anything up in documents; `results`: as in `Sinks`.
+    `results`: as in `Sinks`.
     """
     discord, posts = settings.discord, state.posts
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
     team = TeamActivity(people, history)
     viewing = Viewing(history, fetcher)
-    toolbox = evidence = lookup = None
+    evidence = lookup = None
     if documents is not None:
-        toolbox = documents.toolbox(state.usage, settings.kb.internal_topics)
-        lookup = documents.lookup(toolbox, viewing, before_asking)
-        notes = FileNotes(poster, history, people, documents.cases.gone)
+        lookup = documents.lookup(viewing, state.usage, settings.kb.internal_topics)
+        notes = FileNotes(poster=poster, history=history, people=people, gone=documents.cases.gone)
         evidence = EvidenceParts(
             history=history,
             people=people,
             posts=posts,
             cases=documents.cases,
             intake=documents.intake,
-            forget_answers=toolbox.forget,
+            forget_answers=documents.answers.purge,
             withheld=state.withheld,
             begun=notes.begun,
             ended=notes.ended,
@@ -188,7 +182,6 @@ def assemble(
         rules=graph_rules(settings, state, to_the_end=captures.to_the_end),
         state=state,
         captures=captures.captures,
-        toolbox=toolbox,
     )
 
 

@@ -19,7 +19,7 @@ from model.outcomes import Outcome, OutcomeKind, Result
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.inquiry import CaptureJob
 from services.discord.rehearsal import Rehearsal
-from services.documents.toolset import Toolset
+from services.documents.tools.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage
 from settings import AnswerSettings, DiscordSettings, Settings

@@ -58,7 +58,7 @@ async def _take_out_documents(folder: DataFolder, address: str, user_id: int) ->
     """How many files of threads, and how many runbooks."""
     store = store_of(folder, address)
     try:
-        runbooks = Runbooks(store, folder.shown_runbooks)
+        runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks)
         await runbooks.open()
         return await forget_evidence(store, user_id, Tombstones(folder.tombstones)), await runbooks.forget(user_id)
     finally:

@@ -93,10 +93,10 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         if not rehearsal:
             await enter(autosave(state))
             slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
-        tidy = await enter(
-            kept_tidy(settings.documents, documents, parts.toolbox, discord.client, discord.fetcher, state.withheld)
+        arrivals = await enter(
+            kept_tidy(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
         )
-        gateway = gateway_for(settings, token, discord, parts, health=health, tidy=tidy, slash=slash)
+        gateway = gateway_for(settings, token, discord, parts, health=health, arrivals=arrivals, slash=slash)
         dispatches = await enter(recorded(observable(gateway), options.record, settings, discord, parts))
         if replay is None and (answering or knowledge):
             await enter(in_background(asyncio.to_thread(import_client)))

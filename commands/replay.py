@@ -16,7 +16,7 @@ from rich.console import Console
 from assembly.curation import CurationCount, curation_parts
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
-from assembly.indexing import SearchableWhenAsked
+from assembly.indexing import IndexWhenAsked
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
 from assembly.state import read_state
@@ -75,14 +75,20 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     async with AsyncExitStack() as stack:
         models = open_llms(settings, record=record, replay=recorded)
         answering, knowledge = await stack.enter_async_context(models)
-        documents = await stack.enter_async_context(
-            documents_for(settings, answering, attachments, record=record, replay=recorded, rehearsed=True)
-        )
-        before_asking = None
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.file_answers).
-        if documents is not None and answering is not None:
-            before_asking = SearchableWhenAsked(settings, documents, library)
+        indexing = None if answering is None else partial(IndexWhenAsked, settings, library)
+        documents = await stack.enter_async_context(
+            documents_for(
+                settings,
+                answering,
+                attachments,
+                record=record,
+                replay=recorded,
+                rehearsed=True,
+                before_asking=indexing,
+            )
+        )
         state = read_state(settings, durable=False)
         curation = curation_parts(settings, knowledge, state.usage)
         parts = assemble(
@@ -94,7 +100,6 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
             images=images,
             documents=documents,
-            before_asking=before_asking,
         )
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
         out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, backend(settings))

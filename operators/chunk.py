@@ -1,4 +1,4 @@
-"""A file, from its offer until it can be searched by words."""
+"""A file, from the message that brings it until it can be searched by words."""
 
 from __future__ import annotations
 
@@ -10,28 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from clock import rfc3339
 from services.discord import AttachmentFailed, Attachments
 from services.documents import (
-    Candidate,
     DocumentRedactors,
     FileLimits,
     FileRefused,
     IngestJob,
-    check_offer,
+    check_file,
     prepare,
     shown,
 )
-from services.documents.store import (
-    Collection,
-    Document,
-    DocumentStore,
-    NewDocument,
-    Origin,
-    State,
-    StoreUnavailable,
-    naming,
-)
+from services.documents.store import Document, DocumentStore, NewDocument, State, StoreUnavailable
 from services.storage import in_thread
 
 T = TypeVar("T")
@@ -39,26 +28,27 @@ T = TypeVar("T")
 NOT_DOWNLOADED = "could not be downloaded from Discord. Post it again."
 NOT_STORED = "could not be kept just now. Post it again in a few minutes."
 NOT_READ = "could not be read, through a fault of the bot. Its people will see it in the log."
-PLACE_ID = "place_id"
-"""Metadata of a document: where its message stands."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
-    """What became of a file."""
+    """What became of a file.
 
-    filing: IngestJob
+    Attributes:
+        document: None: there is nothing to search, since it failed or was called off.
+        failure: why it cannot be read and what to do, in one line for people.
+        is_new: whether people have not been told of it.
+    """
+
+    job: IngestJob
     document: Document | None = None
-    """None: there is nothing to search: it failed, or was called off."""
     failure: str = ""
-    """Why it cannot be read and what to do, in one line for people."""
     is_new: bool = True
-    """Whether there is anything to tell about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
     """Where files come from, how many and how large, and where they go."""
 
@@ -71,41 +61,42 @@ class Intake:
 def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestResult]]:
     """Check a file, download it, take it apart and make it searchable by words.
 
-    A file that cannot be taken in is kept as failed, with its reason. What a closed thread's collection has lost
-    meanwhile is not written again.
+    A file that cannot be read is kept as failed, with the reason. Nothing is written once its thread is closed.
     """
     store = intake.store
 
-    async def filed(filing: IngestJob) -> IngestResult:
-        candidate = filing.candidate
+    async def ingested(job: IngestJob) -> IngestResult:
+        candidate = job.candidate
         try:
-            documents = await _held(store, candidate)
-            known = next((doc for doc in documents if is_of(doc, candidate)), None)
+            described = await store.describe(candidate.collection.name)
+            documents = () if described is None else described.documents
+            known = next((doc for doc in documents if candidate.is_in(doc)), None)
             if known is not None and known.state is not State.PENDING:
-                return IngestResult(filing, known if known.state.searchable else None, known.error, is_new=False)
-            others = [doc for doc in documents if doc is not known and doc.state is not State.FAILED]
-            return await taken(filing, others)
+                document = known if known.state.searchable else None
+                return IngestResult(job=job, document=document, failure=known.error, is_new=False)
+            return await read(job, [doc for doc in documents if doc is not known and doc.state is not State.FAILED])
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
-            return IngestResult(filing, failure=f"{shown(candidate.filename)} {NOT_STORED}")
+            return IngestResult(job=job, failure=f"{shown(candidate.filename)} {NOT_STORED}")
 
-    async def taken(filing: IngestJob, others: Sequence[Document]) -> IngestResult:
-        candidate = filing.candidate
-        collection, origin = collection_of(candidate), origin_of(candidate)
-        # To its end even when it is called off: it may make the collection, and who deletes that waits for it.
+    async def read(job: IngestJob, others: Sequence[Document]) -> IngestResult:
+        candidate = job.candidate
+        collection, origin, size = candidate.collection, candidate.origin, candidate.attachment.size
+        # Finished even when called off: it may make the collection, and deleting that waits for it.
         expected = await to_its_end(store.expect(collection, origin))
         try:
-            alone = partial(check_offer, candidate.filename, limits=intake.limits)
-            check = partial(alone, files=len(others), total_bytes=sum(doc.size for doc in others))
+            alone = partial(check_file, candidate.filename, limits=intake.limits)
+            beside = partial(alone, files=len(others), total_bytes=sum(doc.size for doc in others))
             # The same file again takes no room.
-            again = [
-                doc for doc in others if (doc.filename, doc.size) == (candidate.filename, candidate.attachment.size)
-            ]
-            (alone if again else check)(candidate.attachment.size)
-            data = await content(candidate)
+            again = [doc for doc in others if (doc.filename, doc.size) == (candidate.filename, size)]
+            (alone if again else beside)(size)
+            if candidate.text is None:
+                data = await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
+            else:
+                data = candidate.text.encode()
             digest = hashlib.sha256(data).hexdigest()
             # It may be larger than was announced.
-            (alone if any(doc.sha256 == digest for doc in again) else check)(len(data))
+            (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
             work = partial(prepare, candidate.filename, data, limits=intake.limits, redactors=intake.redactors)
             prepared = await in_thread(work)
         except FileRefused as refused:
@@ -119,50 +110,20 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             log.exception("evidence: attachment %d cannot be read", candidate.attachment.id)
             failure = f"{shown(candidate.filename)} {NOT_READ}"
         else:
-            # As above: who deletes the file waits for what is being written of it.
+            # As above: deleting the file waits for what is being written of it.
             stored = await to_its_end(store.add(collection, [NewDocument(origin, prepared)], create=False))
-            return IngestResult(filing, stored[0] if stored else None, is_new=bool(stored))
+            return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, failure)
-        return IngestResult(filing, failure=failure)
+        return IngestResult(job=job, failure=failure)
 
-    async def content(candidate: Candidate) -> bytes:
-        if candidate.text is not None:
-            return candidate.text.encode()
-        return await intake.attachments.content(candidate.attachment, intake.limits.max_file_bytes)
-
-    return filed
-
-
-def collection_of(candidate: Candidate) -> Collection:
-    case_id = str(candidate.case_id)
-    return Collection(naming.case(case_id), "case", case_id, candidate.guild_id)
-
-
-def origin_of(candidate: Candidate) -> Origin:
-    return Origin(
-        candidate.filename,
-        uploader_id=candidate.uploader_id,
-        message_id=candidate.message_id,
-        attachment_id=candidate.attachment.id,
-        uploaded_at=rfc3339(candidate.at),
-        extra={PLACE_ID: str(candidate.place_id)},
-    )
-
-
-def is_of(doc: Document, candidate: Candidate) -> bool:
-    return doc.filename == candidate.filename and doc.came_as(candidate.attachment.id)
+    return ingested
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`; cancelled, wait for it all the same."""
+    """Await `work`; when cancelled, wait for it all the same."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task})
         raise
-
-
-async def _held(store: DocumentStore, candidate: Candidate) -> Sequence[Document]:
-    described = await store.describe(naming.case(str(candidate.case_id)))
-    return () if described is None else described.documents

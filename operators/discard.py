@@ -1,4 +1,4 @@
-"""Files that are to be gone: with their thread, or with the message that brought them."""
+"""Files that are to be deleted: with their thread, or with the message that brought them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A thread's case is closed, or will be."""
+    """A thread's case is closed, or will be.
+
+    Attributes:
+        in_seconds: 0: at once; None: not after all.
+        guild_id: close it only if its collection belongs to this guild.
+        may_reopen: whether the thread is still there, so that people may miss the files.
+    """
 
     case_id: int
     in_seconds: float | None = 0.0
-    """0: at once; None: not after all."""
     guild_id: int | None = None
-    """Only if its collection belongs to this guild."""
     may_reopen: bool = False
-    """Whether the thread is still there, so that somebody may miss the files."""
 
     def call_off(self, cases: Cases) -> None:
         if self.guild_id is None:
@@ -33,12 +36,11 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Dropping:
-    """Messages were deleted, or some of their attachments."""
+    """Messages were deleted, or some of their attachments; `kept`: attachments that are still there."""
 
     case_id: int
     message_ids: frozenset[int]
     kept: frozenset[int] = frozenset()
-    """Attachments of theirs that are still there."""
 
     def call_off(self, cases: Cases) -> None:
         cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
@@ -57,28 +59,24 @@ def discard(
 ) -> Callable[[Discarding], Coroutine[Any, Any, None]]:
     """Delete a thread's collection, or single documents of it, and the answers that were given from them.
 
-    A store that cannot be written is a line in the log: the sweep comes by again.
+    A store that cannot be written is logged: the sweep tries again.
     """
 
     async def discarded(item: Discarding) -> None:
         name = naming.case(str(item.case_id))
         try:
-            if isinstance(item, Closing):
-                await close(item, name)
-            else:
-                await drop(item, name)
+            await (close(item, name) if isinstance(item, Closing) else drop(item, name))
         except (StoreUnavailable, OSError) as error:
             cases.know(item.case_id)
             log.error("evidence: thread %d: not deleted: %s", item.case_id, error)  # noqa: TRY400 (a line for the operator)
         forget_answers(name)
 
     async def close(closing: Closing, name: str) -> None:
+        described = await store.describe(name)
         if closing.guild_id is not None:
-            described = await store.describe(name)
             if described is None or described.collection.guild_id != closing.guild_id:
                 return
             cases.close(closing.case_id)
-        described = await store.describe(name)
         if described is not None and closing.may_reopen and any(doc.state.searchable for doc in described.documents):
             await cases.gone.close(closing.case_id, now())
         if await store.delete_collection(name):

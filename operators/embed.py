@@ -8,22 +8,22 @@ from typing import Any
 
 from operators.chunk import IngestResult
 from services.documents import fill
-from services.documents.store import DocumentStore, StoreUnavailable, naming
+from services.documents.store import DocumentStore, StoreUnavailable
 from services.search.embedding import Embedder
 
 log = logging.getLogger(__name__)
 
 
 def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], Coroutine[Any, Any, IngestResult]]:
-    """Give a file its vectors. Where there are none to be had, it stays searchable by words."""
+    """Give a file its vectors. Without them it stays searchable by words."""
 
-    async def embedded(filed: IngestResult) -> IngestResult:
-        if filed.document is not None:
-            name = naming.case(str(filed.filing.candidate.case_id))
+    async def embedded(result: IngestResult) -> IngestResult:
+        if result.document is not None:
+            name = result.job.candidate.collection.name
             try:
-                await fill(store, embedder, name, filed.document.doc_id)
+                await fill(store, embedder, name, result.document.doc_id)
             except StoreUnavailable as error:
-                log.warning("evidence: %s: by words only: %s", name, error)
-        return filed
+                log.warning("evidence: %s: keyword search only: %s", name, error)
+        return result
 
     return embedded

@@ -1,4 +1,4 @@
-"""Collections whose thread is gone, found without being told (DOCUMENT_QA 8.3)."""
+"""Deletes collections whose thread is gone, also where no event said so (DOCUMENT_QA 8.3)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from clock import now
 from model.messages import Place
 from services.discord import LookupFailed
 from services.documents import is_closed
-from services.documents.store import CollectionSummary, DocumentStore, StoreUnavailable, naming
+from services.documents.store import DocumentStore, StoreUnavailable, naming
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Threads:
-    """Whom the sweep asks. What cannot be answered completely raises `LookupFailed`."""
+    """What Discord says of threads. Each raises LookupFailed where the answer would be incomplete.
+
+    Attributes:
+        guilds: the servers that the bot is in.
+        active: the threads of a server that are not archived.
+        find: a thread; None: it is gone.
+    """
 
     guilds: Callable[[], Collection[int]]
-    """The guilds that the bot is in and that are there."""
     active: Callable[[int], Awaitable[Collection[int]]]
-    """The threads of a guild that are not archived."""
     find: Callable[[int], Awaitable[Place | None]]
-    """A thread, asked of Discord itself; None: it is gone."""
 
 
 def sweep(
@@ -37,56 +40,49 @@ def sweep(
     solved_tags: frozenset[str],
     grace_seconds: float,
 ) -> Callable[[object], Coroutine[Any, Any, int]]:
-    """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives how many.
+    """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives their number.
 
-    One that was not seen to be so in the sweep before is left for the next. When anything cannot be asked about, the
-    threads of a guild or a single one, nothing at all is deleted.
+    A thread is deleted only if the sweep before found it over as well. If anything cannot be asked about, the threads
+    of a server or a single one, nothing at all is deleted.
     """
     suspects: set[int] = set()
 
     async def swept(_: object) -> int:
         nonlocal suspects
         try:
-            orphans = await orphaned()
+            over = await threads_over()
         except (LookupFailed, StoreUnavailable) as error:
             log.warning("evidence: nothing is swept: %s", error)
             return 0
-        again = sorted(orphans & suspects)
+        again = sorted(over & suspects)
         for case_id in again:
             await discard(case_id)
-        suspects = orphans - set(again)
+        suspects = over - set(again)
         gone = number_of(len(again), "thread")
         log.info("evidence: swept: %s deleted, %d seen for the first time", gone, len(suspects))
         return len(again)
 
-    async def orphaned() -> set[int]:
-        cases = await described()
+    async def threads_over() -> set[int]:
+        cases = await threads_with_files()
         guilds: set[int | None] = set(threads.guilds())
         if cases and not guilds:
             raise LookupFailed("no server has arrived yet")
-        there: set[int] = set()
+        active: set[int] = set()
         for guild_id in sorted(each for each in guilds & set(cases.values()) if each is not None):
-            there.update(await threads.active(guild_id))
-        gone: set[int] = set()
-        for case_id, guild_id in sorted(cases.items()):
-            if case_id in there:
-                continue
-            # Without its guild there is nobody to ask.
-            if guild_id is not None and guild_id not in guilds:
-                gone.add(case_id)
-                continue
-            if is_over(await threads.find(case_id)):
-                gone.add(case_id)
-        return gone
+            active.update(await threads.active(guild_id))
+        return {
+            case_id
+            for case_id, guild_id in sorted(cases.items())
+            if case_id not in active
+            # Discord does not say anything about threads of a server that the bot has left.
+            and ((guild_id is not None and guild_id not in guilds) or is_over(await threads.find(case_id)))
+        }
 
-    async def described() -> dict[int, int | None]:
-        """The threads that have collections, with their guilds."""
-        found: dict[int, int | None] = {}
-        for name in await store.list_collections(naming.CASE_PREFIX):
-            one: CollectionSummary | None = await store.describe(name)
-            if one is not None:
-                found[int(name.removeprefix(naming.CASE_PREFIX))] = one.collection.guild_id
-        return found
+    async def threads_with_files() -> dict[int, int | None]:
+        """With their servers."""
+        described = [await store.describe(name) for name in await store.list_collections(naming.CASE_PREFIX)]
+        found = [each.collection for each in described if each is not None]
+        return {int(each.name.removeprefix(naming.CASE_PREFIX)): each.guild_id for each in found}
 
     def is_over(place: Place | None) -> bool:
         if place is None or is_closed(place, solved_tags):

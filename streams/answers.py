@@ -15,11 +15,12 @@ from operators.gate import gate
 from operators.gather import gather
 from operators.generate import generate
 from operators.load import load
-from operators.retrieve import Lookup, announce, retrieve
+from operators.retrieve import announce, retrieve
 from operators.select import select
 from operators.step import Gauge, Step, step
 from operators.verify import verify
 from services.assistant import Assistant, Inquiry, skipped
+from services.documents import Lookup
 from services.knowledge import Library
 from services.llm import Budget
 from streams.wiring import AnswerRules, Services

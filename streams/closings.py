@@ -1,4 +1,4 @@
-"""What ends the life of files: their thread, their message, or an answer that never came."""
+"""When files are deleted: with their thread, with their message, or when no answer opens a thread for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streams.wiring import EvidenceParts, EvidenceRules
 def discardings(
     events: Observable[Event], outcomes: Observable[Outcome], parts: EvidenceParts, rules: EvidenceRules
 ) -> Observable[Discarding]:
-    """What is to be gone. Work on it is called off at once, before its turn comes.
+    """What is to be deleted. Work on it is called off at once, before its turn comes.
 
     places    --a--b--c------------|      a was archived, b locked, c reopened a
     outcomes  -----------o---------|      o: no answer, so that its thread never comes to be
@@ -44,7 +44,7 @@ def discardings(
 def closings(
     cases: Cases, history: History, rules: EvidenceRules
 ) -> Callable[[PlaceSeen | PlaceGone | GuildGone], Iterator[Closing]]:
-    """The threads with files that an event ends, at once or in a while; or whose end it takes back."""
+    """The threads with files that an event closes, at once or after a while, or opens again."""
 
     def of(event: PlaceSeen | PlaceGone | GuildGone) -> Iterator[Closing]:
         match event:
@@ -67,7 +67,7 @@ def closings(
 
 
 def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) -> Observable[int]:
-    """The threads that are open again after their files were deleted, each once.
+    """The threads that are open again after their files were deleted, until their people have been told.
 
     places    --a--b----c--d-------|      b was locked, with files; c and d are b again, no longer locked
     reopened  ----------b----------|
@@ -75,14 +75,14 @@ def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) ->
 
     def of(event: PlaceSeen) -> Iterator[int]:
         place = event.place
-        if cases.gone.is_untold(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
+        if cases.gone.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
             yield place.id
 
     return events.pipe(only(PlaceSeen), spread(of))
 
 
 def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[Dropping]]:
-    """Messages that are gone, or that attachments were taken off, where there are files of theirs."""
+    """Deleted messages that files came from, and edited ones that lost attachments."""
 
     def of(event: Deleted | Edited) -> Iterator[Dropping]:
         kept: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""Files of support threads: taken in as they are posted, and gone when their thread is closed."""
+"""Files of support threads: taken in as they are posted, and deleted when their thread is closed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from operators.discard import Discarding, discard
 from operators.embed import embed
 from operators.step import named
 from services.assistant import Inquiry
-from services.documents import Candidate, Cases, IngestJob, is_closed, offers_of
+from services.documents import Candidate, Cases, IngestJob, candidates_in, is_closed
 from streams.closings import discardings, reopenings
 from streams.wiring import EvidenceParts, EvidenceRules
 
@@ -29,14 +29,14 @@ THREADS_AT_ONCE = 16
 """The files of one thread are read one after another."""
 NOTES_AT_ONCE = 4
 ALL = 1 << 62
-"""However many wait: files are few, and none is dropped."""
+"""Files are few: all may wait, and none is dropped."""
 
 Work = IngestJob | Discarding
 
 
 class Done(NamedTuple):
     case_id: int
-    filed: IngestResult | None = None
+    result: IngestResult | None = None
 
 
 def evidence(
@@ -48,24 +48,23 @@ def evidence(
 ) -> Observable[IngestResult]:
     """Each file, when it can be searched in every way, or never will be.
 
-    offered  --f1-f2--------f3-----|      all of one thread: in their order
+    posted   --f1-f2--------f3-----|      all of one thread: in their order
     read     ------f1---f2---------|      searchable by words; then the vectors follow, `embed_at_once` at a time
     closed   -----------------c----|      f3 is called off, then the collection is deleted
-    filed    ---------f1----f2f3---|
+    results  ---------f1----f2f3---|
     """
     if parts is None:
         return rx.empty()
-    p = parts
-    filings = candidates(events, gathered, parts, rules).pipe(
-        spread(lambda candidate: begun(p.cases, candidate)), fork("files")
+    jobs = candidates(events, gathered, parts, rules).pipe(
+        spread(lambda candidate: begun(parts.cases, candidate)), fork("files")
     )
-    work: Observable[Work] = rx.merge(filings, discardings(events, outcomes, parts, rules))
+    work: Observable[Work] = rx.merge(jobs, discardings(events, outcomes, parts, rules))
     read = work.pipe(in_their_order(parts), fork("read files"))
     return rx.merge(
         read.pipe(embedding(parts, rules)),
-        filings.pipe(tell(p.begun)),
-        read.pipe(tell(p.ended)),
-        reopenings(events, p.cases, rules).pipe(tell(p.reopened)),
+        jobs.pipe(notify(parts.begun)),
+        read.pipe(notify(parts.ended)),
+        reopenings(events, parts.cases, rules).pipe(notify(parts.reopened)),
     )
 
 
@@ -74,9 +73,9 @@ def candidates(
 ) -> Observable[Candidate]:
     """What is posted in threads that the bot serves, and what belongs to a question that it is about to answer.
 
-    posted    --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
-    gathered  ----------q----------|      q asks in a channel, with a file, or in a thread that the bot has not served
-    offers    --f1------f2---------|
+    posted      --m1----m2-----------|      m1 in a thread of the bot's, m2 elsewhere
+    gathered    ----------q----------|      q asks in a channel, with a file, or in a thread new to the bot
+    candidates  --f1------f2---------|
     """
 
     def posted(event: Posted) -> Iterator[Candidate]:
@@ -99,99 +98,94 @@ def candidates(
     def of(message: Message, case_id: int) -> Iterator[Candidate]:
         closed = parts.history.knows(case_id) and is_closed(parts.history.place(case_id), rules.solved_tags)
         if not closed and not parts.withheld(message):
-            yield from offers_of(message, case_id, block_lines=rules.block_lines)
+            yield from candidates_in(message, case_id, block_lines=rules.block_lines)
 
     return rx.merge(events.pipe(only(Posted), spread(posted)), gathered.pipe(spread(asked)))
 
 
 def begun(cases: Cases, candidate: Candidate) -> tuple[IngestJob, ...]:
-    filing = cases.begin(candidate)
-    return () if filing is None else (filing,)
+    job = cases.begin(candidate)
+    return () if job is None else (job,)
 
 
 def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observable[IngestResult]]:
-    """Read files and delete them: those of one thread in the order in which that was called for."""
-    filing = chunk(parts.intake)
+    """Read files and delete them, for one thread in the order in which that was called for."""
+    ingest = chunk(parts.intake)
     discarding = discard(parts.intake.store, parts.cases, parts.forget_answers)
 
     async def handle(work: Work) -> Done:
         if not isinstance(work, IngestJob):
             await discarding(work)
             return Done(work.case_id)
-        filed = await filing(work)
+        result = await ingest(work)
         parts.cases.settle(work)
-        return Done(work.candidate.case_id, filed)
+        return Done(work.case_id, result)
 
-    def given_up(work: Work, error: Exception) -> Done:
+    def failed(work: Work, error: Exception) -> Done:
         if not isinstance(work, IngestJob):
             log.error("evidence: thread %d: not deleted", work.case_id, exc_info=error)
             return Done(work.case_id)
         if work.token.error is None:
             log.error("evidence: attachment %d is left out", work.candidate.attachment.id, exc_info=error)
         parts.cases.settle(work)
-        return Done(work.candidate.case_id)
+        return Done(work.case_id)
 
-    def pipeline(taken: Observable[Work]) -> Observable[Done]:
-        return taken.pipe(
-            map_async(
-                handle,
-                on_failure=given_up,
-                max_concurrent=THREADS_AT_ONCE,
-                token=token_of,
-                gauge=named(parts.gauge, "chunk"),
-            )
-        )
+    def token_of(work: Work) -> CancelToken | None:
+        return work.token if isinstance(work, IngestJob) else None
+
+    handling = map_async(
+        handle,
+        on_failure=failed,
+        max_concurrent=THREADS_AT_ONCE,
+        token=token_of,
+        gauge=named(parts.gauge, "chunk"),
+    )
 
     def operator(source: Observable[Work]) -> Observable[IngestResult]:
         return source.pipe(
             serialize_by_key(
-                case_of,
-                pipeline,
+                lambda work: work.case_id,
+                handling,
                 key_of_result=lambda done: done.case_id,
                 max_active=THREADS_AT_ONCE,
                 max_waiting=ALL,
-                on_overflow=lambda work: Done(case_of(work)),
+                on_overflow=lambda work: Done(work.case_id),
             ),
-            spread(lambda done: () if done.filed is None else (done.filed,)),
+            spread(lambda done: () if done.result is None else (done.result,)),
         )
 
     return operator
 
 
-def case_of(work: Work) -> int:
-    return work.candidate.case_id if isinstance(work, IngestJob) else work.case_id
-
-
-def token_of(work: Work) -> CancelToken | None:
-    return work.token if isinstance(work, IngestJob) else None
-
-
 def embedding(
     parts: EvidenceParts, rules: EvidenceRules
 ) -> Callable[[Observable[IngestResult]], Observable[IngestResult]]:
-    """Give files their vectors, where there is somebody who makes them."""
+    """Give files their vectors, if there is an embedder."""
     if parts.embedder is None:
         return lambda read: read
+
+    def failed(result: IngestResult, error: Exception) -> IngestResult:
+        if result.job.token.error is None:
+            attachment_id = result.job.candidate.attachment.id
+            log.error("evidence: attachment %d: keyword search only", attachment_id, exc_info=error)
+        return result
+
     return map_async(
         embed(parts.intake.store, parts.embedder),
-        on_failure=as_it_is,
+        on_failure=failed,
         max_concurrent=rules.embed_at_once,
-        token=lambda filed: filed.filing.token,
+        token=lambda result: result.job.token,
         gauge=named(parts.gauge, "embed"),
     )
 
 
-def as_it_is(filed: IngestResult, error: Exception) -> IngestResult:
-    if filed.filing.token.error is None:
-        log.error("evidence: attachment %d: by words only", filed.filing.candidate.attachment.id, exc_info=error)
-    return filed
-
-
-def tell(listener: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[Observable[Any]], Observable[IngestResult]]:
-    """Let somebody know, beside everything else; nothing comes out."""
+def notify(
+    listener: Callable[[Any], Coroutine[Any, Any, None]],
+) -> Callable[[Observable[Any]], Observable[IngestResult]]:
+    """Await `listener` for each item, beside everything else; nothing comes out."""
 
     def failed(_item: object, error: Exception) -> None:
-        log.error("evidence: not told", exc_info=error)
+        log.error("evidence: people were not notified", exc_info=error)
 
     return lambda items: items.pipe(
         map_async(listener, on_failure=failed, max_concurrent=NOTES_AT_ONCE), spread(lambda _: ())

@@ -14,8 +14,8 @@ from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
 from operators import CancelToken
-from operators.retrieve import Lookup
 from services.assistant import Assistant, Inquiry, end, links_block
+from services.documents import Lookup
 from services.knowledge import Library
 from services.llm import Budget, BudgetLimits, Spending, Usage
 from streams.answers import chain

@@ -35,7 +35,7 @@ from services.assistant.answering import AnswerResult, Assistant, GatingResult, 
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import Fetcher, PostFailed
 from services.discord.rehearsal import Rehearsal
-from services.documents.toolset import Toolset
+from services.documents.tools.toolset import Toolset
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable
 from services.llm.images import ImageSource

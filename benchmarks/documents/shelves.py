@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.documents.suites import CONFIG, DOCS, Question, Suites
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import Rewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, DocumentStore, NewDocument, Origin
-from services.documents.tools.breaker import Breaker
 from services.documents.tools.cache import AnswerCache
-from services.documents.tools.configs import CaseEvidence, GlobalKB
-from services.documents.tools.core import DocumentQATool, Shared
+from services.documents.tools.core import DocumentQATool
+from services.documents.tools.libraries import CASE_EVIDENCE, GLOBAL_KB
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.packaged import PackagedEmbedder, installed
 from services.search.embedding.protocol import Embedder
@@ -85,11 +84,15 @@ class Shelves:
     """What an answer was made of: one from the cache does not tell."""
 
     def tools(self, rewriter: Rewriter | None = None) -> dict[str, DocumentQATool]:
-        shared = Shared(self.store, self.cache, Breaker(), self.embedder, self._listening, rewriter)
-        return {
-            "case": DocumentQATool("case", CaseEvidence(), shared),
-            "docs": DocumentQATool("docs", GlobalKB(), shared),
-        }
+        case = DocumentQATool(
+            config=CASE_EVIDENCE,
+            store=self.store,
+            cache=self.cache,
+            embedder=self.embedder,
+            synthesiser=self._listening,
+            rewriter=rewriter,
+        )
+        return {"case": case, "docs": replace(case, config=GLOBAL_KB)}
 
     async def ask(
         self,

@@ -4,16 +4,15 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.bound import BoundTools
-from services.documents.candidates import Candidate, is_closed, offers_of
+from services.documents.candidates import PLACE_ID, Candidate, candidates_in, is_closed
 from services.documents.cases import Cases, IngestJob
 from services.documents.deletion import forget_evidence, remove_file
-from services.documents.filling import fill
-from services.documents.indexing import index_global, index_team
-from services.documents.limits import FileLimits, FileRefused, amount, check_offer, shown
+from services.documents.indexing import fill, index_global, index_team
+from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
+from services.documents.lookup import Lookup
 from services.documents.reading import DocumentRedactors, prepare
-from services.documents.results import ConversationContext, QAResult, Status, ToolContext
+from services.documents.results import QAResult, Status
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.tombstones import Tombstones
-from services.documents.toolset import Toolset
+from services.documents.tools import Toolset
 from services.documents.unreadable import unreadable

@@ -6,8 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from clock import rfc3339
 from model.messages import Attachment, Message, Place
 from services.documents.extensions import KINDS
+from services.documents.store import naming
+from services.documents.store.protocol import Collection, Document, Origin
+
+PLACE_ID = "place_id"
+"""Metadata of a document: the place of its message."""
 
 _BLOCK = re.compile(
     r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
@@ -17,22 +23,25 @@ _ENDINGS = {"python": ".py", "bash": ".sh", "shell": ".sh", "javascript": ".js",
 _NOT_TEXT = ("image/", "audio/", "video/")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A file that somebody has put into a conversation."""
+    """A file that somebody has posted in a conversation.
+
+    Attributes:
+        case_id: the thread that it belongs to.
+        place_id: where its message is: in the thread, or in the channel that the thread belongs to.
+        at: when it was posted.
+        text: the content of a code block, which is no file on Discord.
+    """
 
     case_id: int
-    """The thread that it belongs to."""
     guild_id: int | None
     place_id: int
-    """Where its message stands: in the thread, or in the channel that the thread belongs to."""
     message_id: int
     uploader_id: int
     attachment: Attachment
     at: float
-    """When it was posted."""
     text: str | None = None
-    """Of a code block, which is no file on Discord: what is in it."""
 
     @property
     def filename(self) -> str:
@@ -42,15 +51,42 @@ class Candidate:
     def key(self) -> tuple[int, str]:
         return self.attachment.id, self.filename
 
+    @property
+    def collection(self) -> Collection:
+        case_id = str(self.case_id)
+        return Collection(naming.case(case_id), "case", case_id, self.guild_id)
 
-def offers_of(message: Message, case_id: int, *, block_lines: int | None = None) -> Iterator[Candidate]:
-    """What a message offers to a thread. `block_lines`: how many lines make a code block long; None: blocks do not
-    count. Pictures, sound and films are no files to search, and are left to others.
+    @property
+    def origin(self) -> Origin:
+        return Origin(
+            self.filename,
+            uploader_id=self.uploader_id,
+            message_id=self.message_id,
+            attachment_id=self.attachment.id,
+            uploaded_at=rfc3339(self.at),
+            extra={PLACE_ID: str(self.place_id)},
+        )
+
+    def is_in(self, doc: Document) -> bool:
+        """Whether a document was made of this file."""
+        return doc.filename == self.filename and doc.came_as(self.attachment.id)
+
+
+def candidates_in(message: Message, case_id: int, *, block_lines: int | None = None) -> Iterator[Candidate]:
+    """The files in a message, for a thread. `block_lines`: from how many lines on a code block counts as one; None:
+    none does. Pictures, sound and films are not searched, and are left to others.
     """
 
     def candidate(file: Attachment, text: str | None = None) -> Candidate:
         return Candidate(
-            case_id, message.guild_id, message.channel_id, message.id, message.author.id, file, message.at, text
+            case_id=case_id,
+            guild_id=message.guild_id,
+            place_id=message.channel_id,
+            message_id=message.id,
+            uploader_id=message.author.id,
+            attachment=file,
+            at=message.at,
+            text=text,
         )
 
     if message.is_system or message.author.is_bot:
@@ -76,5 +112,5 @@ def _long_blocks(text: str, least: int) -> Iterator[tuple[str, str]]:
 
 
 def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
-    """Whether a thread's case is closed: locked, or tagged as solved. Archived is not closed yet."""
+    """Whether a thread's case is closed: locked, or tagged as solved. An archived one is not closed yet."""
     return place.locked or any(tag.strip().casefold() in solved_tags for tag in place.tags)

@@ -1,4 +1,4 @@
-"""The files under way, by the thread that they belong to, and what may call them off."""
+"""The files that are being read, by thread, and what calls them off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.documents.candidates import Candidate
 from services.documents.tombstones import Tombstones
 
 REMEMBERED = 5_000
-"""Threads whose files are remembered; those of longest ago are forgotten first, and looked up in the store again."""
+"""Threads whose files are remembered; the oldest are forgotten first, and looked up in the store again."""
 
 
 class CaseClosed(Exception):
@@ -26,21 +26,29 @@ class IngestJob:
     candidate: Candidate
     token: CancelToken
 
+    @property
+    def case_id(self) -> int:
+        return self.candidate.case_id
+
 
 @dataclass(slots=True)
 class _Case:
+    """A thread. `seen`: its files, with their messages. `open`: those neither searchable nor failed yet."""
+
     seen: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
-    """The files, with their messages."""
     open: dict[tuple[int, str], IngestJob] = field(default_factory=dict[tuple[int, str], IngestJob])
-    """Neither searchable nor failed yet."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Cases:
-    """Every file between its offer and the moment when it can be searched, and which threads have files at all."""
+    """Every file from its message until it can be searched, and which threads have files at all.
+
+    Attributes:
+        gone: files that must not be read again.
+    """
 
     def __init__(self, with_files: Iterable[int] = (), gone: Tombstones | None = None) -> None:
-        """`with_files`: the threads whose collections are there at the start. `gone`: what is not to be read again."""
+        """`with_files`: the threads that have collections at the start."""
         self.gone = Tombstones() if gone is None else gone
         self._cases: OrderedDict[int, _Case] = OrderedDict()
         self._with_files = set(with_files)
@@ -53,36 +61,40 @@ class Cases:
         return case_id in self._with_files
 
     def know(self, case_id: int) -> None:
-        """There is a collection of that thread."""
+        """The thread has a collection."""
         self._with_files.add(case_id)
 
     def begin(self, candidate: Candidate) -> IngestJob | None:
-        """Take an offer on; None: it is known already, or was removed."""
+        """Start a file; None: it is known already, or was removed."""
         if self.gone.holds(candidate):
             return None
         case = self._cases.setdefault(candidate.case_id, _Case())
         self._cases.move_to_end(candidate.case_id)
         if candidate.key in case.seen:
             return None
-        filing = IngestJob(candidate, CancelToken())
+        job = IngestJob(candidate, CancelToken())
         case.seen[candidate.key] = candidate.message_id
-        case.open[candidate.key] = filing
+        case.open[candidate.key] = job
         self._with_files.add(candidate.case_id)
-        self._trim()
-        return filing
+        while len(self._cases) > REMEMBERED:
+            oldest = next((case_id for case_id, each in self._cases.items() if not each.open), None)
+            if oldest is None:
+                break
+            del self._cases[oldest]
+        return job
 
-    def settle(self, filing: IngestJob) -> None:
-        """It can be searched now, or never will be."""
-        case = self._cases.get(filing.candidate.case_id)
-        if case is not None and case.open.get(filing.candidate.key) is filing:
-            del case.open[filing.candidate.key]
+    def settle(self, job: IngestJob) -> None:
+        """A file can be searched now, or never will be."""
+        case = self._cases.get(job.case_id)
+        if case is not None and case.open.get(job.candidate.key) is job:
+            del case.open[job.candidate.key]
             case.changed.set()
             case.changed = asyncio.Event()
 
     def unread(self, case_id: int) -> list[Candidate]:
         """The files that cannot be searched yet."""
         case = self._cases.get(case_id)
-        return [] if case is None else [filing.candidate for filing in case.open.values()]
+        return [] if case is None else [job.candidate for job in case.open.values()]
 
     async def wait(self, case_id: int, seconds: float) -> bool:
         """Wait until all files of a thread can be searched; whether they can."""
@@ -95,29 +107,22 @@ class Cases:
         return True
 
     def close(self, case_id: int) -> None:
-        """Call off what is under way in a thread. Files that come later are new ones."""
+        """Call off the files of a thread that are being read. Files that come later are new ones."""
         case = self._cases.get(case_id)
         if case is not None:
             case.seen.clear()
-            for filing in case.open.values():
-                filing.token.cancel(CaseClosed("the thread was closed"))
+            for job in case.open.values():
+                job.token.cancel(CaseClosed("the thread was closed"))
         self._with_files.discard(case_id)
 
     def with_files_of(self, message_ids: Iterable[int]) -> set[int]:
-        """The threads that files of these messages went to, as far as it is remembered."""
+        """The threads that files of these messages went to, as far as they are remembered."""
         gone = frozenset(message_ids)
         return {case_id for case_id, case in self._cases.items() if not gone.isdisjoint(case.seen.values())}
 
     def take_back(self, gone: Callable[[Candidate], bool]) -> set[int]:
-        """Call off the files of which `gone` is true; the threads that they were for."""
-        meant = [filing for case in self._cases.values() for filing in case.open.values() if gone(filing.candidate)]
-        for filing in meant:
-            filing.token.cancel(CaseClosed("the file was taken back"))
-        return {filing.candidate.case_id for filing in meant}
-
-    def _trim(self) -> None:
-        while len(self._cases) > REMEMBERED:
-            oldest = next((case_id for case_id, case in self._cases.items() if not case.open), None)
-            if oldest is None:
-                return
-            del self._cases[oldest]
+        """Call off the files of which `gone` is true; gives their threads."""
+        meant = [job for case in self._cases.values() for job in case.open.values() if gone(job.candidate)]
+        for job in meant:
+            job.token.cancel(CaseClosed("the file was taken back"))
+        return {job.case_id for job in meant}

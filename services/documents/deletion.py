@@ -1,4 +1,4 @@
-"""What is kept of a person's files, taken out (SPEC 5, "Privacy"; DOCUMENT_QA 8.1)."""
+"""Deletes what people have posted in threads (SPEC 5, "Privacy"; DOCUMENT_QA 8.1)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ async def forget_evidence(
     store: DocumentStore,
     user_id: int,
     gone: Tombstones | None,
-    forget_answers: Callable[[str], object] = lambda _: None,
+    forget_answers: Callable[[str], object] | None = None,
     *,
     only_unread: bool = False,
 ) -> int:
-    """Delete every file that a person has posted in a thread, but for such as others have posted there as well; how
-    many of theirs there were. Raises StoreUnavailable, OSError.
+    """Delete every file that a person has posted in a thread, unless others have posted it there as well.
 
-    `gone`: where it is noted that they are not to be read again; None: they may be. `forget_answers`: told of each
-    collection that files were taken from. `only_unread`: only such as are being read.
+    `gone`: remembers that they must not be read again; None: they may be. `forget_answers`: called with the name of
+    each collection that files were taken from. `only_unread`: only files that are being read. Gives how many of the
+    person's files there were. Raises StoreUnavailable, OSError.
     """
 
     def posted(origin: Origin) -> bool:
@@ -41,7 +41,7 @@ async def forget_evidence(
             await gone.add(origin for doc in theirs for origin in doc.origins if posted(origin))
         for doc in theirs:
             count += await store.withdraw(name, doc.doc_id, posted)
-        if theirs:
+        if theirs and forget_answers is not None:
             forget_answers(name)
         left = await store.describe(name)
         if left is not None and not left.documents:
@@ -50,8 +50,8 @@ async def forget_evidence(
 
 
 async def remove_file(store: DocumentStore, gone: Tombstones, name: str, doc: Document) -> None:
-    """Delete one file of a thread, whoever has posted it. Its name stays as long as the thread's other files do, and
-    it is not taken for a new one as long as its messages are there. Raises StoreUnavailable, OSError.
+    """Delete one file of a thread, for all who posted it. Its name stays as long as the thread's other files do, and
+    it is not read again as long as its messages are there. Raises StoreUnavailable, OSError.
     """
     await gone.add(doc.origins)
     described = await store.describe(name)

@@ -1,7 +1,7 @@
-"""Keeping the permanent libraries searchable: the team's topics, and the documentation (DOCUMENT_QA 8.3).
+"""Keeping documents searchable: their vectors, the team's topics and the documentation (DOCUMENT_QA 8.3).
 
-Only what has changed is taken in again, told by its content. A library that is being updated goes on answering from its
-old revision until the new one stands beside it, and is then swapped in one step.
+A document is indexed again only when its content has changed. A library that is being updated answers from its old
+revision until the new one is complete, and is then swapped in one step.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Collection as AnyOf
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from services.documents.extensions import accepted
-from services.documents.filling import fill
 from services.documents.limits import FileLimits, FileRefused
 from services.documents.reading import prepare, topic_chunks
 from services.documents.store import naming
@@ -28,6 +27,9 @@ from services.storage import in_thread
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 64
+"""Chunks that get vectors between two writes: at most so many are embedded in vain at a crash."""
+
 _NAMESPACE = "kb:"
 _HEADING = re.compile(r"^(?:#{1,2}\s+(?P<marked>\S.*?)\s*#*|(?P<plain>\S.*)\n[=\-~*]{3,})$", re.MULTILINE)
 _MAX_LINES = 1_000_000
@@ -39,18 +41,44 @@ class Wanted:
     """A document that the library should hold."""
 
     origin: Origin
-    data: bytes
+    sha256: str
     prepare: Callable[[], Prepared]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Indexed:
-    """What one update did."""
+    """How many documents one update has added, kept, dropped and refused."""
 
     added: int = 0
     kept: int = 0
     dropped: int = 0
     refused: int = 0
+
+
+async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_id: str) -> bool:
+    """Embed the chunks of a document that have no vector yet; whether it is `ready` then.
+
+    False: it is gone meanwhile, or the embedder is missing or fails: it stays searchable by words.
+
+    Raises:
+        StoreUnavailable: the store cannot be used.
+    """
+    if embedder is None:
+        return False
+    left = await store.unembedded(name, doc_id, embedder.id)
+    if not left:
+        return await store.embed(name, doc_id, embedder.id, {})
+    for start in range(0, len(left), AT_ONCE):
+        some = left[start : start + AT_ONCE]
+        try:
+            vectors = await embedder.embed([chunk.text for chunk in some])
+        except EmbeddingFailed as error:
+            log.warning("%s: keyword search only for a document: %s", name, error)
+            return False
+        found = {chunk.chunk_index: vector for chunk, vector in zip(some, vectors, strict=True)}
+        if not await store.embed(name, doc_id, embedder.id, found):
+            return False
+    return True
 
 
 async def index_team(
@@ -63,10 +91,8 @@ async def index_team(
     team_name: str = "",
     internal: AnyOf[str] = (),
 ) -> Indexed:
-    """Bring `team_<team_id>_kb` up to date with the topic files. `internal`: names of topics for the team only,
-    with the files that go on from them.
-
-    A folder that cannot be read changes nothing.
+    """Bring the team's collection up to date with the topic files. `internal`: topics for the team only, with the
+    files that continue them. A folder that cannot be read changes nothing.
 
     Raises:
         StoreUnavailable: the store cannot be used.
@@ -79,16 +105,14 @@ async def index_team(
     wanted = [
         _topic(name, data, team_name or team_id, internal=belongs_to(name, internal)) for name, data in texts.items()
     ]
-    collection = Collection(naming.team(team_id), "team", team_id, guild_id)
-    return await bring_up_to_date(store, embedder, collection, wanted)
+    return await bring_up_to_date(store, embedder, Collection(naming.team(team_id), "team", team_id, guild_id), wanted)
 
 
 async def index_global(
     store: DocumentStore, embedder: Embedder | None, library: Library, *, max_source_bytes: int = 2_000_000
 ) -> Indexed:
-    """Bring `global_kb` up to date with the sources of the knowledge base.
-
-    A source that cannot be loaded now keeps what is indexed of it.
+    """Bring `global_kb` up to date with the sources of the knowledge base. A source that cannot be loaded stays as it
+    is indexed.
 
     Raises:
         StoreUnavailable: the store cannot be used.
@@ -116,43 +140,36 @@ async def bring_up_to_date(
     wanted: list[Wanted],
     unsure: AnyOf[str] = (),
 ) -> Indexed:
-    """Add what is new, drop what is gone, keep what is as it was. `unsure`: names that are left alone."""
-    described = await store.describe(collection.name)
-    held = {doc.filename: doc for doc in (described.documents if described else ()) if doc.state.searchable}
-    hashes = {each.origin.filename: hashlib.sha256(each.data).hexdigest() for each in wanted}
-    new = [each for each in wanted if not _same(held.get(each.origin.filename), each, hashes)]
-    gone = [doc.doc_id for name, doc in held.items() if name not in hashes and name not in unsure]
+    """Add what is new, drop what is gone, keep what is unchanged. `unsure`: names that are left alone."""
+    name = collection.name
+    held = {doc.filename: doc for doc in await _documents(store, name) if doc.state.searchable}
+    new = [each for each in wanted if not _is_same(held.get(each.origin.filename), each)]
+    gone = held.keys() - {each.origin.filename for each in wanted} - set(unsure)
     changed = [held[each.origin.filename].doc_id for each in new if each.origin.filename in held]
-    docs = await _prepared(new)
+    docs: list[NewDocument] = []
+    for each in new:
+        try:
+            doc = NewDocument(each.origin, await in_thread(each.prepare))
+        except FileRefused as error:
+            log.warning("%s is not indexed: %s", each.origin.filename, error)
+            continue
+        # The first time nothing is there to answer meanwhile: better searchable by words at once.
+        docs.append(await _embedded(doc, embedder) if held else doc)
     if docs or gone:
-        # At first there is nothing to be kept alive: what has words only is better than nothing.
-        beside = [doc if not held else await _embedded(doc, embedder) for doc in docs]
-        await store.revise(collection, beside, [*gone, *changed])
-    await _fill(store, embedder, collection.name)
-    result = Indexed(len(docs), len(wanted) - len(new), len(gone), len(new) - len(docs))
+        await store.revise(collection, docs, [*(held[filename].doc_id for filename in sorted(gone)), *changed])
+    for doc in await _documents(store, name):
+        unfinished = doc.is_unfinished("" if embedder is None else embedder.id)
+        if unfinished and not await fill(store, embedder, name, doc.doc_id):
+            break  # without an embedder now, the rest would fail as well
+    result = Indexed(added=len(docs), kept=len(wanted) - len(new), dropped=len(gone), refused=len(new) - len(docs))
     if docs or gone:
-        log.info(
-            "%s: documents: %d indexed, %d kept, %d dropped", collection.name, result.added, result.kept, result.dropped
-        )
+        log.info("%s: documents: %d indexed, %d kept, %d dropped", name, result.added, result.kept, result.dropped)
     return result
 
 
-async def _fill(store: DocumentStore, embedder: Embedder | None, name: str) -> None:
+async def _documents(store: DocumentStore, name: str) -> tuple[Document, ...]:
     described = await store.describe(name)
-    wanted = "" if embedder is None else embedder.id
-    for doc in described.documents if described else ():
-        if doc.is_unfinished(wanted) and not await fill(store, embedder, name, doc.doc_id):
-            return  # without an embedder now, the rest would fail as well
-
-
-async def _prepared(wanted: list[Wanted]) -> list[NewDocument]:
-    docs: list[NewDocument] = []
-    for each in wanted:
-        try:
-            docs.append(NewDocument(each.origin, await in_thread(each.prepare)))
-        except FileRefused as error:
-            log.warning("%s is not indexed: %s", each.origin.filename, error)
-    return docs
+    return () if described is None else described.documents
 
 
 async def _embedded(doc: NewDocument, embedder: Embedder | None) -> NewDocument:
@@ -162,20 +179,16 @@ async def _embedded(doc: NewDocument, embedder: Embedder | None) -> NewDocument:
     try:
         return replace(doc, vectors=await embedder.embed(texts), embedder_id=embedder.id)
     except EmbeddingFailed as error:
-        log.warning("%s is searched by words only: %s", doc.origin.filename, error)
+        log.warning("%s: keyword search only: %s", doc.origin.filename, error)
         return doc
 
 
-def _same(held: Document | None, wanted: Wanted, hashes: Mapping[str, str]) -> bool:
-    return (
-        held is not None
-        and held.sha256 == hashes[wanted.origin.filename]
-        and dict(held.origin.extra) == dict(wanted.origin.extra)
-    )
+def _is_same(held: Document | None, wanted: Wanted) -> bool:
+    return held is not None and held.sha256 == wanted.sha256 and dict(held.origin.extra) == dict(wanted.origin.extra)
 
 
 def _topic_files(folder: Path) -> dict[str, bytes]:
-    """By topic; hidden files are somebody's unfinished work."""
+    """By topic; hidden files are unfinished."""
     if not folder.exists():
         return {}
     files = sorted(path for path in folder.iterdir() if path.suffix == ".txt" and not path.name.startswith("."))
@@ -184,7 +197,7 @@ def _topic_files(folder: Path) -> dict[str, bytes]:
 
 def _topic(topic: str, data: bytes, team_name: str, *, internal: bool) -> Wanted:
     extra = {"topic": topic, "team_name": team_name, **({"internal": "true"} if internal else {})}
-    origin = Origin(f"{topic}.txt", extra=extra)
+    origin, sha256 = Origin(f"{topic}.txt", extra=extra), hashlib.sha256(data).hexdigest()
 
     def made() -> Prepared:
         text = data.decode(errors="replace")
@@ -193,38 +206,31 @@ def _topic(topic: str, data: bytes, team_name: str, *, internal: bool) -> Wanted
             filename=origin.filename,
             kind=DocumentKind.TEAM_TOPIC,
             confidence=1.0,
-            sha256=hashlib.sha256(data).hexdigest(),
+            sha256=sha256,
             size=len(data),
             text=text,
             n_lines=len(lines),
             chunks=tuple(topic_chunks(lines, topic)),
         )
 
-    return Wanted(origin, data, made)
+    return Wanted(origin, sha256, made)
 
 
 def _article(name: str, text: str, max_bytes: int) -> Wanted:
     data = text.encode()
-    title = _title(name, text)
-    origin = Origin(name, extra={"kb_article_id": name, "title": title, "category": _category(name)})
     is_page = name.startswith(("http://", "https://"))
+    category = name.split("/")[2] if is_page else name.rpartition("/")[0]  # the site, or the folder
+    origin = Origin(name, extra={"kb_article_id": name, "title": _title(name, text), "category": category})
     taken_as = name if accepted(name) and not is_page else "page.md"
     limits = FileLimits(max_file_bytes=max(max_bytes, len(data)), max_lines=_MAX_LINES)
 
     def made() -> Prepared:
         return replace(prepare(taken_as, data, limits=limits), filename=name)
 
-    return Wanted(origin, data, made)
+    return Wanted(origin, hashlib.sha256(data).hexdigest(), made)
 
 
 def _title(name: str, text: str) -> str:
     heading = _HEADING.search(text[:4000])
     found = (heading["marked"] or heading["plain"]) if heading else name.rsplit("/", 1)[-1]
     return " ".join(found.split())[:_TITLE_CHARS] or name
-
-
-def _category(name: str) -> str:
-    """The folder, or the site."""
-    if name.startswith(("http://", "https://")):
-        return name.split("/")[2]
-    return name.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""How much is taken in, and what is refused (DOCUMENT_QA 4.2)."""
+"""Which files are refused, and why (DOCUMENT_QA 4.2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_NAME = 80
 
 
 class FileRefused(Exception):
-    """One readable line: what is too much or cannot be read, and what to do about it."""
+    """One line for people: what is too much or cannot be read, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,11 @@ class FileLimits:
     max_total_bytes: int = 30 * _MIB
 
 
-def check_offer(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
-    """Whether a file is worth downloading, by its name and size alone.
-
-    `files` and `total_bytes`: how much the place that it is for holds already.
+def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
+    """Check a file by its name and size. `files` and `total_bytes`: what the place that it is for holds already.
 
     Raises:
-        Refused: the kind of file is not taken, it is too large, or the place is full.
+        FileRefused: the kind of file is not taken, it is too large, or the place is full.
     """
     check_name(filename)
     check_size(filename, size, limits.max_file_bytes)
@@ -52,11 +50,7 @@ def check_offer(filename: str, size: int, limits: FileLimits, *, files: int = 0,
 
 
 def check_name(filename: str) -> None:
-    """Whether files of this name are taken.
-
-    Raises:
-        Refused: files with this extension are not taken.
-    """
+    """Raises FileRefused: files with this extension are not taken."""
     if accepted(filename):
         return
     ending = extension(filename)
@@ -70,11 +64,7 @@ def check_name(filename: str) -> None:
 
 
 def check_size(filename: str, size: int, most: int) -> None:
-    """Whether so many bytes are few enough.
-
-    Raises:
-        Refused: too large, or empty.
-    """
+    """Raises FileRefused: the file is too large, or empty."""
     if size == 0:
         raise FileRefused(f"{shown(filename)} is empty. Save it again and send it once more.")
     if size > most:
@@ -82,11 +72,7 @@ def check_size(filename: str, size: int, most: int) -> None:
 
 
 def check_lines(filename: str, lines: int, most: int) -> None:
-    """Whether so many lines are few enough.
-
-    Raises:
-        Refused: too many lines.
-    """
+    """Raises FileRefused: the file has too many lines."""
     if lines > most:
         raise FileRefused(f"{shown(filename)} has {lines:,} lines, and {most:,} is the most. {REMEDY}")
 

@@ -32,7 +32,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationContext:
-    """What was said before, for questions that only make sense after it."""
+    """What was said before: a follow-up question makes sense only after it."""
 
     turns: tuple[tuple[str, str], ...] = ()
     """Question and answer, oldest first."""
@@ -42,7 +42,12 @@ class ConversationContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Who asks, and where; bound by the loop, never by the model."""
+    """Who asks, and where. The bot sets it, never the model.
+
+    Attributes:
+        execution_id: names the answer in log lines.
+        asker_can_view: whether the asker can view the thread now; a private one only as its member.
+    """
 
     guild_id: int | None
     thread_id: int | None
@@ -50,26 +55,34 @@ class ToolContext:
     team_id: str | None = None
     conversation: ConversationContext = field(default_factory=ConversationContext)
     execution_id: str = ""
-    """Of the answer that this is done for, as log lines have it."""
     thread_is_public: bool = True
     asker_can_view: bool = False
-    """Whether the asker can view the thread now; of private threads, whether they are a member."""
     asker_is_team: bool = False
+
+    @property
+    def read_by_others(self) -> bool:
+        """Whether others than the asker read the answer."""
+        return self.thread_id is not None and self.thread_is_public
 
 
 @dataclass(frozen=True, slots=True)
 class QAResult:
+    """An answer, or why there is none.
+
+    Attributes:
+        sources: names, each once, the best first.
+        confidence: mean cosine of the passages used, between 0 and 1; 0 when nothing was found.
+        unverified: how many citations and quotes of the model were dropped because no passage holds them.
+    """
+
     answer: str
     status: Status
     sources: tuple[str, ...] = ()
-    """Names, each once, the best first."""
     chunk_count: int = 0
     confidence: float = 0.0
-    """Mean cosine of the passages used, between 0 and 1; 0 when nothing was found."""
     citations: tuple[Citation, ...] = ()
     query_used: str = ""
     plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
     cached: bool = False
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     unverified: int = 0
-    """How many citations and quotes of the model were dropped, because no passage holds them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,8 +19,6 @@ from services.telemetry import number_of
 USER_PREFIX = "user_"
 _MIB = 1024 * 1024
 
-log = logging.getLogger(__name__)
-
 
 class NoSuchRunbook(Exception):
     """The person has none of that title."""
@@ -31,23 +28,27 @@ class TooManyRunbooks(Exception):
     """The person has as many as they may have; the message says how many."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Runbooks:
-    """One collection a person. Who has any, and who shows them, is known without asking the store."""
+    """One collection a person. Who has any, and who shows them, is known without asking the store.
+
+    Attributes:
+        shown_path: the file with the ids of those who show theirs in threads.
+        limits: of each document.
+        forget_answers: called with the name of each collection that has changed.
+        embed_soon: called with the names of a collection and of a new document in it, to give it its vectors.
+    """
 
     store: DocumentStore
     shown_path: Path
-    """The ids of those who show theirs in threads."""
     limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))
     max_runbooks: int = 200
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
-    forget_answers: Callable[[str], object] = lambda _: None
-    """Told of each collection whose answers must not be given again."""
-    embed_soon: Callable[[str, str], object] = lambda _name, _doc_id: None
-    """Gives a document its vectors, in a while, by the names of its collection and its own."""
-    _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
-    _shown: set[int] = field(default_factory=set[int])
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    forget_answers: Callable[[str], object] | None = None
+    embed_soon: Callable[[str, str], object] | None = None
+    _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]], init=False)
+    _shown: set[int] = field(default_factory=set[int], init=False)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def open(self) -> None:
         """Look at what there is. Raises StoreUnavailable."""
@@ -74,31 +75,29 @@ class Runbooks:
         """Keep a document, in the place of one of the same title.
 
         Raises:
-            Refused: it is too large, of a kind that is not taken, or no text.
+            FileRefused: it is too large, of a kind that is not taken, or not text.
             TooManyRunbooks: there is no room for another.
             StoreUnavailable: it could not be kept.
         """
-        prepared = await in_thread(
-            partial(prepare, filename, data, limits=self.limits, title=title, redactors=self.redactors)
-        )
+        work = partial(prepare, filename, data, limits=self.limits, title=title, redactors=self.redactors)
+        prepared = await in_thread(work)
+        collection = Collection(naming.user(str(user_id)), "user", str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
             if not replaced and len(known) >= self.max_runbooks:
-                raise TooManyRunbooks(
-                    f"You have {number_of(len(known), 'runbook')}, and {self.max_runbooks} is the most."
-                )
-            origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
-            collection = Collection(naming.user(str(user_id)), "user", str(user_id))
+                count = number_of(len(known), "runbook")
+                raise TooManyRunbooks(f"You have {count}, and {self.max_runbooks} is the most.")
             same = [doc for doc in replaced if doc.sha256 == prepared.sha256 and doc.filename == filename]
             if same:
                 return same[0]
-            (stored,) = await self.store.revise(
-                collection, [NewDocument(origin, prepared)], [doc.doc_id for doc in replaced]
-            )
+            origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
+            drop = [doc.doc_id for doc in replaced]
+            (stored,) = await self.store.revise(collection, [NewDocument(origin, prepared)], drop)
             self._note(user_id, await self.documents(user_id))
-        self.forget_answers(collection.name)
-        self.embed_soon(collection.name, stored.doc_id)
+        self._forget_answers(collection.name)
+        if self.embed_soon is not None:
+            self.embed_soon(collection.name, stored.doc_id)
         return stored
 
     async def remove(self, user_id: int, title: str) -> None:
@@ -115,16 +114,16 @@ class Runbooks:
             if not left:
                 await self.store.delete_collection(name)
             self._note(user_id, left)
-        self.forget_answers(name)
+        self._forget_answers(name)
 
     async def forget(self, user_id: int) -> int:
-        """Remove all of a person's, and what they chose; how many there were. Raises StoreUnavailable, OSError."""
+        """Remove all of a person's, and what they chose; gives their number. Raises StoreUnavailable, OSError."""
         name = naming.user(str(user_id))
         async with self._turn:
             count = len(await self.documents(user_id))
             await self.store.delete_collection(name)
             self._note(user_id, ())
-        self.forget_answers(name)
+        self._forget_answers(name)
         if user_id in self._shown:
             await self.show_in_threads(user_id, shown=False)
         return count
@@ -136,11 +135,13 @@ class Runbooks:
             await in_thread(files.replace, self.shown_path, json_state.render_ids(self._shown))
 
     def _note(self, user_id: int, documents: tuple[Document, ...]) -> None:
-        titles = tuple(title_of(doc) for doc in documents if doc.state.searchable)
-        if titles:
+        self._titles.pop(user_id, None)
+        if titles := tuple(title_of(doc) for doc in documents if doc.state.searchable):
             self._titles[user_id] = titles
-        else:
-            self._titles.pop(user_id, None)
+
+    def _forget_answers(self, name: str) -> None:
+        if self.forget_answers is not None:
+            self.forget_answers(name)
 
 
 def title_of(doc: Document) -> str:

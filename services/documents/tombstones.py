@@ -1,4 +1,4 @@
-"""Files of threads that are not to be read again, though their messages are there: kept as ids, without content."""
+"""Files of threads that must not be read again though their messages are there: kept as ids, without content."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from services.storage import files, json_state
 
 MOST_MESSAGES = 20_000
 MOST_THREADS = 5_000
-"""Those of longest ago are forgotten first."""
+"""The oldest are forgotten first."""
 
 log = logging.getLogger(__name__)
 
 
 class Tombstones:
-    """What people had forgotten, and what went with the case of a thread that was closed.
+    """Files that people had forgotten, and those deleted when their thread was closed.
 
-    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when>, <whether that was told>]}}`. A code
-    block, which is no attachment, goes by its name, which is made of its message and number.
+    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when>, <whether people were told>]}}`. A
+    code block, which is no attachment, goes by its name, made of its message and number.
+
+    Every method that changes something raises OSError if that could not be written: it is then known to this process
+    only.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -37,7 +40,7 @@ class Tombstones:
             self._read(path)
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whether a file is not to be read: somebody had it forgotten, or its thread was closed after it came."""
+        """Whether a file must not be read: somebody had it forgotten, or its thread was closed after it came."""
         mark = _mark(candidate.attachment.id, candidate.message_id, candidate.filename)
         if mark in self._files.get(candidate.message_id, ()):
             return True
@@ -45,11 +48,7 @@ class Tombstones:
         return closed is not None and candidate.at <= closed[0]
 
     async def add(self, origins: Iterable[Origin]) -> None:
-        """Somebody had files forgotten that came from there.
-
-        Raises:
-            OSError: it was not written down, and will not outlive this process.
-        """
+        """Somebody had the files forgotten that came from there."""
         for origin in origins:
             if origin.message_id is not None and origin.attachment_id is not None:
                 marks = self._files.setdefault(origin.message_id, [])
@@ -59,24 +58,24 @@ class Tombstones:
         await self._save()
 
     async def forget_messages(self, message_ids: Iterable[int]) -> None:
-        """These messages are gone themselves. Raises OSError."""
+        """These messages are gone themselves."""
         known = [message_id for message_id in message_ids if self._files.pop(message_id, None)]
         if known:
             await self._save()
 
     async def close(self, case_id: int, at: float) -> None:
-        """The files of a thread were deleted, as it was closed. Raises OSError."""
+        """The files of a thread were deleted as it was closed."""
         self._closed.pop(case_id, None)
         self._closed[case_id] = at, False
         await self._save()
 
-    def is_untold(self, case_id: int) -> bool:
-        """Whether a thread's files were deleted when it was closed, and nobody has been told."""
+    def is_unannounced(self, case_id: int) -> bool:
+        """Whether a thread's files were deleted when it was closed, and its people have not been told."""
         return not self._closed.get(case_id, (0.0, True))[1]
 
-    async def told(self, case_id: int) -> None:
-        """Raises OSError."""
-        if self.is_untold(case_id):
+    async def announced(self, case_id: int) -> None:
+        """The people of a thread have been told."""
+        if self.is_unannounced(case_id):
             self._closed[case_id] = self._closed[case_id][0], True
             await self._save()
 

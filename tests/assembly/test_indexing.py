@@ -10,7 +10,7 @@ import pytest
 
 from assembly import documents as documents_module
 from assembly.documents import Documents, documents_for, store_of
-from assembly.indexing import SearchableWhenAsked, failed, kept_searchable
+from assembly.indexing import IndexWhenAsked, failed, kept_searchable
 from clock import now
 from operators import Overflow
 from services.documents.store import naming
@@ -139,7 +139,7 @@ async def test_what_changes_is_found_a_tick_later_as_it_would_be_beside_the_bot(
 
     async with documents_for(settings, None, Uploads()) as documents:
         assert documents is not None
-        asked = SearchableWhenAsked(settings, documents, shelf)
+        asked = IndexWhenAsked(settings, shelf, documents.store, documents.embedder)
         begun = now()
         await asyncio.gather(asked(9), asked(9), asked(None))
         assert (await known(), now()) == (1, begun), "the clock stood still"

@@ -459,10 +459,10 @@ async def test_files_that_all_turn_out_unreadable_leave_the_answer_without_sourc
     stage = await begin()
     world = stage.world
 
-    async def none(*_: object) -> dict[str, object]:
-        return {}
+    async def never(*_: object) -> bool:
+        return False
 
-    monkeypatch.setattr("services.documents.tools.factory.Toolbox.offered", none)
+    monkeypatch.setattr("services.documents.tools.core.DocumentQATool.offered", never)
     await stage.asked()
     assert world.story == ["skipped: no sources"]
     world.script.picks = [GUIDE]
@@ -548,10 +548,9 @@ async def test_opting_out_stops_what_is_being_read_and_leaves_the_rest(begin: Be
 async def test_answers_from_a_file_are_forgotten_with_it(begin: Begin, how: str) -> None:
     stage = await begin()
     question = await stage.asked()
-    lookup, documents = stage.world.parts.services.lookup, stage.world.documents
-    assert lookup is not None
+    documents = stage.world.documents
     assert documents is not None
-    cache = lookup.toolbox.shared.cache
+    cache = documents.answers
     assert len(cache) == 1
     if how == "delete":
         await stage.commands.delete(call(ANNA, question.id), "app.log")

@@ -12,25 +12,26 @@ import pytest
 
 from clock import now
 from model.conversations import Conversation, Role, Turn
-from model.messages import Place, PlaceKind
+from model.messages import Attachment, Place, PlaceKind
 from operators import chunk as chunk_module
-from operators.chunk import IngestResult, Intake, chunk, collection_of, to_its_end
+from operators.chunk import IngestResult, Intake, chunk, to_its_end
 from operators.discard import Closing, Dropping, discard
 from operators.embed import embed
-from operators.retrieve import Lookup, earlier_in
+from operators.retrieve import earlier_in
 from operators.sweep import Threads, sweep
 from services.conversations.history import History
 from services.conversations.viewing import Viewing
 from services.discord.protocols import LookupFailed
 from services.documents.candidates import Candidate
 from services.documents.cases import Cases, IngestJob
+from services.documents.lookup import Lookup
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
-from services.documents.tools.factory import build
+from services.documents.tools.toolset import build
 from services.search.embedding.hashing import HashingEmbedder
 from tests.world import Uploads
 
@@ -58,17 +59,29 @@ async def store(tmp_path: Path) -> AsyncIterator[BrokenStore]:
     await store.close()
 
 
-def filing_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> IngestJob:
+def job_of(uploads: Uploads, name: str = "app.log", content: str = "all is well\n") -> IngestJob:
     file = uploads.file(name, content)
-    filing = Cases().begin(Candidate(CASE, GUILD, CASE, 70, 101, file, now()))
-    assert filing is not None
-    return filing
+    job = Cases().begin(candidate_of(file))
+    assert job is not None
+    return job
+
+
+def candidate_of(file: Attachment, message_id: int = 70) -> Candidate:
+    return Candidate(
+        case_id=CASE,
+        guild_id=GUILD,
+        place_id=CASE,
+        message_id=message_id,
+        uploader_id=101,
+        attachment=file,
+        at=now(),
+    )
 
 
 async def taken(
     store: BrokenStore, uploads: Uploads, name: str = "app.log", content: str = "all is well\n"
 ) -> IngestResult:
-    return await chunk(Intake(store, uploads))(filing_of(uploads, name, content))
+    return await chunk(Intake(store=store, attachments=uploads))(job_of(uploads, name, content))
 
 
 async def names(store: BrokenStore) -> list[str]:
@@ -78,9 +91,9 @@ async def names(store: BrokenStore) -> list[str]:
 
 async def test_a_store_that_cannot_be_written_is_told_and_the_file_can_be_posted_again(store: BrokenStore) -> None:
     store.broken = {"expect"}
-    filed = await taken(store, Uploads())
-    assert filed.document is None
-    assert "Post it again in a few minutes" in filed.failure
+    result = await taken(store, Uploads())
+    assert result.document is None
+    assert "Post it again in a few minutes" in result.failure
     store.broken = {"add"}
     assert "few minutes" in (await taken(store, Uploads())).failure
 
@@ -92,8 +105,8 @@ async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
         raise ZeroDivisionError
 
     monkeypatch.setattr(chunk_module, "prepare", broken)
-    filed = await taken(store, Uploads())
-    assert "through a fault of the bot" in filed.failure
+    result = await taken(store, Uploads())
+    assert "through a fault of the bot" in result.failure
     assert "ZeroDivisionError" in caplog.text
     monkeypatch.undo()
     assert (await taken(store, Uploads(), "other.log")).document is not None
@@ -111,22 +124,22 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
 
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
     uploads = Uploads()
-    filing = filing_of(uploads)
-    first = await chunk(Intake(store, uploads))(filing)
-    again = await chunk(Intake(store, uploads))(filing)
+    job = job_of(uploads)
+    first = await chunk(Intake(store=store, attachments=uploads))(job)
+    again = await chunk(Intake(store=store, attachments=uploads))(job)
     assert first.is_new
     assert not again.is_new
     assert again.document is not None
-    failed = filing_of(uploads, "a.exe", "MZ")
-    assert "a program" in (await chunk(Intake(store, uploads))(failed)).failure
-    assert (await chunk(Intake(store, uploads))(failed)).document is None
+    failed = job_of(uploads, "a.exe", "MZ")
+    assert "a program" in (await chunk(Intake(store=store, attachments=uploads))(failed)).failure
+    assert (await chunk(Intake(store=store, attachments=uploads))(failed)).document is None
 
 
 async def test_what_a_crash_has_left_pending_is_read(store: BrokenStore) -> None:
     uploads = Uploads()
-    filing = filing_of(uploads)
-    await store.expect(collection_of(filing.candidate), chunk_module.origin_of(filing.candidate))
-    assert (await chunk(Intake(store, uploads))(filing)).document is not None
+    job = job_of(uploads)
+    await store.expect(job.candidate.collection, job.candidate.origin)
+    assert (await chunk(Intake(store=store, attachments=uploads))(job)).document is not None
 
 
 async def test_work_that_is_called_off_is_waited_for() -> None:
@@ -145,21 +158,21 @@ async def test_work_that_is_called_off_is_waited_for() -> None:
 
 
 async def test_a_file_gets_its_vectors_and_one_that_failed_none(store: BrokenStore) -> None:
-    filed = await taken(store, Uploads())
+    result = await taken(store, Uploads())
     embedding = embed(store, HashingEmbedder())
-    assert await embedding(filed) is filed
+    assert await embedding(result) is result
     described = await store.describe(naming.case(str(CASE)))
     assert described is not None
     assert [doc.state for doc in described.documents] == [State.READY]
-    nothing = replace(filed, document=None)
+    nothing = replace(result, document=None)
     assert await embedding(nothing) is nothing
 
 
 async def test_without_a_store_a_file_stays_as_it_is(store: BrokenStore, caplog: pytest.LogCaptureFixture) -> None:
-    filed = await taken(store, Uploads())
+    result = await taken(store, Uploads())
     store.broken = {"unembedded"}
-    assert await embed(store, HashingEmbedder())(filed) is filed
-    assert "by words only" in caplog.text
+    assert await embed(store, HashingEmbedder())(result) is result
+    assert "keyword search only" in caplog.text
 
 
 # Deleting
@@ -236,7 +249,7 @@ class Discord:
                 raise found
             return found
 
-        return Threads(lambda: said(self.guilds), active, find)
+        return Threads(guilds=lambda: said(self.guilds), active=active, find=find)
 
 
 def said(what: Collection[int] | Exception) -> Collection[int]:
@@ -350,12 +363,11 @@ async def _gone(_: str) -> None:
 
 
 async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
-    runbooks = Runbooks(store, tmp_path / "shown.json")
+    runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json")
     history = History(None)
     history.meet(POST)
-    toolbox = build(store=store, shares=runbooks.shown_in_threads)
-    assert toolbox is not None
-    return Lookup(store, toolbox, cases, runbooks, Viewing(history, None))
+    tools = build(store=store, shares=runbooks.shown_in_threads)
+    return Lookup(store=store, tools=tools, cases=cases, runbooks=runbooks, viewing=Viewing(history, None))
 
 
 async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Path) -> None:
@@ -364,7 +376,7 @@ async def test_files_are_told_of_as_they_stand(store: BrokenStore, tmp_path: Pat
     await taken(store, uploads, "app.log", "2026-02-16T00:00:00 INFO web: up\n2026-02-16T00:00:01 INFO web: down\n")
     await taken(store, uploads, "a.exe", "MZ")
     cases = Cases([CASE])
-    cases.begin(Candidate(CASE, GUILD, CASE, 71, 101, uploads.file("next.log", "x"), now()))
+    cases.begin(candidate_of(uploads.file("next.log", "x"), 71))
     lookup = await lookup_of(store, tmp_path, cases)
     toolset = await lookup.toolset(101, POST, CASE, public=True)
     assert toolset is not None

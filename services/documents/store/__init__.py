@@ -3,10 +3,9 @@
 # pyright: reportUnusedImport=false
 from services.documents.store import naming
 from services.documents.store.chroma import ChromaStore
+from services.documents.store.chroma_client import chroma_unreachable_because
 from services.documents.store.embedded import SUFFIX, EmbeddedStore, Folders
 from services.documents.store.protocol import (
-    Collection,
-    CollectionSummary,
     Document,
     DocumentStore,
     NewDocument,
@@ -14,5 +13,5 @@ from services.documents.store.protocol import (
     State,
     StoreUnavailable,
     Weights,
+    unfinished,
 )
-from services.documents.store.reachable import chroma_unreachable_because

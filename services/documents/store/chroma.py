@@ -1,9 +1,8 @@
 """Chroma as the store that several processes share (extra `chroma`: its HTTP client).
 
-Chroma keeps everything; each process holds what it reads in files of its own, as `EmbeddedStore` has them, and looks at
-Chroma's version of a collection before each read. So words, lines, cosines and ranking are the same code as without
-Chroma, and the same question gives the same answer in both. A write goes to Chroma last: what is not there has not
-happened. How it lies there is in `chroma_records`.
+Chroma keeps everything. Each process has a copy of what it reads in an `EmbeddedStore`, and compares its version with
+Chroma's before each read: so the same code searches, and the same question gives the same answer, with Chroma and
+without. A write goes to Chroma last: what is not there has not happened. `chroma_records` says how it is kept there.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from services.storage import in_thread
 
 T = TypeVar("T")
 
-CHECK = "`python app.py --check` looks what is missing"
+CHECK = "`python app.py --check` says what is missing"
 
 
 class ChromaStore:
@@ -56,8 +55,7 @@ class ChromaStore:
         """
         self._address = address
         self._copies = EmbeddedStore(Folders(folder, folder, folder))
-        self._held: dict[str, Kept] = {}
-        """What each copy that is up to date was made from."""
+        self._held: dict[str, Kept] = {}  # what each copy that is up to date was made from
         self._locks: dict[str, asyncio.Lock] = {}
         self._records = (
             ChromaRecords(lambda: chroma_client.connected(address, request_seconds), chroma_client.disconnect)
@@ -120,19 +118,11 @@ class ChromaStore:
 
     async def list_collections(self, prefix: str = "") -> list[str]:
         names = await self._ask(self._records.names)
-        # Deleted by others, or while this process was not running: nothing of them stays here either.
+        # Those deleted by other processes, or while this one was not running, go here as well.
         for name in set(await self._copies.list_collections()).difference(names):
             async with self._lock(name):
                 await self._brought_up_to_date(name)
         return [name for name in names if name.startswith(prefix)]
-
-    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
-        found: list[tuple[str, Document]] = []
-        for name in await self.list_collections():
-            described = await self.describe(name)
-            documents = described.documents if described else ()
-            found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
-        return found
 
     async def close(self) -> None:
         """Leaves no copies."""
@@ -148,11 +138,11 @@ class ChromaStore:
             return await read()
 
     async def _written(self, name: str, write: Callable[[], Awaitable[T]]) -> T:
-        """Write to the copy, and what that changed to Chroma; again where another process was quicker."""
+        """Write to the copy, then what that changed to Chroma; tried again where another process was faster."""
         async with self._lock(name):
             for _ in range(TRIES):
                 base = await self._brought_up_to_date(name)
-                # Whoever fails or is cancelled from here on leaves a copy that may be ahead of Chroma: not to be used.
+                # A failure or cancellation from here on leaves a copy ahead of Chroma: it must not be used.
                 self._held.pop(name, None)
                 result = await write()
                 after = await self._copies.packed(name)
@@ -165,10 +155,10 @@ class ChromaStore:
                 if kept is not None:
                     self._held[name] = kept
                 return result
-            raise StoreUnavailable(f"{name} is being written by others all the time")
+            raise StoreUnavailable(f"{name} is written by other processes all the time")
 
     async def _brought_up_to_date(self, name: str) -> Kept | None:
-        """Whatever another process has written comes into the copy; None: there is no such collection."""
+        """Bring what other processes have written into the copy; None: there is no such collection."""
         mark = await self._ask(self._records.mark, name)
         held = self._held.get(name)
         if held is not None and held.mark == mark:
@@ -189,7 +179,7 @@ class ChromaStore:
         except (StoreUnavailable, Overtaken):
             raise
         except Exception as error:
-            # Its client has many kinds of errors, none of which says more to whoever asks.
+            # Its client raises many kinds of errors.
             raise StoreUnavailable(
                 f"Chroma at {self._address} cannot be used ({type(error).__name__}); {CHECK}"
             ) from error

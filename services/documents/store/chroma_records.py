@@ -1,4 +1,4 @@
-"""How a collection lies in Chroma, and how a write to it happens at one moment. Blocking.
+"""How a collection is kept in Chroma, and how a write to it happens at one moment. Blocking.
 
 Each of our collections is one of Chroma's, `<name>.documents`. Its records are
 
@@ -6,12 +6,12 @@ Each of our collections is one of Chroma's, `<name>.documents`. Its records are
 - one head a document: its row, and the names of its pieces;
 - pieces: the packed text and lines of a document, or some of its vectors.
 
-Chroma has no transactions, but takes the records of one request all or not at all. So a write brings its new pieces,
-which nobody reads yet, then in one request the heads that change and the new version, and last takes old pieces away.
-Whoever reads takes heads and version in one request, then pieces, and begins again where the version is another then.
+Chroma has no transactions, but takes the records of one request all or not at all. So a write first adds new pieces,
+not read yet, then in one request the changed heads and the new version, and last deletes old pieces. A read takes heads
+and version in one request, then pieces, and starts again if the version has changed since.
 
-Everything is metadata of records whose vector says nothing. Chroma's index of texts takes seconds and several times the
-room, and what its index of vectors has written to the server's disk stays there when the collection is deleted.
+Everything is metadata of records with a constant vector. Chroma's index of texts takes seconds and several times the
+space, and what its index of vectors has written to the server's disk stays there when the collection is deleted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TRIES = 5
 ABANDONED_SECONDS = 3600.0
 """When a piece that belongs to no document is what a crash left, and nothing that is only just being written."""
 
-_SAYS_NOTHING = [1.0]
+_CONSTANT = [1.0]
 """Chroma wants a vector for each record."""
 
 _VERSION = "version"
@@ -74,7 +74,7 @@ class Kept:
 
 
 class ChromaRecords:
-    """Raises everywhere whatever the client raises, besides what is said."""
+    """Each method raises what the client raises, besides what it names."""
 
     def __init__(self, connect: Callable[[], Any], disconnect: Callable[[Any], None]) -> None:
         self._connect = connect
@@ -174,7 +174,7 @@ def _fetched(shelf: Any, name: str, now: float) -> tuple[Kept, Packed] | None:
             if gone:  # A crash, or a connection that broke, has left them.
                 _drop_documents(shelf, heads, gone, now)
             packed = _packed(name, version, heads, texts)
-            # What has lost a part is written anew with the next write, or else deleted.
+            # A document that has lost a part is rewritten with the next write, or else deleted.
             whole = {doc_id: head if doc_id in packed.rows else emptied(head) for doc_id, head in heads.items()}
             return Kept(mark, whole), packed
     raise StoreUnavailable(f"{name} changes while it is read")
@@ -197,7 +197,7 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
     for doc_id in after.rows:
         head, pieces = head_of(after, doc_id)
         old = known.get(doc_id)
-        # Which of two came first is for each reader to say: nobody writes another's document for that.
+        # Each reader decides which of two came first: the order alone is no reason to write a document.
         heads[doc_id] = old if old is not None and head | {"order": old["order"]} == old else head
         for some in _batches(pieces.keys() - set(_names_in(old))):
             records = {
@@ -212,7 +212,8 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
     mark = None
     for some in list(_batches(changed | gone, HEADS_AT_ONCE)) or [[]]:
         mark = WriteMark(after.version, secrets.token_hex(8))
-        _upsert(shelf, _version_record(mark, after.collection) | _by_id(some, changed | gone))
+        written = {f"{doc_id}:head": (changed | gone)[doc_id] for doc_id in some}
+        _upsert(shelf, _version_record(mark, after.collection) | written)
     version, found, left = _found(shelf)
     for doc_id in changed.keys() & found.keys():
         _drop_pieces(shelf, doc_id, found[doc_id], known.get(doc_id), now)
@@ -225,9 +226,9 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
 
 
 def _drop_pieces(shelf: Any, doc_id: str, head: Record, old: Record | None, now: float) -> None:
-    """What a document had and has no more, and what a write that was cut off has left of it.
+    """Delete the pieces that a document no longer has, and what a write that was cut off has left of it.
 
-    What is newer, and not in `head`, may be another process's, which is just about to write its own.
+    Newer ones that are not in `head` may be another process's, which is about to write its own.
     """
     live = _names_in(head)
     dropped = sorted(set(_names_in(old)).difference(live))
@@ -279,12 +280,8 @@ def _version_record(mark: WriteMark, collection: list[Any]) -> dict[str, Record]
     return {_VERSION: {"kind": "version", "version": mark.version, "write": mark.write, "collection": text}}
 
 
-def _by_id(doc_ids: Iterable[str], heads: Mapping[str, Record]) -> dict[str, Record]:
-    return {f"{doc_id}:head": heads[doc_id] for doc_id in doc_ids}
-
-
 def _upsert(shelf: Any, records: Mapping[str, Record]) -> None:
-    shelf.upsert(ids=list(records), metadatas=list(records.values()), embeddings=[_SAYS_NOTHING] * len(records))
+    shelf.upsert(ids=list(records), metadatas=list(records.values()), embeddings=[_CONSTANT] * len(records))
 
 
 def _batches(items: Iterable[str], size: int = AT_ONCE) -> Iterator[list[str]]:

@@ -1,4 +1,4 @@
-"""The store that needs nothing: one SQLite file a collection, so that closing a case is unlinking a file."""
+"""The store without a server: one SQLite file a collection, so that closing a case is deleting a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -43,25 +43,20 @@ BUSY_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """Where collections lie, by what they hold."""
+    """The folders of collections: of threads, of people, and of the team's and the global ones (`shared`)."""
 
     cases: Path
     users: Path
     shared: Path
-    """Of the team's and the global collections."""
 
     def of(self, name: str) -> Path:
         if name.startswith(naming.CASE_PREFIX):
             return self.cases
         return self.users if name.startswith("user_") else self.shared
 
-    @property
-    def all(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys((self.cases, self.users, self.shared)))
-
 
 @dataclass(slots=True)
-class _Shelf:
+class _OpenFile:
     """An open collection: one connection for reading, used by one thread at a time."""
 
     path: Path
@@ -86,19 +81,15 @@ class EmbeddedStore:
         self._folders = folders
         self._kept_bytes = kept_bytes
         self._kept_open = kept_open
-        self._shelves: OrderedDict[str, _Shelf] = OrderedDict()
+        self._opened: OrderedDict[str, _OpenFile] = OrderedDict()
         self._guard = threading.Lock()
         self._writing: dict[str, threading.Lock] = {}
-        self._ending: set[str] = set()
-        """Being deleted: whoever opened one now would go on reading what is gone."""
+        self._ending: set[str] = set()  # being deleted: must not be opened
+        # The last version of each deleted collection: one made anew must never seem to be the old one.
         self._ended: dict[str, int] = {}
-        """The last version of each deleted collection: one made anew must never seem to be the old one."""
 
     async def expect(self, collection: Collection, origin: Origin) -> Document:
-        def work(connection: sqlite3.Connection) -> Document:
-            return writing.expect(connection, collection.name, origin)
-
-        return await self._write(collection, work)
+        return await self._write(collection, lambda connection: writing.expect(connection, collection.name, origin))
 
     async def add(self, collection: Collection, docs: Sequence[NewDocument], *, create: bool = True) -> list[Document]:
         return await self._take_in(collection, docs, (), create=create)
@@ -110,42 +101,36 @@ class EmbeddedStore:
         return bool(await self._change(name, lambda connection: writing.fail(connection, doc_id, reason)))
 
     async def unembedded(self, name: str, doc_id: str, embedder_id: str) -> list[Unembedded]:
-        return await self._read(name, lambda shelf: writing.unembedded(shelf.connection, doc_id, embedder_id), [])
+        return await self._read(name, lambda file: writing.unembedded(file.connection, doc_id, embedder_id), [])
 
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
-        def work(connection: sqlite3.Connection) -> bool:
-            return writing.embed(connection, doc_id, embedder_id, vectors)
-
-        return bool(await self._change(name, work))
+        return bool(await self._change(name, lambda at: writing.embed(at, doc_id, embedder_id, vectors)))
 
     async def search(self, name: str, search: Search) -> list[Hit]:
-        def work(shelf: _Shelf) -> list[Hit]:
-            return searching.search(shelf.connection, _frame_of(shelf, search.embedder_id), search)
+        def work(file: _OpenFile) -> list[Hit]:
+            return searching.search(file.connection, _frame_of(file, search.embedder_id), search)
 
         return await self._read(name, work, [])
 
     async def lines(
         self, name: str, where: LineWhere, *, limit: int = 20, newest_first: bool = False, by_time: bool = False
     ) -> MatchingLines:
-        def work(shelf: _Shelf) -> MatchingLines:
-            return line_search.find(shelf.connection, where, limit, newest_first=newest_first, by_time=by_time)
+        def work(file: _OpenFile) -> MatchingLines:
+            return line_search.find(file.connection, where, limit, newest_first=newest_first, by_time=by_time)
 
         return await self._read(name, work, MatchingLines(0, ()))
 
     async def distinct(self, name: str, where: LineWhere, column: str, *, limit: int = 20) -> list[tuple[str, int]]:
-        return await self._read(name, lambda shelf: line_search.distinct(shelf.connection, where, column, limit), [])
+        return await self._read(name, lambda file: line_search.distinct(file.connection, where, column, limit), [])
 
     async def chunks(self, name: str, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
-        return await self._read(name, lambda shelf: writing.chunks(shelf.connection, doc_id, indices), [])
+        return await self._read(name, lambda file: writing.chunks(file.connection, doc_id, indices), [])
 
     async def holders(self, name: str, words: Sequence[str]) -> tuple[Mapping[str, int], int]:
-        return await self._read(name, lambda shelf: writing.holders(shelf.connection, words), ({}, 0))
+        return await self._read(name, lambda file: writing.holders(file.connection, words), ({}, 0))
 
     async def describe(self, name: str) -> CollectionSummary | None:
-        def work(shelf: _Shelf) -> CollectionSummary | None:
-            return writing.describe(shelf.connection, shelf.path.stat().st_size)
-
-        return await self._read(name, work, None)
+        return await self._read(name, lambda file: writing.describe(file.connection, file.path.stat().st_size), None)
 
     async def delete_document(self, name: str, doc_id: str) -> bool:
         return bool(await self._change(name, lambda connection: writing.delete_document(connection, doc_id)))
@@ -159,17 +144,9 @@ class EmbeddedStore:
     async def list_collections(self, prefix: str = "") -> list[str]:
         return await _guarded(self._list, prefix)
 
-    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
-        found: list[tuple[str, Document]] = []
-        for name in await self.list_collections():
-            described = await self.describe(name)
-            documents = () if described is None else described.documents
-            found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
-        return found
-
     async def packed(self, name: str) -> Packed | None:
         """All of a collection; None where there is none."""
-        return await self._read(name, lambda shelf: packing.pack(shelf.connection), None)
+        return await self._read(name, lambda file: packing.pack(file.connection), None)
 
     async def unpack(self, packed: Packed) -> None:
         """Make a collection from all of it; there must be none of its name."""
@@ -182,7 +159,7 @@ class EmbeddedStore:
     async def _take_in(
         self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
     ) -> list[Document]:
-        # Taking texts apart is the slow part: nobody waits for it.
+        # The slow part: done before the file is locked.
         rows = [await _guarded(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
 
         def work(connection: sqlite3.Connection) -> list[Document]:
@@ -204,7 +181,7 @@ class EmbeddedStore:
         """As `_write`, on a collection that must be there; None where it is not."""
         return await _guarded(self._transact, name, work, None)
 
-    async def _read(self, name: str, work: Callable[[_Shelf], T], nothing: T) -> T:
+    async def _read(self, name: str, work: Callable[[_OpenFile], T], nothing: T) -> T:
         return await _guarded(self._look, name, work, nothing)
 
     def _transact(
@@ -215,7 +192,7 @@ class EmbeddedStore:
         *,
         new: bool = False,
     ) -> T | None:
-        """One transaction; the version goes up with whatever was changed in it. A `new` collection brings its own."""
+        """One transaction; any change in it raises the version. A `new` collection brings its own."""
         path = self._path(name)
         with self._writer_of(name):
             if not path.exists():
@@ -237,15 +214,15 @@ class EmbeddedStore:
                     raise
                 return result
 
-    def _look(self, name: str, work: Callable[[_Shelf], T], nothing: T) -> T:
+    def _look(self, name: str, work: Callable[[_OpenFile], T], nothing: T) -> T:
         for last_try in (False, True):
-            shelf = self._shelf(name)
-            if shelf is None:
+            file = self._file(name)
+            if file is None:
                 return nothing
-            with shelf.lock:
+            with file.lock:
                 try:
-                    # A file that is only just being made has no tables yet.
-                    return work(shelf) if _made(shelf.connection) else nothing
+                    made = file.connection.execute("PRAGMA user_version").fetchone()[0] != 0
+                    return work(file) if made else nothing  # a file that is just being made has no tables yet
                 except sqlite3.ProgrammingError:
                     # Closed meanwhile: deleted, or pushed out by others and still on disk.
                     if last_try:
@@ -254,47 +231,47 @@ class EmbeddedStore:
                     self._trim(name)
         raise AssertionError("unreachable")
 
-    def _shelf(self, name: str) -> _Shelf | None:
+    def _file(self, name: str) -> _OpenFile | None:
         path = self._path(name)
         with self._guard:
-            shelf = self._shelves.get(name)
-            if shelf is not None:
-                self._shelves.move_to_end(name)
-                return shelf
+            file = self._opened.get(name)
+            if file is not None:
+                self._opened.move_to_end(name)
+                return file
             if name in self._ending or not path.exists():
                 return None
-            shelf = self._shelves[name] = _Shelf(path, _connect(path, create=False))
-            return shelf
+            file = self._opened[name] = _OpenFile(path, _connect(path, create=False))
+            return file
 
     def _trim(self, used: str) -> None:
-        """Forget those not asked for the longest while there are too many, or too much of them is in memory."""
+        """Close the least recently used files while too many are open, or too much of them is in memory."""
         with self._guard:
-            held = sum(shelf.frame.n_bytes for shelf in self._shelves.values() if shelf.frame is not None)
-            for name in list(self._shelves):
-                if name == used or (len(self._shelves) <= self._kept_open and held <= self._kept_bytes):
+            held = sum(file.frame.n_bytes for file in self._opened.values() if file.frame is not None)
+            for name in list(self._opened):
+                if name == used or (len(self._opened) <= self._kept_open and held <= self._kept_bytes):
                     continue
-                shelf = self._shelves[name]
-                if shelf.lock.acquire(blocking=False):
-                    held -= shelf.frame.n_bytes if shelf.frame is not None else 0
-                    del self._shelves[name]
-                    shelf.connection.close()
-                    shelf.lock.release()
+                file = self._opened[name]
+                if file.lock.acquire(blocking=False):
+                    held -= file.frame.n_bytes if file.frame is not None else 0
+                    del self._opened[name]
+                    file.connection.close()
+                    file.lock.release()
 
     def _delete(self, path: Path, name: str) -> bool:
         with self._writer_of(name):
             there = path.exists()
             if there:
-                described = self._look(name, lambda shelf: writing.describe(shelf.connection, 0), None)
+                described = self._look(name, lambda file: writing.describe(file.connection, 0), None)
                 if described is not None:
                     self._ended[name] = described.version
             with self._guard:
                 self._ending.add(name)
-                shelf = self._shelves.pop(name, None)
+                file = self._opened.pop(name, None)
             try:
-                if shelf is not None:
-                    shelf.close()
-                for file in (path, *(path.with_name(path.name + tail) for tail in ("-wal", "-shm"))):
-                    file.unlink(missing_ok=True)
+                if file is not None:
+                    file.close()
+                for tail in ("", "-wal", "-shm"):
+                    path.with_name(path.name + tail).unlink(missing_ok=True)
             finally:
                 with self._guard:
                     self._ending.discard(name)
@@ -303,17 +280,17 @@ class EmbeddedStore:
     def _list(self, prefix: str) -> list[str]:
         return sorted(
             path.name.removesuffix(SUFFIX)
-            for folder in self._folders.all
+            for folder in {self._folders.cases, self._folders.users, self._folders.shared}
             for path in folder.glob(f"*{SUFFIX}")
             if path.name.startswith(prefix)
         )
 
     def _close_all(self) -> None:
         with self._guard:
-            shelves = list(self._shelves.values())
-            self._shelves.clear()
-        for shelf in shelves:
-            shelf.close()
+            opened = list(self._opened.values())
+            self._opened.clear()
+        for file in opened:
+            file.close()
 
     def _path(self, name: str) -> Path:
         return self._folders.of(name) / f"{naming.checked(name)}{SUFFIX}"
@@ -323,20 +300,16 @@ class EmbeddedStore:
             return self._writing.setdefault(name, threading.Lock())
 
 
-def _frame_of(shelf: _Shelf, embedder_id: str) -> frames.Frame:
-    version = writing.version(shelf.connection)
-    if shelf.frame is None or shelf.frame.version != version or shelf.embedder_id != embedder_id:
-        shelf.frame = frames.load(shelf.connection, version, embedder_id)
-        shelf.embedder_id = embedder_id
-    return shelf.frame
-
-
-def _made(connection: sqlite3.Connection) -> bool:
-    return connection.execute("PRAGMA user_version").fetchone()[0] != 0
+def _frame_of(file: _OpenFile, embedder_id: str) -> frames.Frame:
+    version = writing.version(file.connection)
+    if file.frame is None or file.frame.version != version or file.embedder_id != embedder_id:
+        file.frame = frames.load(file.connection, version, embedder_id)
+        file.embedder_id = embedder_id
+    return file.frame
 
 
 def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
-    """In a mode in which nothing is made by looking."""
+    """Without `create`, nothing is made on disk."""
     mode = "rwc" if create else "rw"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
@@ -355,14 +328,8 @@ def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
     return connection
 
 
-@contextlib.contextmanager
-def _readable_errors() -> Generator[None]:
+async def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
-        yield
+        return await in_thread(work, *args, **kwargs)
     except (sqlite3.Error, OSError) as error:
         raise StoreUnavailable(f"the store of documents cannot be used: {type(error).__name__}") from error
-
-
-async def _guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    with _readable_errors():
-        return await in_thread(work, *args, **kwargs)

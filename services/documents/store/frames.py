@@ -55,7 +55,7 @@ class Frame:
         return row is not None and row[0] > MOST * len(self.rows)
 
     def holders(self, connection: sqlite3.Connection, word: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Where a word stands, and how often in each place."""
+        """The places that hold a word, and how often each does."""
         known = self.postings.get(word)
         if known is not None:
             self.postings.move_to_end(word)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import cast
 
 from services.documents.store import schema
-from services.documents.store.protocol import LineWhere, MatchingLines
+from services.documents.store.protocol import LineWhere, MatchingLines, StoredLine
 from services.documents.store.searching import literally, match_of
 from services.search import tokenizer
 
@@ -40,8 +39,8 @@ def find(
         f"SELECT {schema.LINE_COLUMNS} {source} ORDER BY {at}d.doc_no {direction}, l.line_no {direction} LIMIT ?",
         [*values, limit],
     ).fetchall()
-    per_document = {cast("str", doc_id): cast("int", count) for doc_id, count in counts}
-    return MatchingLines(sum(per_document.values()), tuple(schema.line_of(row) for row in rows), per_document)
+    per_document: dict[str, int] = dict(counts)
+    return MatchingLines(sum(per_document.values()), tuple(StoredLine(*row) for row in rows), per_document)
 
 
 def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limit: int) -> list[tuple[str, int]]:
@@ -56,7 +55,7 @@ def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limi
 
 
 def _condition(where: LineWhere) -> tuple[str, list[object]]:
-    parts: list[str] = [f"d.doc_id IN ({_marks(where.doc_ids)})"]
+    parts: list[str] = [f"d.doc_id IN ({schema.marks(len(where.doc_ids))})"]
     values: list[object] = list(where.doc_ids)
     if where.first is not None:
         parts.append("l.line_no >= ?")
@@ -74,7 +73,7 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
         parts.append(f"{_day(where.days)} BETWEEN ? AND ?")
         values += where.days
     if where.severities:
-        parts.append(f"l.severity IN ({_marks(where.severities)})")
+        parts.append(f"l.severity IN ({schema.marks(len(where.severities))})")
         values += where.severities
     if where.components:
         parts.append(
@@ -94,10 +93,6 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
 def _day(span: tuple[str, str] | None) -> str:
     """The column that such days are compared with: of `MM-DD` the year does not count."""
     return "substr(l.day, 6)" if span is not None and span[0][2:3] == "-" else "l.day"
-
-
-def _marks(items: tuple[str, ...]) -> str:
-    return ",".join("?" * len(items))
 
 
 def _holds(text: str | None, needle: str) -> bool:

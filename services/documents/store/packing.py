@@ -64,19 +64,19 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
     for statement in schema.statements():
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
-    connection.execute(f"INSERT INTO collections VALUES ({_marks(7)})", packed.collection)
+    connection.execute(f"INSERT INTO collections VALUES ({schema.marks(7)})", packed.collection)
     for doc_id, held in sorted(packed.rows.items(), key=lambda item: item[1]["order"]):
         number = held["order"]
         (document,) = held["documents"]
         columns = f"doc_no, collection, {schema.DOCUMENT_COLUMNS}"
         connection.execute(
-            f"INSERT INTO documents ({columns}) VALUES ({_marks(len(document) + 1)})", [number, *document]
+            f"INSERT INTO documents ({columns}) VALUES ({schema.marks(len(document) + 1)})", [number, *document]
         )
         for (table, columns, key), (words, _, _) in zip(_TABLES, _WORDS, strict=True):
             start = connection.execute(f"SELECT coalesce(max({key}), 0) + 1 FROM {table}").fetchone()[0]
             width = columns.count(",") + 3
             connection.executemany(
-                f"INSERT INTO {table} ({key}, doc_no, {columns}) VALUES ({_marks(width)})",
+                f"INSERT INTO {table} ({key}, doc_no, {columns}) VALUES ({schema.marks(width)})",
                 [[start + at, number, *row] for at, row in enumerate(held[table])],
             )
             connection.executemany(
@@ -91,16 +91,12 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
 
 def side_by_side(rows: Mapping[str, Any]) -> dict[str, Any]:
     """Documents that several stores took in at once as one store would have: numbered, and none of them twice."""
-    fitting: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     seen: set[tuple[str, str | None]] = set()
     for doc_id, held in sorted(rows.items(), key=lambda item: (item[1]["order"], item[0])):
         ((_, _, filename, sha256, *_),) = held["documents"]
         if sha256 is None or (filename, sha256) not in seen:
             seen.add((filename, sha256))
-            last = max((other["order"] for other in fitting.values()), default=0)
-            fitting[doc_id] = {**held, "order": max(held["order"], last + 1)}
-    return fitting
-
-
-def _marks(count: int) -> str:
-    return ",".join("?" * count)
+            last = max((other["order"] for other in kept.values()), default=0)
+            kept[doc_id] = {**held, "order": max(held["order"], last + 1)}
+    return kept

@@ -277,7 +277,7 @@ class DocumentStore(Protocol):
         ...
 
     async def revise(self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str]) -> list[Document]:
-        """Add and delete in one step: whoever searches meanwhile finds the old state, then the new."""
+        """Add and delete in one step: searches find the old state, then the new."""
         ...
 
     async def fail(self, name: str, doc_id: str, reason: str) -> bool:
@@ -328,11 +328,16 @@ class DocumentStore(Protocol):
 
     async def list_collections(self, prefix: str = "") -> list[str]: ...
 
-    async def unfinished(self, embedder_id: str = "") -> list[tuple[str, Document]]:
-        """What a crash left `pending` or `lexical`, with the collection's name: to be queued again at the start.
-
-        With `embedder_id` also what has vectors of another embedder.
-        """
-        ...
-
     async def close(self) -> None: ...
+
+
+async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[str, Document]]:
+    """The documents that a crash left `pending` or `lexical`, with their collections' names. With `embedder_id` also
+    those that have vectors of another embedder.
+    """
+    found: list[tuple[str, Document]] = []
+    for name in await store.list_collections():
+        described = await store.describe(name)
+        documents = () if described is None else described.documents
+        found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
+    return found

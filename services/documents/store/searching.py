@@ -1,4 +1,9 @@
-"""One search over one collection's file. Blocking; to be run off the loop."""
+"""One search over one collection's file. Blocking; to be run off the loop.
+
+Keyword and vector search under the same filter each give their best; over their union both scores are scaled to between
+0 and 1 and added up with a weight for each kind of chunk. What holds an identifier of the question literally comes
+before all else (DOCUMENT_QA 5.4).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,20 @@ from functools import lru_cache
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.documents.store import schema
 from services.documents.store.frames import KINDS, Frame
-from services.documents.store.fusing import Floats, Mask, Places, best, bm25, fuse, weights_of
-from services.documents.store.protocol import Hit, Search, SearchMode, Where
+from services.documents.store.protocol import Hit, Search, SearchMode, Weights, Where
+from services.documents.units import ChunkType
 from services.search import tokenizer
 
+Floats = NDArray[np.float32]
+Places = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
 VERBATIM_KEPT = 200
-"""How many chunks that hold an identifier are looked at, the first ones."""
+"""How many of the chunks that hold an identifier are considered, the first ones."""
 
 CURRENT = """
 SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename
@@ -42,7 +52,7 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
         chosen.append(best(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False))
     literal = best(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
     if len(literal) > asked.depth:
-        # More than anybody reads: those that fit the rest of the question best.
+        # Too many: those that fit the rest of the question best.
         literal = best(share * 1000 + keywords, literal, asked.depth, positive=True)
     union: Places = np.unique(np.concatenate([*chosen, literal]))
     found = share[union]
@@ -56,16 +66,8 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
     for at in order:
         place = int(union[at])
         cosine = None if vector_scores is None or np.isnan(vector_scores[at]) else float(vector_scores[at])
-        hits.append(
-            Hit(
-                chunks[place],
-                cosine,
-                float(ranks[at]),
-                float(keywords[place]),
-                float(found[at]),
-                float(coverage[place]),
-            )
-        )
+        scores = (ranks[at], keywords[place], found[at], coverage[place])
+        hits.append(Hit(chunks[place], cosine, *map(float, scores)))
     return hits
 
 
@@ -139,11 +141,61 @@ def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[s
 
 def _chunks(connection: sqlite3.Connection, frame: Frame, union: Places) -> dict[int, schema.StoredChunk]:
     wanted = [int(row) for row in frame.rows[union]]
-    marks = ",".join("?" * len(wanted))
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
-        f"WHERE c.chunk_no IN ({marks})",
+        f"WHERE c.chunk_no IN ({schema.marks(len(wanted))})",
         wanted,
     ).fetchall()
     by_row = {row[0]: schema.chunk_of(row[1:]) for row in rows}
     return {int(place): by_row[int(row)] for place, row in zip(union, frame.rows[union], strict=True)}
+
+
+def bm25(held: list[tuple[Places, Floats]], lengths: Floats, k1: float, b: float) -> tuple[Floats, Floats]:
+    """For every chunk its score for the words, and the share of the words that it holds, rare ones counting more."""
+    count = len(lengths)
+    scores = np.zeros(count, dtype=np.float32)
+    covered = np.zeros(count, dtype=np.float32)
+    mean = float(lengths.mean()) if count else 1.0
+    whole = 0.0
+    norms = k1 * (1 - b + b * lengths / max(mean, 1.0))
+    for places, times in held:
+        rarity = float(np.log(1 + (count - len(places) + 0.5) / (len(places) + 0.5)))
+        whole += rarity
+        scores[places] += rarity * times * (k1 + 1) / (times + norms[places])
+        covered[places] += rarity
+    return scores, covered / whole if whole else covered
+
+
+def best(scores: Floats, allowed: Places, depth: int, *, positive: bool) -> Places:
+    """The places, among the allowed ones, of the `depth` highest scores; on a tie the earlier chunk."""
+    if positive:
+        allowed = allowed[scores[allowed] > 0]
+    if len(allowed) > depth:
+        near = np.partition(scores[allowed], len(allowed) - depth)[len(allowed) - depth]
+        allowed = allowed[scores[allowed] >= near]
+    order = np.lexsort((allowed, -scores[allowed]))
+    return allowed[order][:depth]
+
+
+def weights_of(frame: Frame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
+    """How much the vector counts, chunk by chunk."""
+    by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
+    table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)
+    return np.where(verbatim.max(initial=0.0) > 0, weights.identifier, table[frame.kinds[places]]).astype(np.float32)
+
+
+def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
+    """Rank scores over one union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
+    if cosines is None:
+        return (_spread(keywords) + bonus * share).astype(np.float32)
+    return (weight * _spread(cosines) + (1 - weight) * _spread(keywords) + bonus * share).astype(np.float32)
+
+
+def _spread(scores: Floats) -> Floats:
+    known = scores[~np.isnan(scores)]
+    if not len(known):
+        return np.zeros_like(scores)
+    low, high = float(known.min()), float(known.max())
+    if high == low:
+        return np.where(np.isnan(scores) | (scores <= 0), 0.0, 1.0).astype(np.float32)
+    return np.nan_to_num((scores - low) / (high - low), nan=0.0).astype(np.float32)

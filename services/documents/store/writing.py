@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -26,25 +27,17 @@ from services.search.embedding import Vectors
 
 
 def ensure(connection: sqlite3.Connection, collection: Collection, now: float, last_version: int) -> None:
-    """Make tables and the collection's own row where they are missing.
+    """Make tables and the collection's own row if they are missing.
 
-    Versions begin with the time: one made anew, also by another process, never seems to be the old one.
+    Versions begin with the time, so that one made anew, also by another process, never seems to be the old one.
     """
     if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
         for statement in schema.statements():
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
-        connection.execute(
-            "INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, 'open')",
-            (
-                collection.name,
-                collection.kb_type,
-                collection.scope_id,
-                collection.guild_id,
-                clock.rfc3339(now),
-                max(last_version, int(now * 1000)),
-            ),
-        )
+        about = (collection.name, collection.kb_type, collection.scope_id, collection.guild_id)
+        made = (clock.rfc3339(now), max(last_version, int(now * 1000)))
+        connection.execute("INSERT INTO collections VALUES (?, ?, ?, ?, ?, ?, 'open')", (*about, *made))
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -61,7 +54,7 @@ def expect(connection: sqlite3.Connection, name: str, origin: Origin) -> Documen
 
 
 def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schema.Rows) -> Document:
-    """The same file again is the document there is, with one origin more."""
+    """The same file again adds an origin to its document."""
     origin, prepared = new.origin, new.prepared
     expected = _by_attachment(connection, origin)
     same = connection.execute(
@@ -100,9 +93,10 @@ def unembedded(connection: sqlite3.Connection, doc_id: str, embedder_id: str) ->
         "WHERE d.doc_id = ? AND c.embedded AND (c.embedding IS NULL OR d.embedder != ?) ORDER BY c.chunk_index",
         (doc_id, embedder_id),
     ).fetchall()
-    chunks_left = [schema.chunk_of(row) for row in rows]
-    origin = _origin(connection, doc_id)
-    return [Unembedded(chunk.index, schema.embedded_text(origin, chunk)) for chunk in chunks_left]
+    if not rows:
+        return []
+    origin = _document(connection, doc_id).origin
+    return [Unembedded(chunk.index, schema.embedded_text(origin, chunk)) for chunk in map(schema.chunk_of, rows)]
 
 
 def embed(connection: sqlite3.Connection, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
@@ -114,7 +108,10 @@ def embed(connection: sqlite3.Connection, doc_id: str, embedder_id: str, vectors
         connection.execute("UPDATE chunks SET embedding = NULL WHERE doc_no = ?", (number,))
     connection.executemany(
         "UPDATE chunks SET embedding = ? WHERE doc_no = ? AND chunk_index = ?",
-        [(_blob(vector), number, index) for index, vector in vectors.items()],
+        [
+            (np.ascontiguousarray(vector, dtype=np.float32).tobytes(), number, index)
+            for index, vector in vectors.items()
+        ],
     )
     left = connection.execute(
         "SELECT count(*) FROM chunks WHERE doc_no = ? AND embedded AND embedding IS NULL", (number,)
@@ -127,10 +124,9 @@ def embed(connection: sqlite3.Connection, doc_id: str, embedder_id: str, vectors
 
 
 def chunks(connection: sqlite3.Connection, doc_id: str, indices: Sequence[int]) -> list[StoredChunk]:
-    marks = ",".join("?" * len(indices))
     rows = connection.execute(
         f"SELECT {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
-        f"WHERE d.doc_id = ? AND c.chunk_index IN ({marks}) ORDER BY c.chunk_index",
+        f"WHERE d.doc_id = ? AND c.chunk_index IN ({schema.marks(len(indices))}) ORDER BY c.chunk_index",
         (doc_id, *indices),
     ).fetchall()
     return [schema.chunk_of(row) for row in rows]
@@ -144,7 +140,7 @@ def holders(connection: sqlite3.Connection, words: Sequence[str]) -> tuple[dict[
             connection.execute("SELECT doc FROM words_held WHERE term = ?", (part,)).fetchone()
             for part in tokenizer.parts(word)
         ]
-        # Of a name of several parts, whatever holds it holds its rarest part.
+        # What holds a name of several parts holds its rarest part.
         counts[word] = min((row[0] if row else 0 for row in held), default=0)
     return counts, count
 
@@ -154,15 +150,11 @@ def describe(connection: sqlite3.Connection, n_bytes: int) -> CollectionSummary:
         "SELECT * FROM collections"
     ).fetchone()
     newest: dict[str, str] = {}
-    rows = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents ORDER BY doc_no").fetchall()
-    documents = [schema.document_of(row) for row in rows]
+    documents = _documents(connection, "true")
     for doc in documents:
         if doc.state.searchable:
             newest[doc.filename] = doc.doc_id
-    marked = tuple(
-        schema.document_of(row, current=newest.get(doc.filename, doc.doc_id) == doc.doc_id)
-        for row, doc in zip(rows, documents, strict=True)
-    )
+    marked = tuple(replace(doc, current=newest.get(doc.filename, doc.doc_id) == doc.doc_id) for doc in documents)
     return CollectionSummary(Collection(name, kb_type, scope_id, guild_id), created_at, number, marked, n_bytes)
 
 
@@ -178,9 +170,7 @@ def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
 
 
 def withdraw(connection: sqlite3.Connection, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-    if connection.execute("SELECT 1 FROM documents WHERE doc_id = ?", (doc_id,)).fetchone() is None:
-        return False
-    origins = _document(connection, doc_id).origins
+    origins = [origin for doc in _documents(connection, "doc_id = ?", doc_id) for origin in doc.origins]
     left = [origin for origin in origins if not gone(origin)]
     if not left:
         return delete_document(connection, doc_id)
@@ -190,7 +180,7 @@ def withdraw(connection: sqlite3.Connection, doc_id: str, gone: Callable[[Origin
 
 
 def _note_origin(connection: sqlite3.Connection, doc_id: str, origin: Origin) -> None:
-    """What comes from no message, as the documentation does, has one origin."""
+    """A document that comes from no message, such as documentation, has one origin."""
     known = _document(connection, doc_id).origins
     if origin.message_id is not None and all(_place(each) != _place(origin) for each in known):
         _set_origins(connection, doc_id, [*known, origin])
@@ -202,17 +192,11 @@ def _place(origin: Origin) -> tuple[int | None, int | None]:
 
 def _set_origins(connection: sqlite3.Connection, doc_id: str, origins: Sequence[Origin]) -> None:
     first, *others = origins
+    posted = (first.uploader_id, first.message_id, first.attachment_id, first.uploaded_at)
     connection.execute(
         "UPDATE documents SET uploader_id = ?, message_id = ?, attachment_id = ?, uploaded_at = ?, extra = ? "
         "WHERE doc_id = ?",
-        (
-            first.uploader_id,
-            first.message_id,
-            first.attachment_id,
-            first.uploaded_at,
-            schema.origins_text(first, others),
-            doc_id,
-        ),
+        (*posted, schema.origins_text(first, others), doc_id),
     )
 
 
@@ -222,7 +206,7 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
     ).fetchone()[0]
     prepared = None if new is None else new.prepared
     connection.execute(
-        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({','.join('?' * 19)})",
+        f"INSERT INTO documents (collection, {schema.DOCUMENT_COLUMNS}) VALUES ({schema.marks(19)})",
         (
             name,
             doc_id,
@@ -250,8 +234,8 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
 def _insert_rows(connection: sqlite3.Connection, number: int, rows: schema.Rows) -> None:
     next_chunk = _next(connection, "chunks", "chunk_no")
     connection.executemany(
-        f"INSERT INTO chunks VALUES ({','.join('?' * 20)})",
-        [_chunk_values(next_chunk + at, number, row) for at, row in enumerate(rows.chunks)],
+        f"INSERT INTO chunks VALUES ({schema.marks(20)})",
+        [(next_chunk + at, number, *row, None) for at, row in enumerate(rows.chunks)],
     )
     connection.executemany(
         "INSERT INTO words (rowid, tokens) VALUES (?, ?)",
@@ -259,17 +243,13 @@ def _insert_rows(connection: sqlite3.Connection, number: int, rows: schema.Rows)
     )
     next_line = _next(connection, "lines", "line_row")
     connection.executemany(
-        f"INSERT INTO lines VALUES ({','.join('?' * 11)})",
+        f"INSERT INTO lines VALUES ({schema.marks(11)})",
         [(next_line + at, number, *row) for at, row in enumerate(rows.lines)],
     )
     connection.executemany(
         "INSERT INTO line_words (rowid, tokens) VALUES (?, ?)",
         [(next_line + at, text) for at, text in enumerate(rows.line_tokens)],
     )
-
-
-def _chunk_values(chunk_no: int, number: int, row: schema.Row) -> schema.Row:
-    return (chunk_no, number, *row, None)
 
 
 def _next(connection: sqlite3.Connection, table: str, column: str) -> int:
@@ -279,21 +259,17 @@ def _next(connection: sqlite3.Connection, table: str, column: str) -> int:
 def _by_attachment(connection: sqlite3.Connection, origin: Origin) -> Document | None:
     if origin.attachment_id is None:
         return None
-    rows = connection.execute(
-        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE filename = ? ORDER BY doc_no", (origin.filename,)
-    ).fetchall()
-    return next((doc for doc in map(schema.document_of, rows) if doc.came_as(origin.attachment_id)), None)
+    named = _documents(connection, "filename = ?", origin.filename)
+    return next((doc for doc in named if doc.came_as(origin.attachment_id)), None)
 
 
 def _document(connection: sqlite3.Connection, doc_id: str) -> Document:
-    row = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
-    return schema.document_of(row)
+    (document,) = _documents(connection, "doc_id = ?", doc_id)
+    return document
 
 
-def _origin(connection: sqlite3.Connection, doc_id: str) -> Origin:
-    row = connection.execute(f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
-    return Origin("") if row is None else schema.document_of(row).origin
-
-
-def _blob(vector: Vectors) -> bytes:
-    return np.ascontiguousarray(vector, dtype=np.float32).tobytes()
+def _documents(connection: sqlite3.Connection, condition: str, *values: str) -> list[Document]:
+    rows = connection.execute(
+        f"SELECT {schema.DOCUMENT_COLUMNS} FROM documents WHERE {condition} ORDER BY doc_no", values
+    )
+    return [schema.document_of(row) for row in rows]

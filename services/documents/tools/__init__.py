@@ -1,5 +1,6 @@
-"""The document tools: one core, and a library's own words and rules in a `KBConfig` each."""
+"""The document tools: one core, and what differs between libraries in a `KBConfig` each."""
 
 # pyright: reportUnusedImport=false
 from services.documents.tools.cache import AnswerCache
-from services.documents.tools.factory import Lifetimes, Toolbox, build
+from services.documents.tools.libraries import LIBRARIES
+from services.documents.tools.toolset import Toolset, build

@@ -1,13 +1,11 @@
-"""Answers kept for a while, under keys in which every write shows (DOCUMENT_QA 8.2)."""
+"""Answers kept for a while, under keys that change with every write (DOCUMENT_QA 8.2)."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import clock
@@ -29,7 +27,11 @@ class _Entry:
 
 
 class AnswerCache:
-    """The least recently used answer goes first when there are too many."""
+    """Drops the least recently used answer when there are too many.
+
+    Attributes:
+        purges: counts calls of `purge`. An answer begun before one must not be kept after it.
+    """
 
     def __init__(
         self,
@@ -41,27 +43,20 @@ class AnswerCache:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._not_found_seconds = not_found_seconds
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._bytes = 0
         self.purges = 0
-        """How often answers were forgotten: one that was begun before is not to be kept after."""
-        self.hits = 0
-        self.misses = 0
 
-    def get(self, key: str) -> QAResult | None:
+    def get(self, key: Hashable) -> QAResult | None:
         entry = self._entries.get(key)
-        if entry is not None and entry.until <= clock.now():
+        if entry is None or entry.until <= clock.now():
             self._drop(key)
-            entry = None
-        if entry is None:
-            self.misses += 1
             return None
-        self.hits += 1
         self._entries.move_to_end(key)
         return replace(entry.result, cached=True)
 
-    def put(self, key: str, collection: str, result: QAResult, ttl: float) -> None:
-        """Errors, refusals of access and answers from files half indexed are not kept."""
+    def put(self, key: Hashable, collection: str, result: QAResult, ttl: float) -> None:
+        """Keep an answer for `ttl` seconds; errors and denials are not kept."""
         if result.status not in _KEPT or ttl <= 0:
             return
         if result.status is Status.NOT_FOUND:
@@ -74,7 +69,7 @@ class AnswerCache:
             self._drop(next(iter(self._entries)))
 
     def purge(self, collection: str) -> int:
-        """Forget all answers from one collection: its thread is closed. How many there were."""
+        """Forget all answers from one collection; gives their number."""
         self.purges += 1
         gone = [key for key, entry in self._entries.items() if entry.collection == collection]
         for key in gone:
@@ -84,22 +79,16 @@ class AnswerCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _drop(self, key: str) -> None:
+    def _drop(self, key: Hashable) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._bytes -= entry.size
 
 
-def key_of(parts: Mapping[str, object]) -> str:
-    """A hash of everything that an answer depends on."""
-    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def normalised(question: str) -> str:
-    """The question with what makes no difference taken out: width, letter case, spaces, end punctuation.
+    """The question without differences of width, letter case, spaces and end punctuation.
 
-    Where letter case makes a difference to what is understood, the plan does, which is another part of the key.
+    Where letter case changes the meaning it changes the plan, which is another part of the key.
     """
     text = unicodedata.normalize("NFKC", question).casefold()
     return re.sub(r"\s+", " ", text).strip().rstrip("?!.… ")

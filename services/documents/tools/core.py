@@ -1,7 +1,6 @@
-"""The one core behind all document tools: question in, passages found and condensed, cited answer out (DOCUMENT_QA 2).
+"""The core behind all document tools: question in, passages found and condensed, cited answer out (DOCUMENT_QA 2).
 
-It knows no library by name: what differs between them is in their `KBConfig`. It keeps nothing between calls but
-answers in the cache; who may ask what is decided before it (services.documents.tools.wrappers).
+What differs between libraries is in their `KBConfig`. Nothing is kept between calls but answers in the cache.
 """
 
 from __future__ import annotations
@@ -9,81 +8,138 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+import clock
 from clock.shared_calls import SharedCalls
 from services.documents.asking import rewriting, surroundings
 from services.documents.asking.cited import with_citations
 from services.documents.asking.passages import Retrieved
 from services.documents.asking.plan import Plan, plan
 from services.documents.asking.positions import Position
-from services.documents.asking.retrieving import Ranking, retrieve
+from services.documents.asking.retrieving import Ranking, Vector, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
 from services.documents.asking.scope import Scope
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
-from services.documents.results import ConversationContext, QAResult, Status
-from services.documents.store.protocol import (
-    CollectionSummary,
-    Document,
-    DocumentStore,
-    State,
-    StoreUnavailable,
-)
-from services.documents.tools.breaker import Breaker
-from services.documents.tools.cache import AnswerCache, key_of, normalised
-from services.documents.tools.condensing import condensed
-from services.documents.tools.config import KBConfig
-from services.documents.tools.question_vector import QuestionVector
-from services.documents.tools.refusals import Refusals
-from services.documents.unreadable import unreadable
-from services.search.embedding import Embedder
-from services.telemetry import number_of
+from services.documents.results import ConversationContext, QAResult, Status, ToolContext
+from services.documents.store.protocol import Collection, Document, DocumentStore, StoreUnavailable
+from services.documents.tools import judging
+from services.documents.tools.cache import AnswerCache, normalised
+from services.documents.tools.libraries import DEFAULT_K, HIDDEN, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-DEFAULT_K = 5
-MOST_K = 20
 RESULT_CHARS = 8000
 STORE_SECONDS = 10.0
 STORE_RETRIES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the tools have in common."""
-
-    store: DocumentStore
-    cache: AnswerCache
-    breaker: Breaker
-    embedder: Embedder | None = None
-    synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
-    rewriter: Rewriter | None = None
-    store_seconds: float = STORE_SECONDS
-    store_retries: int = STORE_RETRIES
+FAILURES = 5
+PAUSE_SECONDS = 60.0
 
 
 class SearchFailed(Exception):
     """The store gave no answer, also when asked again."""
 
 
-class DocumentQATool:
-    def __init__(self, name: str, config: KBConfig, shared: Shared) -> None:
-        self.name = name
-        self.config = config
-        self._shared = shared
-        self._calls = SharedCalls()
-        self._refusals = Refusals(config)
+class Breaker:
+    """Opens after five failures in a row; after a minute one search is let through to try (DOCUMENT_QA 8.4)."""
 
-    async def has_content(self, scope_id: str | None, filters: Mapping[str, str] | None = None) -> bool:
-        """Whether there is anything to be asked: a tool without is not offered."""
+    def __init__(self) -> None:
+        self._failures = 0
+        self._open_until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return clock.now() < self._open_until
+
+    def failed(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES:
+            self._open_until = clock.now() + PAUSE_SECONDS
+
+    def worked(self) -> None:
+        self._failures, self._open_until = 0, 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A question that is understood. `visible`: all documents that the asker may see, searchable or not."""
+
+    scope: Scope
+    visible: tuple[Document, ...]
+    resolved: Resolved
+    plan: Plan
+    k: int
+    filters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentQATool:
+    """Answers questions from one library, for those who may ask it.
+
+    Attributes:
+        cache, breaker: shared by all tools over one store.
+        rewriter: rewrites follow-up questions; None: they are joined to the question before.
+        store_seconds: the time limit of one try of a search.
+    """
+
+    config: KBConfig
+    store: DocumentStore
+    cache: AnswerCache = field(default_factory=AnswerCache)
+    breaker: Breaker = field(default_factory=Breaker)
+    embedder: Embedder | None = None
+    synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
+    rewriter: Rewriter | None = None
+    store_seconds: float = STORE_SECONDS
+    _calls: SharedCalls = field(default_factory=SharedCalls, init=False)
+
+    def __call__(self, *_args: object, **_named: object) -> str:
+        """There is no blocking call: it would stop the bot."""
+        raise NotImplementedError(f"{self.config.name} is asynchronous: await its run()")
+
+    async def offered(self, ctx: ToolContext) -> bool:
+        """Whether there is something that this person may ask about here."""
+        if not self.config.admits(ctx):
+            return False
         try:
-            described = await self._shared.store.describe(self.config.get_collection_name(scope_id))
+            described = await self.store.describe(self.config.get_collection_name(self.config.scope_of(ctx)))
         except (ValueError, StoreUnavailable):
             return False
-        return described is not None and bool(self._visible(described, filters or {}).documents)
+        if described is None or not _same_guild(ctx, described.collection):
+            return False
+        return bool(self._visible(described.documents, self.config.filters(ctx)))
+
+    async def run(
+        self,
+        ctx: ToolContext,
+        question: str,
+        k: int = DEFAULT_K,
+        conversation_context: ConversationContext | None = None,
+    ) -> str:
+        """The answer as text, with its sources. Never raises but for a cancelled call."""
+        return self.response(await self.ask(ctx, question, k, conversation_context))
+
+    async def ask(
+        self,
+        ctx: ToolContext,
+        question: str,
+        k: int = DEFAULT_K,
+        conversation_context: ConversationContext | None = None,
+    ) -> QAResult:
+        """As `run`, with everything that is known about the answer. Who may ask is checked first (DOCUMENT_QA 8.1)."""
+        result = judging.nothing(self.config, Status.DENIED)
+        if self.config.admits(ctx):
+            said = ctx.conversation if conversation_context is None else conversation_context
+            scope_id, filters = self.config.scope_of(ctx), self.config.filters(ctx)
+            result = await self.answer_question(question, scope_id, k, said, filters, asker=ctx)
+        if result.status is Status.DENIED:
+            # Ids, no content: and nothing in the answer says whether there is anything.
+            where = (ctx.asker_id, ctx.guild_id, ctx.thread_id, ctx.execution_id)
+            log.info("%s: denied to %s in guild %s, thread %s (%s)", self.config.name, *where)
+        return result
 
     async def answer_question(
         self,
@@ -92,48 +148,44 @@ class DocumentQATool:
         k: int = DEFAULT_K,
         conversation_context: ConversationContext | None = None,
         filters: Mapping[str, str] | None = None,
+        *,
+        asker: ToolContext | None = None,
     ) -> QAResult:
-        """Never raises but for a cancelled call."""
+        """Never raises but for a cancelled call. `asker`: denied what belongs to another guild; None: not checked."""
         begun = time.perf_counter()  # real time: measured for people, and no result depends on it
-        invalid = self._refusals.invalid(question, scope_id, filters)
+        purges, filters = self.cache.purges, filters or {}
+        invalid = self._invalid(question, scope_id, filters)
         if invalid:
             return QAResult(invalid, Status.INVALID)
-        k = min(max(k, 1), MOST_K)
         name = self.config.get_collection_name(scope_id)
         try:
-            described = await self._searched(lambda: self._shared.store.describe(name))
+            described = await self._searched(lambda: self.store.describe(name))
         except SearchFailed:
-            return self._refusals.nothing(Status.RETRIEVAL_ERROR)
-        if described is not None:
-            described = self._visible(described, filters or {})
-        unready = self._refusals.unready(described)
-        if described is None or unready is not None:
-            return unready or self._refusals.nothing(Status.NOT_INDEXED)
-        documents = _in_scope(described.documents, dict(filters or {}))
-        said = with_citations(conversation_context, documents)
-        resolved = await rewriting.resolve(question.strip(), said, self._shared.rewriter)
-        understood = plan(resolved.query, documents)
-        key = self._key(name, described, resolved, understood, k, filters)
-        cached = self._shared.cache.get(key)
-        if cached is not None:
-            return cached
-
-        purges = self._shared.cache.purges
-
-        async def fresh() -> QAResult:
-            filtered = dict(filters or {})
-            vector = QuestionVector(self.name, self._shared.embedder, understood.text)
-            result = await self._fresh(described, documents, understood, resolved, k, filtered, vector, begun)
-            busy = any(doc.state is State.PENDING for doc in described.documents)
-            purged = self._shared.cache.purges != purges
-            if not resolved.refused and not busy and not purged and not vector.failed and not _partial(result):
-                self._shared.cache.put(key, name, result, self.config.cache_ttl)
-            return result
-
-        return await self._calls.share(key, fresh)
+            return judging.nothing(self.config, Status.RETRIEVAL_ERROR)
+        if described is None:
+            return judging.nothing(self.config, Status.NOT_INDEXED)
+        if asker is not None and not _same_guild(asker, described.collection):
+            return judging.nothing(self.config, Status.DENIED)
+        visible = self._visible(described.documents, filters)
+        unready = judging.unready(self.config, visible)
+        if unready is not None:
+            return unready
+        scope = Scope(self.store, name, _in_scope(visible, filters))
+        said = with_citations(conversation_context, scope.documents)
+        resolved = await rewriting.resolve(question.strip(), said, self.rewriter)
+        asked = _Asked(
+            scope=scope,
+            visible=visible,
+            resolved=resolved,
+            plan=plan(resolved.query, scope.documents),
+            k=min(max(k, 1), MOST_K),
+            filters=filters,
+        )
+        key = self._key(asked, described.version)
+        return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
 
     def response(self, result: QAResult) -> str:
-        """What the agent is given: the answer with its tail, never longer than it can take."""
+        """A result as text for the agent: the answer with its sources, cut to what the agent can take."""
         if result.status not in {Status.OK, Status.SYNTHESIS_ERROR}:
             return result.answer
         whole = self.config.format_response(result.answer, result.sources, result.chunk_count, result.confidence)
@@ -144,134 +196,95 @@ class DocumentQATool:
         room = most - len(tail) - 2
         return f"{result.answer[: max(room, 0)].rstrip()} …{tail}"[:most]
 
-    async def _fresh(
-        self,
-        described: CollectionSummary,
-        documents: tuple[Document, ...],
-        understood: Plan,
-        resolved: Resolved,
-        k: int,
-        filters: Mapping[str, str],
-        vector: QuestionVector,
-        begun: float,
-    ) -> QAResult:
-        scope = Scope(self._shared.store, described.collection.name, documents)
+    async def _fresh(self, key: Hashable, asked: _Asked, begun: float, purges: int) -> QAResult:
         searched = time.perf_counter()
-        try:
-            found = await self._searched(lambda: self._found(scope, understood, resolved, k, filters, vector))
-        except SearchFailed:
-            return replace(self._refusals.nothing(Status.RETRIEVAL_ERROR), query_used=resolved.query)
-        retrieved = time.perf_counter()
-        result = await self._judged(described, documents, resolved, found)
-        timings = {
-            "retrieval": (retrieved - searched) * 1000,
-            "synthesis": (time.perf_counter() - retrieved) * 1000,
-            "total": (time.perf_counter() - begun) * 1000,
-        }
-        facts = {**understood.as_dict(), "how": resolved.how, "notes": list(found.notes)}
-        return replace(result, query_used=resolved.query, plan={**facts, **result.plan}, timings_ms=timings)
+        vectors: list[tuple[Vectors, str] | None] = []  # made once, and only if it is wanted; None: that failed
 
-    async def _found(
-        self,
-        scope: Scope,
-        understood: Plan,
-        resolved: Resolved,
-        k: int,
-        filters: Mapping[str, str],
-        vector: QuestionVector,
-    ) -> Retrieved:
-        anchored = await _anchored(scope, resolved)
+        async def vector() -> tuple[Vectors, str] | None:
+            if self.embedder is not None and not vectors:
+                try:
+                    vectors.append(((await self.embedder.embed([asked.plan.text]))[0], self.embedder.id))
+                except EmbeddingFailed as error:
+                    log.warning("%s: keyword search only: %s", self.config.name, error)
+                    vectors.append(None)
+            return vectors[0] if vectors else None
+
+        try:
+            found = await self._searched(lambda: self._found(asked, vector))
+        except SearchFailed:
+            return replace(judging.nothing(self.config, Status.RETRIEVAL_ERROR), query_used=asked.resolved.query)
+        retrieved = time.perf_counter()
+        documents, visible = asked.scope.documents, asked.visible
+        result = await judging.judged(self.config, self.synthesiser, found, asked.resolved, documents, visible)
+        done = time.perf_counter()
+        spans = {"retrieval": (searched, retrieved), "synthesis": (retrieved, done), "total": (begun, done)}
+        result = replace(
+            result,
+            query_used=asked.resolved.query,
+            plan={**asked.plan.as_dict(), "how": asked.resolved.how, "notes": list(found.notes), **result.plan},
+            timings_ms={span: (end - start) * 1000 for span, (start, end) in spans.items()},
+        )
+        purged = self.cache.purges != purges
+        # What may be better in a moment is not kept.
+        if not (asked.resolved.refused or judging.is_pending(visible) or purged or None in vectors):
+            self.cache.put(key, asked.scope.name, result, self.config.cache_ttl)
+        return result
+
+    async def _found(self, asked: _Asked, vector: Vector) -> Retrieved:
+        anchored = await _anchored(asked.scope, asked.resolved)
         if anchored is not None:
             return anchored
         ranking = Ranking(
             self.config.weights,
             spread=self.config.spread,
             exact_paths=self.config.exact_paths,
-            internal=filters.get("internal") != "hidden",
+            internal=not _hides_internal(asked.filters),
             mode=self.config.search_mode,
         )
-        return await retrieve(scope, understood, k, ranking, vector.get)
+        return await retrieve(asked.scope, asked.plan, asked.k, ranking, vector)
 
-    async def _judged(
-        self, described: CollectionSummary, documents: Sequence[Document], resolved: Resolved, found: Retrieved
-    ) -> QAResult:
-        pending = [doc for doc in described.documents if doc.state is State.PENDING]
-        if not found.passages and not found.facts:
-            if pending:
-                return self._refusals.indexing(described, pending, searched=True)
-            return self._refusals.not_found(documents, found, resolved.question)
-        if self._too_far(found):
-            return self._refusals.nothing(Status.REFUSED_IRRELEVANT)
-        notes = found.notes
-        if pending:
-            notes = (*notes, f"{len(pending)} of {number_of(len(described.documents), 'file')} still being indexed")
-        failed = [doc for doc in described.documents if doc.state is State.FAILED]
-        notes = (*notes, *map(unreadable, failed))
-        found = replace(found, notes=notes)
-        return await condensed(self.name, self.config, self._shared.synthesiser, found, resolved)
+    def _invalid(self, question: str, scope_id: str | None, filters: Mapping[str, str]) -> str:
+        """What is wrong with a call; empty: nothing."""
+        try:
+            self.config.get_collection_name(scope_id)
+        except ValueError:
+            return self.config.no_result_message(Status.INVALID)
+        if not question.strip():
+            return "The question is empty."
+        if len(question) > MAX_QUESTION_CHARS:
+            return f"The question has {len(question)} characters; {MAX_QUESTION_CHARS} is the most."
+        unknown = sorted(set(filters) - self.config.filterable_fields)
+        return f"There is no filter {', '.join(unknown)} here." if unknown else ""
 
-    def _too_far(self, found: Retrieved) -> bool:
-        """Whether even the best passage is too far from the question. Never judged by a fused score."""
-        if found.exact or not found.passages or any(passage.relevance == 1.0 for passage in found.passages):
-            return False
-        cosines = [passage.score for passage in found.passages if passage.score is not None]
-        if cosines:
-            threshold = self.config.relevance_threshold
-            return threshold is not None and max(cosines) < threshold
-        threshold = self.config.keyword_threshold
-        best = max((passage.relevance or 0.0 for passage in found.passages), default=0.0)
-        return threshold is not None and best < threshold
+    def _visible(self, documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
+        """Without what this person may not see: not even its number shows."""
+        hidden = _hides_internal(filters)
+        return tuple(doc for doc in documents if not (hidden and self.config.is_internal(doc.origin.extra)))
 
-    def _visible(self, described: CollectionSummary, filters: Mapping[str, str]) -> CollectionSummary:
-        """Without what this person may not see: not even how much there is of it is told."""
-        if filters.get("internal") != "hidden":
-            return described
-        shown = tuple(doc for doc in described.documents if not self.config.is_internal(doc.origin.extra))
-        return replace(described, documents=shown)
-
-    def _key(
-        self,
-        name: str,
-        described: CollectionSummary,
-        resolved: Resolved,
-        understood: Plan,
-        k: int,
-        filters: Mapping[str, str] | None,
-    ) -> str:
-        embedder = self._shared.embedder
-        return key_of(
-            {
-                "tool": self.name,
-                "collection": name,
-                "version": described.version,
-                "question": normalised(resolved.question),
-                "query": normalised(resolved.query),
-                # What letter case says: `ERROR` may be a level where `error` is a word.
-                "plan": normalised(repr(replace(understood, question="", text=""))),
-                "how": resolved.how,
-                "anchors": [(anchor.doc_id, anchor.line_start, anchor.line_end) for anchor in resolved.anchors],
-                "k": k,
-                "filters": sorted((filters or {}).items()),
-                "synthesis": self._shared.synthesiser.id,
-                "embedder": "" if embedder is None else embedder.id,
-            }
-        )
+    def _key(self, asked: _Asked, version: int) -> Hashable:
+        """Everything that an answer depends on."""
+        resolved, embedder = asked.resolved, "" if self.embedder is None else self.embedder.id
+        # Letter case matters in a plan: `ERROR` may be a level where `error` is a word.
+        understood = normalised(repr(replace(asked.plan, question="", text="")))
+        anchors = tuple((anchor.doc_id, anchor.line_start, anchor.line_end) for anchor in resolved.anchors)
+        questions = normalised(resolved.question), normalised(resolved.query), resolved.how, understood, anchors
+        settings = self.config.name, asked.k, tuple(sorted(asked.filters.items())), self.synthesiser.id, embedder
+        return asked.scope.name, version, *questions, *settings
 
     async def _searched(self, search: Callable[[], Awaitable[T]]) -> T:
-        """With a time limit, retries, and a rest for a store that has stopped working."""
-        shared = self._shared
-        if shared.breaker.is_open:
+        """With a time limit, retries, and a pause for a store that has stopped working. Raises SearchFailed."""
+        if self.breaker.is_open:
             raise SearchFailed
-        for left in range(shared.store_retries, -1, -1):
+        for left in range(STORE_RETRIES, -1, -1):
             try:
-                async with asyncio.timeout(shared.store_seconds):
+                async with asyncio.timeout(self.store_seconds):
                     result = await search()
             except (StoreUnavailable, TimeoutError) as error:
-                log.warning("%s: the search failed (%s), tries left: %d", self.name, type(error).__name__, left)
+                log.warning("%s: search failed (%s), tries left: %d", self.config.name, type(error).__name__, left)
             else:
-                shared.breaker.worked()
+                self.breaker.worked()
                 return result
-        shared.breaker.failed()
+        self.breaker.failed()
         raise SearchFailed
 
 
@@ -294,18 +307,18 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
 
 
 def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
-    """What may be searched: of each name the newest revision."""
-    wanted = {name: value for name, value in filters.items() if name != "internal"}
-    return tuple(
-        doc
-        for doc in documents
-        if doc.current and doc.state.searchable and all(_field(doc, name) == value for name, value in wanted.items())
-    )
+    """What may be searched: the newest revision of each name."""
+
+    def fits(doc: Document) -> bool:
+        facts = {**doc.origin.extra, "filename": doc.filename}
+        return all(facts.get(name) == value for name, value in filters.items() if name != "internal")
+
+    return tuple(doc for doc in documents if doc.current and doc.state.searchable and fits(doc))
 
 
-def _field(doc: Document, name: str) -> str | None:
-    return doc.filename if name == "filename" else doc.origin.extra.get(name)
+def _hides_internal(filters: Mapping[str, str]) -> bool:
+    return filters.get("internal") == HIDDEN["internal"]
 
 
-def _partial(result: QAResult) -> bool:
-    return any("still being indexed" in str(note) for note in result.plan.get("notes", ()))
+def _same_guild(ctx: ToolContext, collection: Collection) -> bool:
+    return collection.guild_id is None or collection.guild_id == ctx.guild_id

@@ -10,14 +10,15 @@ from pydantic import BaseModel
 
 from services.documents.asking.rewriting import RewrittenQuestion
 from services.documents.asking.synthesis import CondensedAnswer
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
-from services.documents.tools.factory import Toolbox, build
+from services.documents.tools.core import DocumentQATool
+from services.documents.tools.toolset import build
 from services.llm.endpoint import CallOptions
 from services.llm.errors import LLMError
 from services.llm.prompting import Prompt
@@ -93,15 +94,15 @@ async def write_runbook(store: DocumentStore, text: str, user: int, title: str =
     await fill(store, HashingEmbedder(), collection.name, document.doc_id)
 
 
-def toolbox(
+def tools_over(
     store: DocumentStore,
     *,
     embedder: Embedder | None = None,
     asker: ScriptedAsker | None = None,
     sharing: Sequence[int] = (),
     store_seconds: float = 10.0,
-) -> Toolbox:
-    built = build(
+) -> dict[str, DocumentQATool]:
+    return build(
         store=store,
         embedder=embedder,
         asker=asker,
@@ -109,8 +110,6 @@ def toolbox(
         shares=lambda user: user in sharing,
         store_seconds=store_seconds,
     )
-    assert built is not None
-    return built
 
 
 def context(

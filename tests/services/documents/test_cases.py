@@ -12,24 +12,32 @@ from services.documents.cases import CaseClosed, Cases, IngestJob
 
 
 def candidate(number: int = 1, *, case_id: int = 7, message_id: int = 70) -> Candidate:
-    return Candidate(case_id, 9, case_id, message_id, 101, Attachment(number, f"{number}.log", 10, ""), 0.0)
+    return Candidate(
+        case_id=case_id,
+        guild_id=9,
+        place_id=case_id,
+        message_id=message_id,
+        uploader_id=101,
+        attachment=Attachment(number, f"{number}.log", 10, ""),
+        at=0.0,
+    )
 
 
 def begun(cases: Cases, *args: int, **kwargs: int) -> IngestJob:
-    filing = cases.begin(candidate(*args, **kwargs))
-    assert filing is not None
-    return filing
+    job = cases.begin(candidate(*args, **kwargs))
+    assert job is not None
+    return job
 
 
 async def test_a_file_is_taken_on_once() -> None:
     cases = Cases()
     assert not cases.has_files(7)
-    filing = begun(cases)
+    job = begun(cases)
     assert cases.begin(candidate()) is None
     assert cases.has_files(7)
-    assert cases.unread(7) == [filing.candidate]
-    cases.settle(filing)
-    cases.settle(filing)
+    assert cases.unread(7) == [job.candidate]
+    cases.settle(job)
+    cases.settle(job)
     assert cases.unread(7) == []
     assert cases.begin(candidate()) is None
 
@@ -54,10 +62,10 @@ async def test_nobody_waits_longer_than_they_said() -> None:
 
 async def test_closing_calls_off_what_is_under_way_and_lets_files_come_anew() -> None:
     cases = Cases([7, 8])
-    filing = begun(cases)
+    job = begun(cases)
     cases.close(7)
     cases.close(99)
-    assert isinstance(filing.token.error, CaseClosed)
+    assert isinstance(job.token.error, CaseClosed)
     assert list(cases) == [8]
     assert cases.begin(candidate()) is not None
 
@@ -68,7 +76,7 @@ async def test_deleted_messages_take_their_files_back_but_for_those_that_stay() 
     assert cases.with_files_of([70, 5]) == {7}
     Dropping(7, frozenset([70]), frozenset([2])).call_off(cases)
     Dropping(99, frozenset([70, 71])).call_off(cases)
-    assert [filing.token.error is not None for filing in (gone, kept, other)] == [True, False, False]
+    assert [job.token.error is not None for job in (gone, kept, other)] == [True, False, False]
 
 
 async def test_a_file_of_before_the_closing_does_not_settle_the_one_of_after() -> None:

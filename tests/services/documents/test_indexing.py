@@ -10,8 +10,8 @@ import pytest
 from services.documents.indexing import Indexed, index_global, index_team
 from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Search, State
-from services.documents.tools import schemas
+from services.documents.store.protocol import Search, State, unfinished
+from services.documents.tools import libraries
 from services.knowledge.library import IndexEntry, Source, SourceUnavailable
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import EmbeddingFailed, Vectors
@@ -80,13 +80,13 @@ async def test_one_conversation_of_a_topic_is_one_passage(store: EmbeddedStore, 
     embedder = HashingEmbedder()
     indexed = await index_team(store, embedder, topics, team_id="7", guild_id=7, team_name="Support")
     assert indexed == Indexed(added=1)
-    tools = cases.toolbox(store, embedder=embedder)
-    result = await tools.tools[schemas.TEAM].ask(cases.context(), "How long do refunds take?", k=1)
+    tools = cases.tools_over(store, embedder=embedder)
+    result = await tools[libraries.TEAM].ask(cases.context(), "How long do refunds take?", k=1)
     assert result.status is Status.OK
     assert 'topic "refunds" (2031-03-04)' in result.answer
     assert "Weekends do not count" in result.answer
     assert "Mara" not in result.answer
-    text = await tools.tools[schemas.TEAM].run(cases.context(), "How long do refunds take?")
+    text = await tools[libraries.TEAM].run(cases.context(), "How long do refunds take?")
     assert text.splitlines()[-1].startswith("👥 Team notes: refunds (")
 
 
@@ -130,7 +130,7 @@ async def test_the_new_revision_is_ready_when_it_takes_the_place_of_the_old(stor
 
 async def test_a_topic_can_be_kept_for_the_team(store: EmbeddedStore, topics: Path) -> None:
     await index_team(store, None, topics, team_id="7", guild_id=7, internal=["refunds"])
-    tool = cases.toolbox(store).tools[schemas.TEAM]
+    tool = cases.tools_over(store)[libraries.TEAM]
     as_if_there_were_none = await tool.ask(cases.context(), "How long do refunds take?")
     assert as_if_there_were_none.status is Status.NOT_INDEXED
     assert not await tool.offered(cases.context())
@@ -157,8 +157,8 @@ async def test_a_folder_that_cannot_be_read_changes_nothing(store: EmbeddedStore
 async def test_the_documentation_is_indexed_with_titles(store: EmbeddedStore) -> None:
     shelf = Shelf(guides_limits="# Rate limits\n\nSixty calls a minute.\n", plain="Just text, no heading.")
     await index_global(store, HashingEmbedder(), shelf)
-    tools = cases.toolbox(store, embedder=HashingEmbedder())
-    text = await tools.tools[schemas.GLOBAL].run(cases.context(), "How many calls a minute?", k=1)
+    tools = cases.tools_over(store, embedder=HashingEmbedder())
+    text = await tools[libraries.GLOBAL].run(cases.context(), "How many calls a minute?", k=1)
     assert 'guides/limits.md "Rate limits"' in text
     assert "Sixty calls" in text
     assert "📖 Knowledge Base: guides/limits.md" in text
@@ -202,9 +202,9 @@ async def test_an_embedder_that_is_down_is_made_up_for_later(store: EmbeddedStor
     await index_global(store, Down(), shelf)
     shelf.texts["kb:b.md"] = "# B\n\nAbout bananas.\n"
     await index_global(store, Down(), shelf)
-    assert len(await store.unfinished()) == 2
+    assert len(await unfinished(store)) == 2
     await index_global(store, HashingEmbedder(), shelf)
-    assert await store.unfinished(HashingEmbedder().id) == []
+    assert await unfinished(store, HashingEmbedder().id) == []
     # Another model: everything is embedded again.
     await index_global(store, HashingEmbedder(64), shelf)
-    assert await store.unfinished(HashingEmbedder(64).id) == []
+    assert await unfinished(store, HashingEmbedder(64).id) == []

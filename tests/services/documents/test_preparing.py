@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from services.documents.extensions import KINDS
-from services.documents.limits import FileLimits, FileRefused, check_offer
+from services.documents.limits import FileLimits, FileRefused, check_file
 from services.documents.reading.preparing import prepare
 from services.documents.units import DocumentKind
 
@@ -71,14 +71,14 @@ def test_what_cannot_be_taken_is_refused_with_a_reason(filename: str, data: byte
 
 
 def test_offers_are_judged_by_name_and_size_alone() -> None:
-    check_offer("a.log", 10 * 1024 * 1024, LIMITS, files=19, total_bytes=20 * 1024 * 1024)
+    check_file("a.log", 10 * 1024 * 1024, LIMITS, files=19, total_bytes=20 * 1024 * 1024)
     for size, files, total, reason in (
         (10 * 1024 * 1024 + 1, 0, 0, "has 10.1 MiB, and 10 MiB is the most"),
         (1, 20, 0, "20 is the most"),
         (2, 0, 30 * 1024 * 1024 - 1, "limit of 30 MiB together"),
     ):
         with pytest.raises(FileRefused, match=reason):
-            check_offer("a.log", size, LIMITS, files=files, total_bytes=total)
+            check_file("a.log", size, LIMITS, files=files, total_bytes=total)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,15 @@ from services.documents.candidates import Candidate
 from services.documents.store.protocol import Origin
 from services.documents.tombstones import Tombstones
 
-FILE = Candidate(7, 9, 7, 70, 101, Attachment(700, "app.log", 12, ""), 1000.0)
+FILE = Candidate(
+    case_id=7,
+    guild_id=9,
+    place_id=7,
+    message_id=70,
+    uploader_id=101,
+    attachment=Attachment(700, "app.log", 12, ""),
+    at=1000.0,
+)
 BLOCK = replace(FILE, attachment=Attachment(70, "message-70-block-1.log", 12, ""), text="x")
 OTHER_BLOCK = replace(BLOCK, attachment=Attachment(70, "message-70-block-2.log", 12, ""))
 
@@ -24,16 +32,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "gone-files.json"
 
 
-def origin_of(candidate: Candidate) -> Origin:
-    return Origin(candidate.filename, candidate.uploader_id, candidate.message_id, candidate.attachment.id)
-
-
 def kept(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", json.loads(path.read_text()))
 
 
 async def test_what_was_removed_is_known_after_a_restart_until_its_message_is_gone(path: Path) -> None:
-    await Tombstones(path).add([origin_of(FILE), origin_of(FILE), origin_of(BLOCK), Origin("runbook.md")])
+    await Tombstones(path).add([FILE.origin, FILE.origin, BLOCK.origin, Origin("runbook.md")])
     again = Tombstones(path)
     assert [again.holds(candidate) for candidate in (FILE, BLOCK, OTHER_BLOCK)] == [True, True, False]
     assert kept(path)["files"] == {"70": ["700", "message-70-block-1.log"]}
@@ -43,20 +47,20 @@ async def test_what_was_removed_is_known_after_a_restart_until_its_message_is_go
     assert not Tombstones(path).holds(FILE)
 
 
-async def test_of_a_closed_thread_only_later_files_are_read_and_it_is_told_once(path: Path) -> None:
+async def test_of_a_closed_thread_only_later_files_are_read_and_that_is_announced_once(path: Path) -> None:
     gone = Tombstones(path)
-    assert not gone.is_untold(7)
+    assert not gone.is_unannounced(7)
     await gone.close(7, 1000.0)
     assert gone.holds(FILE)
     assert not gone.holds(replace(FILE, at=1000.1))
     assert not gone.holds(replace(FILE, case_id=8))
-    assert Tombstones(path).is_untold(7)
+    assert Tombstones(path).is_unannounced(7)
     for _ in range(2):
-        await gone.told(7)
-    assert not Tombstones(path).is_untold(7)
+        await gone.announced(7)
+    assert not Tombstones(path).is_unannounced(7)
     assert Tombstones(path).holds(FILE)
     await gone.close(7, 2000.0)
-    assert gone.is_untold(7)
+    assert gone.is_unannounced(7)
 
 
 async def test_no_more_is_kept_than_there_is_room_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +68,7 @@ async def test_no_more_is_kept_than_there_is_room_for(path: Path, monkeypatch: p
     monkeypatch.setattr(tombstones, "MOST_THREADS", 1)
     gone = Tombstones(path)
     for number in range(3):
-        await gone.add([replace(origin_of(FILE), message_id=number)])
+        await gone.add([replace(FILE.origin, message_id=number)])
         await gone.close(number, 0.0)
     held = kept(path)
     assert (list(held["files"]), list(held["closed"])) == (["1", "2"], ["2"])
@@ -81,6 +85,6 @@ def test_a_damaged_file_is_told_and_taken_for_empty(path: Path, caplog: pytest.L
 
 async def test_without_a_path_it_is_known_for_as_long_as_the_process_lives() -> None:
     gone = Tombstones()
-    await gone.add([origin_of(FILE)])
+    await gone.add([FILE.origin])
     assert gone.holds(FILE)
     assert not Tombstones().holds(FILE)

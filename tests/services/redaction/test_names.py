@@ -15,10 +15,8 @@ from services.documents.results import Status
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, NewDocument, Origin
-from services.documents.tools.breaker import Breaker
-from services.documents.tools.cache import AnswerCache
-from services.documents.tools.configs import CaseEvidence
-from services.documents.tools.core import DocumentQATool, Shared
+from services.documents.tools.core import DocumentQATool
+from services.documents.tools.libraries import CASE_EVIDENCE
 from services.documents.units import Prepared
 
 NAMES = (
@@ -132,7 +130,7 @@ async def test_no_word_of_it_can_be_asked_for(way: str, tmp_path: Path) -> None:
     store = EmbeddedStore(Folders(tmp_path, tmp_path, tmp_path))
     prepared = prepare(filename, write("private_key", "hunter2abc").encode(), limits=FileLimits())
     await store.add(Collection(naming.case("7"), "case", "7"), [NewDocument(Origin(filename), prepared)])
-    tool = DocumentQATool("x", CaseEvidence(), Shared(store, AnswerCache(), Breaker()))
+    tool = DocumentQATool(config=CASE_EVIDENCE, store=store)
     named = await tool.answer_question("What is the private_key?", "7")
     assert named.status is Status.OK
     assert "hunter2abc" not in named.answer

@@ -10,9 +10,9 @@ import pytest
 from model.conversations import Conversation, Role, Turn
 from operators.retrieve import earlier_in
 from services.assistant.extractive import ExtractiveAssistant
-from services.documents.bound import BoundTools
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
+from services.documents.tools.toolset import Toolset
 from services.llm.usage import Usage
 from services.search.embedding.hashing import HashingEmbedder
 from tests.services.assistant.extractive.lanternfish import Bookcase
@@ -41,7 +41,7 @@ async def talk(store: EmbeddedStore, *questions: str, answered: bool = True) -> 
         gated = await assistant.gate(conversation, Usage(), files=["shop.log", "depot.log"])
         query = gated.rewrite_query or question
         context = replace(cases.context(), conversation=ConversationContext(earlier_in(conversation)))
-        toolset = BoundTools(cases.toolbox(store, embedder=HashingEmbedder()), context)
+        toolset = Toolset(cases.tools_over(store, embedder=HashingEmbedder()), context)
         await toolset.ready()
         result = await assistant.generate(conversation, query, [], Usage(), max_chars=1900, toolset=toolset)
         answer = result.answer or ""

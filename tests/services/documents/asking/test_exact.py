@@ -9,7 +9,7 @@ import pytest
 
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.tools import schemas
+from services.documents.tools import libraries
 from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 
@@ -69,8 +69,8 @@ async def files(logs: EmbeddedStore) -> EmbeddedStore:
 
 
 async def ask(store: EmbeddedStore, question: str) -> QAResult:
-    tools = cases.toolbox(store, embedder=HashingEmbedder())
-    return await tools.tools[schemas.CASE].ask(cases.context(), question)
+    tools = cases.tools_over(store, embedder=HashingEmbedder())
+    return await tools[libraries.CASE].ask(cases.context(), question)
 
 
 def cited(result: QAResult) -> list[tuple[str, int]]:
@@ -325,9 +325,9 @@ async def test_a_level_stays_a_condition_where_words_are_ranked(logs: EmbeddedSt
 async def test_a_trouble_told_in_other_words_is_met_with_the_worst_entries(tmp_path: Path) -> None:
     store = cases.new_store(tmp_path)
     await cases.post(store, "app.log", app_log())
-    tools = cases.toolbox(store)
-    result = await tools.tools[schemas.CASE].ask(cases.context(), "my browser freezes, why?")
+    tools = cases.tools_over(store)
+    result = await tools[libraries.CASE].ask(cases.context(), "my browser freezes, why?")
     assert cited(result) == [("app.log", 250)]
     assert "nothing matched the words of the question; these are the FATAL/CRITICAL entries" in result.answer
-    nothing = await tools.tools[schemas.CASE].ask(cases.context(), "which pizza tastes best?")
+    nothing = await tools[libraries.CASE].ask(cases.context(), "which pizza tastes best?")
     assert nothing.status is Status.NOT_FOUND

@@ -15,7 +15,7 @@ from services.documents.results import Status
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.chroma_records import ABANDONED_SECONDS
 from services.documents.store.protocol import Search, State, StoreUnavailable
-from services.documents.tools import schemas
+from services.documents.tools import libraries
 from tests.services.documents import cases
 from tests.services.documents.store import chroma_server, imitated_chroma
 
@@ -122,7 +122,7 @@ async def test_who_is_always_overtaken_gives_up(tmp_path: Path) -> None:
         upsert(**records)  # pyright: ignore[reportArgumentType] (as they come)
 
     shelf.upsert = overtaken
-    with pytest.raises(StoreUnavailable, match="written by others"):
+    with pytest.raises(StoreUnavailable, match="written by other processes"):
         await store.add(cases.case(), [cases.new("depot.log", cases.OTHER_LOG)])
     assert not [record for record in records(server) if "collision" in str(record.get("row"))]
     described = await imitated_chroma.new_store(tmp_path / "two", server).describe(NAME)
@@ -180,7 +180,7 @@ async def test_a_real_server_that_is_killed_and_comes_back_has_all_that_was_writ
     store = chroma_server.new_store(tmp_path / "copies", own_server.address)
     await cases.post(store, "shop.log", cases.LOG)
     own_server.kill()
-    tool = cases.toolbox(store).tools[schemas.CASE]
+    tool = cases.tools_over(store)[libraries.CASE]
     for asked in (store.search(NAME, Search("card")), cases.post(store, "depot.log", cases.OTHER_LOG)):
         with pytest.raises(StoreUnavailable, match="cannot be used"):
             await asked

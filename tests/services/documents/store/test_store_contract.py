@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.store.protocol import (
     Collection,
     DocumentStore,
@@ -19,6 +19,7 @@ from services.documents.store.protocol import (
     SearchMode,
     State,
     Where,
+    unfinished,
 )
 from services.documents.store.schema import embedded_text, to_embed
 from services.search.embedding.hashing import HashingEmbedder
@@ -100,7 +101,7 @@ async def test_vectors_of_another_embedder_are_never_compared(store: DocumentSto
     hits = await store.search(cases.case().name, Search("card", (await other.embed(["card"]))[0], other.id))
     assert hits
     assert all(hit.score is None for hit in hits)
-    assert [doc.doc_id for _, doc in await store.unfinished(other.id)] == [document.doc_id]
+    assert [doc.doc_id for _, doc in await unfinished(store, other.id)] == [document.doc_id]
     assert await store.unembedded(cases.case().name, document.doc_id, other.id)
 
 
@@ -181,8 +182,8 @@ async def test_unfinished_work_is_told_at_the_start(store: DocumentStore) -> Non
     pending = await store.expect(cases.case(), Origin("later.log", attachment_id=5))
     (lexical,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     await cases.post(store, "done.log", cases.OTHER_LOG)
-    unfinished = await store.unfinished(EMBEDDER.id)
-    assert {(name, doc.doc_id) for name, doc in unfinished} == {
+    found = await unfinished(store, EMBEDDER.id)
+    assert {(name, doc.doc_id) for name, doc in found} == {
         (cases.case().name, pending.doc_id),
         (cases.case().name, lexical.doc_id),
     }

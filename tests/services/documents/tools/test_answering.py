@@ -8,7 +8,7 @@ import pytest
 
 from services.documents.results import Citation, ConversationContext, QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.tools import schemas
+from services.documents.tools import libraries
 from services.llm.errors import BadOutput, Unavailable
 from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
@@ -28,8 +28,8 @@ async def store(tmp_path: Path) -> EmbeddedStore:
 async def ask(
     store: EmbeddedStore, question: str, *, asker: ScriptedAsker | None = None, said: ConversationContext | None = None
 ) -> QAResult:
-    tools = cases.toolbox(store, embedder=HashingEmbedder(), asker=asker)
-    return await tools.tools[schemas.CASE].ask(cases.context(), question, conversation_context=said)
+    tools = cases.tools_over(store, embedder=HashingEmbedder(), asker=asker)
+    return await tools[libraries.CASE].ask(cases.context(), question, conversation_context=said)
 
 
 @pytest.mark.parametrize(
@@ -227,15 +227,13 @@ async def test_a_good_rewrite_is_used_and_told_to_the_synthesis(store: EmbeddedS
 
 async def test_a_rewrite_that_invents_is_thrown_away_and_not_cached(store: EmbeddedStore) -> None:
     said = ConversationContext((("What happened to ord-58213?", "It was declined."),))
-    tools = cases.toolbox(
+    tools = cases.tools_over(
         store,
         embedder=HashingEmbedder(),
         asker=ScriptedAsker("One.", "Two.", rewrites=["When was ord-99999 declined?", "When was ord-99999 declined?"]),
     )
     for answer in ("One.", "Two."):
-        result = await tools.tools[schemas.CASE].ask(
-            cases.context(), "When did that happen?", conversation_context=said
-        )
+        result = await tools[libraries.CASE].ask(cases.context(), "When did that happen?", conversation_context=said)
         assert result.query_used == "What happened to ord-58213? When did that happen?"
         assert result.answer.startswith(answer)
         assert not result.cached
@@ -292,7 +290,7 @@ async def test_when_no_model_condenses_the_best_passages_follow_as_they_are(
 
 async def test_long_answers_keep_their_sources(store: EmbeddedStore) -> None:
     asker = ScriptedAsker("So it was. " * 2000)
-    tools = cases.toolbox(store, embedder=HashingEmbedder(), asker=asker)
-    text = await tools.tools[schemas.CASE].run(cases.context(), "What happened to ord-58213?")
+    tools = cases.tools_over(store, embedder=HashingEmbedder(), asker=asker)
+    text = await tools[libraries.CASE].run(cases.context(), "What happened to ord-58213?")
     assert len(text) <= 8000
     assert text.endswith("📎 Sources: shop.log (1 chunks, 100% relevance)")

@@ -14,11 +14,9 @@ import pytest
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.tools import schemas
-from services.documents.tools.breaker import Breaker
+from services.documents.tools import libraries
 from services.documents.tools.cache import AnswerCache, normalised
-from services.documents.tools.configs import CaseEvidence
-from services.documents.tools.core import DocumentQATool, Shared
+from services.documents.tools.core import DocumentQATool
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from tests.services.documents import cases
@@ -33,7 +31,7 @@ def store(tmp_path: Path) -> EmbeddedStore:
 
 async def test_the_same_question_again_is_answered_from_memory(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    tool = cases.toolbox(store).tools[schemas.CASE]
+    tool = cases.tools_over(store)[libraries.CASE]
     first = await tool.ask(cases.context(), QUESTION)
     again = await tool.ask(cases.context(), "  WHAT happened   to ord-58213")
     assert (first.cached, again.cached) == (False, True)
@@ -45,7 +43,7 @@ async def test_the_same_question_again_is_answered_from_memory(store: EmbeddedSt
 async def test_answers_keep_for_an_hour(store: EmbeddedStore, seconds: int) -> None:
     """DOCUMENT_QA 10: a `cache_ttl` that somebody reads."""
     await cases.post(store, "shop.log", cases.LOG)
-    tool = cases.toolbox(store).tools[schemas.CASE]
+    tool = cases.tools_over(store)[libraries.CASE]
     await tool.ask(cases.context(), QUESTION)
     await asyncio.sleep(seconds)
     assert (await tool.ask(cases.context(), QUESTION)).cached is (seconds < 3600)
@@ -53,7 +51,7 @@ async def test_answers_keep_for_an_hour(store: EmbeddedStore, seconds: int) -> N
 
 async def test_that_there_is_nothing_is_known_for_a_minute(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    tool = cases.toolbox(store).tools[schemas.CASE]
+    tool = cases.tools_over(store)[libraries.CASE]
     for seconds, cached in ((0, False), (59, True), (2, False)):
         await asyncio.sleep(seconds)
         assert (await tool.ask(cases.context(), "What happened to ord-11111?")).cached is cached
@@ -62,27 +60,28 @@ async def test_that_there_is_nothing_is_known_for_a_minute(store: EmbeddedStore)
 async def test_closing_a_thread_forgets_its_answers(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
-    tools = cases.toolbox(store)
-    await tools.tools[schemas.CASE].ask(cases.context(), QUESTION)
-    await tools.tools[schemas.CASE].ask(cases.context(cases.OTHER_THREAD), "How many lines mention zx-99?")
-    assert tools.forget(cases.case().name) == 1
-    assert len(tools.shared.cache) == 1
+    tools = cases.tools_over(store)
+    await tools[libraries.CASE].ask(cases.context(), QUESTION)
+    await tools[libraries.CASE].ask(cases.context(cases.OTHER_THREAD), "How many lines mention zx-99?")
+    cache = tools[libraries.CASE].cache
+    assert cache.purge(cases.case().name) == 1
+    assert len(cache) == 1
 
 
 async def test_an_answer_that_was_under_way_when_its_thread_was_closed_is_not_kept(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     asker = cases.ScriptedAsker("It was declined.")
-    tools = cases.toolbox(store, asker=asker)
+    tools = cases.tools_over(store, asker=asker)
 
     async def closed(*args: Any, **kwargs: Any) -> Any:
         await store.delete_collection(cases.case().name)
-        tools.forget(cases.case().name)
+        tools[libraries.CASE].cache.purge(cases.case().name)
         return await answered(*args, **kwargs)
 
     answered = asker.ask
     asker.ask = closed
-    await tools.tools[schemas.CASE].ask(cases.context(), QUESTION)
-    assert len(tools.shared.cache) == 0
+    await tools[libraries.CASE].ask(cases.context(), QUESTION)
+    assert len(tools[libraries.CASE].cache) == 0
 
 
 async def test_no_more_is_kept_than_allowed() -> None:
@@ -119,7 +118,7 @@ class Slow(ExtractiveSynthesiser):
 async def test_equal_questions_at_one_time_share_one_answer(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     slow = Slow()
-    core = DocumentQATool("case", CaseEvidence(), Shared(store, AnswerCache(), Breaker(), synthesiser=slow))
+    core = DocumentQATool(config=libraries.CASE_EVIDENCE, store=store, synthesiser=slow)
     results = await asyncio.gather(*(core.answer_question(QUESTION, "100") for _ in range(8)))
     assert len(slow.calls) == 1
     assert len({result.answer for result in results}) == 1
@@ -128,7 +127,7 @@ async def test_equal_questions_at_one_time_share_one_answer(store: EmbeddedStore
 async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(store: EmbeddedStore) -> None:
     """The model is a dictionary: what each thread holds now. An answer that is not from it would be stale."""
     random_ = random.Random(20_311)  # noqa: S311 (repeatable, not secret)
-    tools = cases.toolbox(store)
+    tools = cases.tools_over(store)
     held: dict[int, dict[str, int]] = {1: {}, 2: {}, 3: {}}
     hits = 0
     for step in range(1000):
@@ -144,7 +143,7 @@ async def test_a_thousand_random_writes_and_reads_never_meet_a_stale_answer(stor
             await store.delete_collection(cases.case(thread).name)
             files.clear()
         else:
-            result = await tools.tools[schemas.CASE].ask(cases.context(thread), "How many ERROR entries are there?")
+            result = await tools[libraries.CASE].ask(cases.context(thread), "How many ERROR entries are there?")
             hits += result.cached
             if files:
                 assert result.plan["count"] == sum(files.values()), step
@@ -169,7 +168,7 @@ async def test_an_answer_found_without_the_embedder_that_there_is_is_not_kept(st
 
     await cases.post(store, "shop.log", cases.LOG)
     embedder = Faltering()
-    tool = cases.toolbox(store, embedder=embedder).tools[schemas.CASE]
+    tool = cases.tools_over(store, embedder=embedder)[libraries.CASE]
     question = "Why did the customer get no mail?"
     without = await tool.ask(cases.context(), question)
     assert "keyword search only" in without.answer
@@ -192,8 +191,8 @@ async def test_questions_that_letter_case_makes_different_share_no_answer(
     store: EmbeddedStore, one: str, other: str
 ) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    fresh = [await cases.toolbox(store).tools[schemas.CASE].ask(cases.context(), question) for question in (one, other)]
-    tool = cases.toolbox(store).tools[schemas.CASE]
+    fresh = [await cases.tools_over(store)[libraries.CASE].ask(cases.context(), question) for question in (one, other)]
+    tool = cases.tools_over(store)[libraries.CASE]
     kept = [await tool.ask(cases.context(), question) for question in (one, other)]
     for alone, after in zip(fresh, kept, strict=True):
         assert alone.citations == after.citations

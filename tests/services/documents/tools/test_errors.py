@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,9 @@ import pytest
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import CollectionSummary, Origin, StoreUnavailable
-from services.documents.tools import schemas
-from services.documents.tools.breaker import Breaker
-from services.documents.tools.configs import CaseEvidence
-from services.documents.tools.factory import Toolbox, build
+from services.documents.tools import libraries
+from services.documents.tools.core import Breaker, DocumentQATool
+from services.documents.tools.toolset import build
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import EmbeddingFailed, Vectors
 from tests.services.documents import cases
@@ -28,25 +27,25 @@ def store(tmp_path: Path) -> EmbeddedStore:
 
 
 async def ask(
-    tools: Toolbox, question: str, *, tool: str = schemas.CASE, thread: int | None = cases.THREAD
+    tools: Mapping[str, DocumentQATool], question: str, *, tool: str = libraries.CASE, thread: int | None = cases.THREAD
 ) -> QAResult:
-    return await tools.tools[tool].ask(cases.context(thread), question)
+    return await tools[tool].ask(cases.context(thread), question)
 
 
 async def test_without_a_thread_there_is_no_evidence(store: EmbeddedStore) -> None:
-    result = await ask(cases.toolbox(store), "What happened?", thread=None)
+    result = await ask(cases.tools_over(store), "What happened?", thread=None)
     assert result.status is Status.INVALID
 
 
 @pytest.mark.parametrize("question", ["", "   \n", "why? " * 300])
 async def test_a_question_must_be_one(store: EmbeddedStore, question: str) -> None:
-    result = await ask(cases.toolbox(store), question)
+    result = await ask(cases.tools_over(store), question)
     assert result.status is Status.INVALID
     assert "question" in result.answer
 
 
 async def test_where_nothing_was_posted_the_user_is_to_be_asked(store: EmbeddedStore) -> None:
-    result = await ask(cases.toolbox(store), "What happened?")
+    result = await ask(cases.tools_over(store), "What happened?")
     assert result.status is Status.NOT_INDEXED
     assert "ask the user" in result.answer
     assert await store.list_collections() == []
@@ -54,7 +53,7 @@ async def test_where_nothing_was_posted_the_user_is_to_be_asked(store: EmbeddedS
 
 async def test_files_on_their_way_are_told(store: EmbeddedStore) -> None:
     await store.expect(cases.case(), Origin("big.log", attachment_id=1))
-    result = await ask(cases.toolbox(store), "What happened?")
+    result = await ask(cases.tools_over(store), "What happened?")
     assert result.status is Status.INDEXING
     assert "1 of 1 file" in result.answer
 
@@ -62,7 +61,7 @@ async def test_files_on_their_way_are_told(store: EmbeddedStore) -> None:
 async def test_what_is_there_is_searched_while_others_are_on_their_way(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await store.expect(cases.case(), Origin("big.log", attachment_id=1))
-    tools = cases.toolbox(store)
+    tools = cases.tools_over(store)
     found = await ask(tools, "What happened to ord-58213?")
     assert found.status is Status.OK
     assert "1 of 2 files still being indexed" in found.answer
@@ -74,7 +73,7 @@ async def test_what_is_there_is_searched_while_others_are_on_their_way(store: Em
 async def test_a_file_that_could_not_be_read_is_named_with_the_reason(store: EmbeddedStore) -> None:
     expected = await store.expect(cases.case(), Origin("photo.log", attachment_id=1))
     await store.fail(cases.case().name, expected.doc_id, "it is no text")
-    result = await ask(cases.toolbox(store), "What happened?")
+    result = await ask(cases.tools_over(store), "What happened?")
     assert result.status is Status.NOT_INDEXED
     assert result.answer == "photo.log could not be read: it is no text."
 
@@ -97,47 +96,47 @@ async def test_what_could_not_be_read_is_named_once_in_answers_from_the_rest(
     for number, (name, reason) in enumerate([("a.exe", error), ("old.log", "old.log was removed by its owner.")], 1):
         expected = await store.expect(cases.case(), Origin(name, number % 2 or None, number, number))
         await store.fail(cases.case().name, expected.doc_id, reason)
-    result = await ask(cases.toolbox(store), "What happened to ord-58213?")
+    result = await ask(cases.tools_over(store), "What happened to ord-58213?")
     assert result.answer.splitlines()[-2:] == [f"Note: {told}.", "Note: old.log was removed by its owner."]
 
 
 async def test_nothing_found_says_where_was_looked(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    result = await ask(cases.toolbox(store), "What happened to ord-11111?")
+    result = await ask(cases.tools_over(store), "What happened to ord-11111?")
     assert result.status is Status.NOT_FOUND
     assert result.answer.startswith("Searched 1 file (shop.log) for")
 
 
 async def test_what_is_too_far_away_is_refused_without_a_claim(store: EmbeddedStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
-    tools = cases.toolbox(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
-    result = await ask(tools, "Which wine goes with grilled trout?", tool=schemas.USER)
+    tools = cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
+    result = await ask(tools, "Which wine goes with grilled trout?", tool=libraries.USER)
     assert result.status is Status.REFUSED_IRRELEVANT
     assert "close enough" in result.answer
-    near = await ask(tools, "How do I check the connection pool?", tool=schemas.USER)
+    near = await ask(tools, "How do I check the connection pool?", tool=libraries.USER)
     assert near.status is Status.OK
     assert "poolctl show" in near.answer
 
 
 async def test_an_exact_name_passes_the_gate(store: EmbeddedStore) -> None:
     await cases.write_runbook(store, f"{cases.RUNBOOK}\n## E-10421\n\nAsk the vendor.\n", cases.FRAN)
-    tools = cases.toolbox(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
-    result = await ask(tools, "Tell me whatever is known on E-10421, when, where and by whom", tool=schemas.USER)
+    tools = cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN])
+    result = await ask(tools, "Tell me whatever is known on E-10421, when, where and by whom", tool=libraries.USER)
     assert result.status is Status.OK
 
 
 async def test_access_denied_hints_at_nothing(store: EmbeddedStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
-    with_runbooks = await ask(cases.toolbox(store), "What are my steps?", tool=schemas.USER)
-    without = await cases.toolbox(store).tools[schemas.USER].ask(cases.context(asker=cases.MARA), "What are my steps?")
+    with_runbooks = await ask(cases.tools_over(store), "What are my steps?", tool=libraries.USER)
+    without = await cases.tools_over(store)[libraries.USER].ask(cases.context(asker=cases.MARA), "What are my steps?")
     assert with_runbooks == without
     assert with_runbooks.status is Status.DENIED
 
 
 async def test_without_an_embedder_words_are_compared_and_that_is_said(store: EmbeddedStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
-    tools = cases.toolbox(store, sharing=[cases.FRAN])
-    result = await ask(tools, "How do I check the connection pool?", tool=schemas.USER)
+    tools = cases.tools_over(store, sharing=[cases.FRAN])
+    result = await ask(tools, "How do I check the connection pool?", tool=libraries.USER)
     assert result.status is Status.OK
     assert "keyword search only" in result.answer
 
@@ -149,8 +148,8 @@ class BrokenEmbedder(HashingEmbedder):
 
 async def test_an_embedder_that_fails_costs_no_answer(store: EmbeddedStore) -> None:
     await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
-    tools = cases.toolbox(store, embedder=BrokenEmbedder(), sharing=[cases.FRAN])
-    result = await ask(tools, "How do I check the connection pool?", tool=schemas.USER)
+    tools = cases.tools_over(store, embedder=BrokenEmbedder(), sharing=[cases.FRAN])
+    result = await ask(tools, "How do I check the connection pool?", tool=libraries.USER)
     assert result.status is Status.OK
     assert SECRET not in result.answer
 
@@ -172,20 +171,19 @@ class BrokenStore(EmbeddedStore):
         return await super().describe(name)
 
 
-def broken(tmp_path: Path, *, failures: int = 1_000_000, hangs: bool = False) -> tuple[BrokenStore, Toolbox]:
+def broken(
+    tmp_path: Path, *, failures: int = 1_000_000, hangs: bool = False
+) -> tuple[BrokenStore, dict[str, DocumentQATool]]:
     good = cases.new_store(tmp_path)
     store = BrokenStore(good._folders)  # pyright: ignore[reportPrivateUsage] (over the same files)
     store.failures, store.hangs = failures, hangs
-    tools = build(store=store)
-    assert tools is not None
-    return store, tools
+    return store, build(store=store)
 
 
 async def test_a_store_that_fails_twice_is_asked_a_third_time(tmp_path: Path) -> None:
     await cases.post(cases.new_store(tmp_path), "shop.log", cases.LOG)
     store, tools = broken(tmp_path)
-    # The wrapper looks once for the guild, without insisting; then the core insists.
-    store.failures = 3
+    store.failures = 2
     result = await ask(tools, "What is on line 3 of shop.log?")
     assert result.status is Status.OK
 
@@ -194,7 +192,7 @@ async def test_a_store_that_fails_twice_is_asked_a_third_time(tmp_path: Path) ->
 async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, hangs: bool) -> None:
     """DOCUMENT_QA 10: no text of an exception is ever shown."""
     _, tools = broken(tmp_path, hangs=hangs)
-    result = await ask(tools, "What happened?", tool=schemas.GLOBAL)
+    result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
     assert result.status is Status.RETRIEVAL_ERROR
     assert "temporarily unavailable" in result.answer
     assert SECRET not in result.answer
@@ -203,14 +201,14 @@ async def test_a_store_that_is_down_is_said_in_neutral_words(tmp_path: Path, han
 async def test_a_store_that_stays_down_is_left_alone_for_a_minute(tmp_path: Path) -> None:
     store, tools = broken(tmp_path)
     for _ in range(5):
-        await ask(tools, "What happened?", tool=schemas.GLOBAL)
+        await ask(tools, "What happened?", tool=libraries.GLOBAL)
     asked = store.asked
-    result = await ask(tools, "What happened?", tool=schemas.GLOBAL)
+    result = await ask(tools, "What happened?", tool=libraries.GLOBAL)
     assert result.status is Status.RETRIEVAL_ERROR
     assert store.asked == asked
     store.failures = 0
     await asyncio.sleep(61)
-    assert (await ask(tools, "What happened?", tool=schemas.GLOBAL)).status is Status.NOT_INDEXED
+    assert (await ask(tools, "What happened?", tool=libraries.GLOBAL)).status is Status.NOT_INDEXED
 
 
 async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:
@@ -227,5 +225,5 @@ async def test_the_breaker_opens_after_five_failures_in_a_row() -> None:
 
 def test_each_situation_has_words_of_its_own() -> None:
     """DOCUMENT_QA 10: one "nothing found" for four situations tells nobody what to do."""
-    texts = [CaseEvidence().no_result_message(status) for status in Status if status is not Status.OK]
+    texts = [libraries.CASE_EVIDENCE.no_result_message(status) for status in Status if status is not Status.OK]
     assert len(set(texts)) == len(texts)

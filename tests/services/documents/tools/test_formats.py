@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.tools.config import KBConfig
-from services.documents.tools.configs import CaseEvidence, GlobalKB, TeamKB, UserKB
+from services.documents.tools.libraries import LIBRARIES, KBConfig
 
-CASE, USER, TEAM, GLOBAL = CaseEvidence(), UserKB(), TeamKB(), GlobalKB()
+CASE, USER, TEAM, GLOBAL = LIBRARIES
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.results import QAResult, Status
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
-from services.documents.tools import schemas
+from services.documents.tools import libraries
 from services.search.embedding.hashing import HashingEmbedder
 from tests.services.documents import cases
 
@@ -58,7 +58,7 @@ FILES = {"access.log": ACCESS, "errors.log": ERRORS, "events.log": EVENTS, "serv
 async def ask(folder: Path, name: str, question: str) -> QAResult:
     store: EmbeddedStore = cases.new_store(folder)
     await cases.post(store, name, FILES[name])
-    result = await cases.toolbox(store, embedder=HashingEmbedder()).tools[schemas.CASE].ask(cases.context(), question)
+    result = await cases.tools_over(store, embedder=HashingEmbedder())[libraries.CASE].ask(cases.context(), question)
     await store.close()
     return result
 
@@ -138,8 +138,8 @@ async def test_a_host_that_most_articles_hold_does_not_decide_their_order(tmp_pa
     for number, text in enumerate(texts):
         (document,) = await store.add(collection, [cases.new(f"{number}.md", text, title=f"Article {number}")])
         await fill(store, HashingEmbedder(), collection.name, document.doc_id)
-    box = cases.toolbox(store, embedder=HashingEmbedder())
-    result = await box.tools[schemas.USER].ask(
+    box = cases.tools_over(store, embedder=HashingEmbedder())
+    result = await box[libraries.USER].ask(
         cases.context(public=False), "In which town do the computers of www.example.net stand?"
     )
     assert result.sources[0] == "Article 12"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from services.documents.bound import BoundTools
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.results import Status, ToolContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, SearchMode, Weights
-from services.documents.tools import schemas
-from services.documents.tools.config import KBConfig, footer, parts, score_part
-from services.documents.tools.configs import CaseEvidence, GlobalKB, TeamKB, UserKB
+from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
-from services.documents.tools.factory import build
-from services.documents.tools.schemas import PARAMETERS, SCHEMAS, ToolSchema
-from services.documents.tools.wrappers import DocumentTool
+from services.documents.tools.libraries import LIBRARIES, KBConfig
+from services.documents.tools.toolset import Toolset, build
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import Vectors
 from tests.services.documents import cases
@@ -30,74 +27,49 @@ def store(tmp_path: Path) -> EmbeddedStore:
     return cases.new_store(tmp_path)
 
 
-class Glossary(KBConfig):
-    """A fifth library: words of the trade, one collection for all."""
+GLOSSARY = KBConfig(
+    name="answer_from_glossary",
+    description="Explains words.",
+    system_prompt="You explain words of the trade, in one sentence each.",
+    citation_format="[word]",
+    collection=lambda _: "glossary",
+    admits=lambda ctx: ctx.guild_id is not None,
+    cache_ttl=60,
+    header={"Word": "word"},
+    named_by=("word",),
+    unnamed="Unknown word",
+    cited={"source": "[{}]"},
+    footer="🔤 Words:",
+    most_sources=2,
+    weights=Weights(prose=0.1),
+)
+"""A fifth library: words of the trade, one collection for all, in guilds only."""
 
-    @property
-    def requires_scope_id(self) -> bool:
-        return False
-
-    @property
-    def cache_ttl(self) -> int:
-        return 60
-
-    @property
-    def system_prompt(self) -> str:
-        return "You explain words of the trade, in one sentence each."
-
-    def get_collection_name(self, scope_id: str | None) -> str:
-        return "glossary"
-
-    def format_chunk_metadata(self, metadata: Mapping[str, str], score: float | None) -> str:
-        return parts(score_part(score), ("Word", metadata.get("word")))
-
-    def extract_source_name(self, metadata: Mapping[str, str]) -> str:
-        return metadata.get("word") or "Unknown word"
-
-    def get_citation_format(self) -> str:
-        return "[word]"
-
-    weights = Weights(prose=0.1)
-
-    def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str:
-        return answer + footer("🔤 Words:", sources, chunk_count, confidence, 2)
-
-
-class AnswerFromGlossary(DocumentTool):
-    def _scope(self, ctx: ToolContext) -> str | None:
-        return None
-
-    async def _admit(self, ctx: ToolContext) -> None:
-        if ctx.guild_id is None:
-            raise PermissionError("in guilds only")
+BY_MEANING = replace(GLOSSARY, search_mode=SearchMode.VECTOR)
+"""The same, of which nothing is found by its words alone."""
 
 
 async def test_a_fifth_library_needs_no_change_of_the_core(store: EmbeddedStore) -> None:
-    tools = cases.toolbox(store, embedder=HashingEmbedder())
-    core = DocumentQATool("answer_from_glossary", Glossary(), tools.shared)
-    tools.register(AnswerFromGlossary(core), ToolSchema("answer_from_glossary", "Explains words.", PARAMETERS))
+    tools = cases.tools_over(store, embedder=HashingEmbedder())
+    tool = tools[GLOSSARY.name] = replace(tools[libraries.GLOBAL], config=GLOSSARY)
     await store.add(
         Collection("glossary", "glossary"),
         [cases.new("escrow.md", "# Escrow\n\nMoney that a third party keeps until both sides agree.\n", word="escrow")],
     )
-    assert list(await tools.offered(cases.context())) == ["answer_from_glossary"]
-    text = await tools.tools["answer_from_glossary"].run(cases.context(), "What does escrow mean?")
+    toolset = Toolset(tools, cases.context())
+    await toolset.ready()
+    assert [each.name for each in toolset.tools] == ["answer_from_glossary"]
+    text = await tool.run(cases.context(), "What does escrow mean?")
     assert "third party" in text
     assert text.splitlines()[-1].startswith("🔤 Words: escrow (1 chunks, ")
-    denied = await tools.tools["answer_from_glossary"].ask(cases.context(guild=None), "What does escrow mean?")
+    denied = await tool.ask(cases.context(guild=None), "What does escrow mean?")
     assert denied.status is Status.DENIED
-
-
-class ByMeaning(Glossary):
-    """The same, of which nothing is found by its words alone."""
-
-    search_mode = SearchMode.VECTOR
 
 
 async def found(store: EmbeddedStore, config: KBConfig, question: str, embedder: HashingEmbedder | None) -> list[str]:
     """The words that a glossary has for a question, best first."""
-    core = DocumentQATool("answer_from_glossary", config, cases.toolbox(store, embedder=embedder).shared)
-    return list((await core.answer_question(question, k=1)).sources)
+    tool = DocumentQATool(config=config, store=store, embedder=embedder)
+    return list((await tool.answer_question(question, k=1)).sources)
 
 
 async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_vectors(store: EmbeddedStore) -> None:
@@ -112,50 +84,47 @@ async def test_a_library_searched_by_meaning_goes_by_words_only_where_it_has_no_
     literal = cases.new("book.md", "# Book\n\nA big book, in which each posting of the ledger stands.\n", word="book")
     question, identifier = "ledger?", 'What is "ord-58213" in a ledger ledger ledger book?'
     await store.add(words, [near, literal])
-    assert await found(store, ByMeaning(), question, Contrary()) == ["book"], "there are no vectors yet"
-    assert await found(store, ByMeaning(), question, None) == ["book"]
+    assert await found(store, BY_MEANING, question, Contrary()) == ["book"], "there are no vectors yet"
+    assert await found(store, BY_MEANING, question, None) == ["book"]
     described = await store.describe("glossary")
     assert described is not None
     await fill(store, Contrary(), "glossary", described.documents[0].doc_id)
-    assert await found(store, Glossary(), question, None) == ["book"]
+    assert await found(store, GLOSSARY, question, None) == ["book"]
     await fill(store, Contrary(), "glossary", described.documents[1].doc_id)
-    assert await found(store, Glossary(), question, Contrary()) == ["book"]
-    assert await found(store, ByMeaning(), question, Contrary()) == ["escrow"]
-    assert await found(store, ByMeaning(), question, None) == ["book"]
-    assert await found(store, ByMeaning(), identifier, HashingEmbedder()) == ["escrow"]
+    assert await found(store, GLOSSARY, question, Contrary()) == ["book"]
+    assert await found(store, BY_MEANING, question, Contrary()) == ["escrow"]
+    assert await found(store, BY_MEANING, question, None) == ["book"]
+    assert await found(store, BY_MEANING, identifier, HashingEmbedder()) == ["escrow"]
 
 
 async def test_the_four_libraries_are_searched_by_meaning_and_by_words(store: EmbeddedStore) -> None:
-    assert {config().search_mode for config in (CaseEvidence, UserKB, TeamKB, GlobalKB)} == {SearchMode.HYBRID}
-
-
-async def test_without_a_store_there_is_no_tool(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO):
-        assert build(store=None) is None
-    assert "none" in caplog.text
+    assert {config.search_mode for config in LIBRARIES} == {SearchMode.HYBRID}
 
 
 async def test_one_line_says_which_tools_there_are(store: EmbeddedStore, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         tools = build(store=store, embedder=HashingEmbedder())
-    assert tools is not None
-    assert list(tools.tools) == [schemas.CASE, schemas.TEAM, schemas.GLOBAL]
+    assert list(tools) == [libraries.CASE, libraries.TEAM, libraries.GLOBAL]
     lines = [record.getMessage() for record in caplog.records if "Document tools" in record.getMessage()]
-    names = f"{schemas.CASE}, {schemas.TEAM}, {schemas.GLOBAL}"
+    names = f"{libraries.CASE}, {libraries.TEAM}, {libraries.GLOBAL}"
     assert lines == [f"Document tools: {names}; embeddings by hashing-256; condensed by extractive/1"]
 
 
 async def test_a_tool_without_content_is_not_offered(store: EmbeddedStore) -> None:
-    tools = cases.toolbox(store, sharing=[cases.FRAN])
-    assert await tools.offered(cases.context()) == {}
+    tools = cases.tools_over(store, sharing=[cases.FRAN])
+
+    async def offered(ctx: ToolContext) -> list[str]:
+        return [name for name, tool in tools.items() if await tool.offered(ctx)]
+
+    assert await offered(cases.context()) == []
     await cases.post(store, "shop.log", cases.LOG)
-    assert list(await tools.offered(cases.context())) == [schemas.CASE]
-    assert await tools.offered(cases.context(cases.OTHER_THREAD)) == {}
+    assert await offered(cases.context()) == [libraries.CASE]
+    assert await offered(cases.context(cases.OTHER_THREAD)) == []
 
 
 async def test_the_model_never_says_who_asks_or_where(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    tools = BoundTools(cases.toolbox(store), cases.context())
+    tools = Toolset(cases.tools_over(store), cases.context())
     await tools.ready()
     (tool,) = tools.tools
     assert set(tool.parameters["properties"]) == {"question", "k"}
@@ -165,7 +134,7 @@ async def test_the_model_never_says_who_asks_or_where(store: EmbeddedStore) -> N
 
 async def test_calls_of_one_answer_go_on_from_each_other(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
-    tools = BoundTools(cases.toolbox(store), cases.context())
+    tools = Toolset(cases.tools_over(store), cases.context())
     await tools.ready()
     (tool,) = tools.tools
     await tool.run({"question": "Which entries mention 10.20.30.40:2525?", "k": 3})
@@ -176,28 +145,27 @@ async def test_calls_of_one_answer_go_on_from_each_other(store: EmbeddedStore) -
 async def test_k_is_brought_into_its_range(store: EmbeddedStore, k: int, most: int) -> None:
     lines = [f"2031-03-04 10:{n:02}:00 ERROR a.B: broken {'x' * (n % 7)} by part-{n}00" for n in range(60)]
     await cases.post(store, "many.log", "\n".join(lines) + "\n")
-    result = await cases.toolbox(store).tools[schemas.CASE].ask(cases.context(), "what is broken by parts", k=k)
+    result = await cases.tools_over(store)[libraries.CASE].ask(cases.context(), "what is broken by parts", k=k)
     assert 1 <= result.chunk_count <= most
 
 
 async def test_calling_a_tool_without_awaiting_it_is_an_error(store: EmbeddedStore) -> None:
-    tool = cases.toolbox(store).tools[schemas.CASE]
+    tool = cases.tools_over(store)[libraries.CASE]
     with pytest.raises(NotImplementedError, match="await"):
         tool(cases.context(), "What happened?")
 
 
-@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEMAS))
-def test_each_description_says_what_for_and_what_else(schema: ToolSchema) -> None:
-    assert schema.description.count("?") >= 4
-    assert "Use it" in schema.description
-    assert "Gives" in schema.description
-    assert [name for name in SCHEMAS if name != schema.name and name in schema.description]
-    assert schema.parameters["required"] == ["question"]
+@pytest.mark.parametrize("config", LIBRARIES, ids=[config.name for config in LIBRARIES])
+def test_each_description_says_what_for_and_what_else(config: KBConfig) -> None:
+    assert config.description.count("?") >= 4
+    assert "Use it" in config.description
+    assert "Gives" in config.description
+    assert [other for other in LIBRARIES if other is not config and other.name in config.description]
+    assert libraries.PARAMETERS["required"] == ["question"]
 
 
 async def test_filters_that_nobody_knows_are_refused(store: EmbeddedStore) -> None:
     await cases.post(store, "shop.log", cases.LOG)
     await cases.post(store, "depot.log", cases.OTHER_LOG)
-    tools = cases.toolbox(store)
-    core = DocumentQATool("case", Glossary(), tools.shared)
-    assert (await core.answer_question("what?", None, filters={"colour": "red"})).status is Status.INVALID
+    tool = DocumentQATool(config=GLOSSARY, store=store)
+    assert (await tool.answer_question("what?", None, filters={"colour": "red"})).status is Status.INVALID

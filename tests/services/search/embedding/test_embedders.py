@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from services.documents.filling import fill
+from services.documents.indexing import fill
 from services.documents.store.protocol import State
 from services.search.embedding import packaged
 from services.search.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder

@@ -1,0 +1,115 @@
+"""Which files and runbooks there are for an answer, and the tools that look things up in them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from model.messages import Place
+from services.conversations import Viewing
+from services.documents.candidates import Candidate
+from services.documents.cases import Cases
+from services.documents.limits import amount, shown
+from services.documents.results import ConversationContext, ToolContext
+from services.documents.runbooks import Runbooks
+from services.documents.store import naming
+from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
+from services.documents.tools import Toolset
+from services.documents.tools.core import DocumentQATool
+from services.documents.unreadable import unreadable
+from services.telemetry import number_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """Makes the set of tools for each answer.
+
+    Attributes:
+        ready_wait_seconds: how long an answer waits for files that are being read.
+        before_asking: awaited with the server's id before anything is looked up; None: nothing is to be done.
+    """
+
+    store: DocumentStore
+    tools: Mapping[str, DocumentQATool]
+    cases: Cases
+    runbooks: Runbooks
+    viewing: Viewing
+    ready_wait_seconds: float = 10.0
+    team_name: str = ""
+    before_asking: Callable[[int | None], Awaitable[None]] | None = None
+
+    async def toolset(
+        self,
+        asker_id: int,
+        place: Place,
+        case_id: int | None,
+        *,
+        public: bool,
+        opened: bool = True,
+        in_view: bool = True,
+        earlier: tuple[tuple[str, str], ...] = (),
+        asker_is_team: bool = False,
+        execution_id: str = "",
+    ) -> Toolset | None:
+        """What may be looked up for somebody there; None: neither files nor runbooks concern them.
+
+        `case_id`: the thread, or the one to come if it is not `opened` yet; None: none. `public`: others read the
+        answer. `in_view`: the asker can view `place`. `earlier`: questions and answers before this one.
+        `execution_id`: names the answer in the log.
+        """
+        has_files = case_id is not None and self.cases.has_files(case_id)
+        may_read = self.runbooks.has_any(asker_id) and (not public or self.runbooks.shown_in_threads(asker_id))
+        if not has_files and not may_read:
+            return None
+        # In a thread to come there is only what is asked with.
+        can_view = case_id is not None and (
+            not opened or await self.viewing.can_view(asker_id, case_id, seen_in=place.id if in_view else None)
+        )
+        if not can_view and not may_read:
+            return None
+        context = ToolContext(
+            guild_id=place.guild_id,
+            thread_id=case_id,
+            asker_id=asker_id,
+            team_id=self.team_name or None,
+            conversation=ConversationContext(earlier),
+            thread_is_public=public,
+            asker_can_view=can_view,
+            asker_is_team=asker_is_team,
+            execution_id=execution_id,
+        )
+        known = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
+        if may_read:
+            known += [f"runbook of the asker: {shown(title)}" for title in self.runbooks.titles(asker_id)]
+
+        async def wait() -> None:
+            if case_id is not None:
+                await self.cases.wait(case_id, self.ready_wait_seconds)
+            if self.before_asking is not None:
+                await self.before_asking(place.guild_id)
+
+        return Toolset(self.tools, context, known, wait=wait)
+
+    async def _files_of(self, case_id: int) -> list[str]:
+        """Each in a few words: what is in the store and current or failed, then what is being read."""
+        unread = self.cases.unread(case_id)
+        try:
+            described = await self.store.describe(naming.case(str(case_id)))
+        except StoreUnavailable:
+            described = None
+        settled = [
+            doc
+            for doc in (() if described is None else described.documents)
+            if (doc.current or not doc.state.searchable) and not any(candidate.is_in(doc) for candidate in unread)
+        ]
+        return [*map(_settled, settled), *map(_unread, unread)]
+
+
+def _settled(doc: Document) -> str:
+    if doc.state is State.FAILED:
+        return unreadable(doc)
+    return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')})"
+
+
+def _unread(candidate: Candidate) -> str:
+    return f"{shown(candidate.filename)} ({amount(candidate.attachment.size)}, being read)"

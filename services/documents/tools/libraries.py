@@ -1,0 +1,308 @@
+"""The libraries as data: the core knows none of them by name (DOCUMENT_QA 2.2, 2.3, 7, 8.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from services.documents.results import Status, ToolContext
+from services.documents.store import naming
+from services.documents.store.protocol import SearchMode, Weights
+from services.knowledge import belongs_to
+
+Metadata = Mapping[str, str]
+
+CASE = "answer_from_case_evidence"
+USER = "answer_from_user_kb"
+TEAM = "answer_from_team_kb"
+GLOBAL = "answer_from_global_kb"
+
+HOUR = 3600
+DEFAULT_K = 5
+MOST_K = 20
+MAX_QUESTION_CHARS = 1000
+
+MINILM_THRESHOLD = 0.25
+"""For all-MiniLM-L6-v2: keeps 98 of 100 right passages, refuses every question about something else.
+
+Derived by `python -m benchmarks.documents gate`; another embedder needs a figure of its own.
+"""
+
+KEYWORD_THRESHOLD = 0.35
+
+HIDDEN = {"internal": "hidden"}
+"""A filter that leaves out documents for the team only."""
+
+PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "question": {
+            "type": "string",
+            "maxLength": MAX_QUESTION_CHARS,
+            "description": "One complete question, with every name, number and time that matters in it.",
+        },
+        "k": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_K,
+            "description": f"How many passages to read; {DEFAULT_K} when left out, 3 to 10 is useful.",
+        },
+    },
+    "required": ["question"],
+    "additionalProperties": False,
+}
+"""The JSON schema of every tool's arguments: who asks, and where, is never the model's to say."""
+
+NO_RESULT: Mapping[Status, str] = {
+    Status.NOT_INDEXED: "Nothing has been stored here yet.",
+    Status.INDEXING: "The documents are still being indexed; ask again in a moment.",
+    Status.NOT_FOUND: "No entry was found.",
+    Status.REFUSED_IRRELEVANT: "The search returned nothing close enough to this question; another tool may know.",
+    Status.DENIED: "This is not available here.",
+    Status.RETRIEVAL_ERROR: "The search is temporarily unavailable; try again later.",
+    Status.SYNTHESIS_ERROR: "The passages could not be condensed; the best of them follow as they are.",
+    Status.INVALID: "This tool cannot be used here.",
+    Status.OK: "",
+}
+
+_CLOCK = re.compile(r"[T ](\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KBConfig:
+    """One library: what a model reads about it, who may ask, where it is kept, how its passages and answers look.
+
+    Attributes:
+        name: of the tool, as the model calls it.
+        description: purpose, sample questions, what comes back, and which tool to use instead.
+        system_prompt, citation_format: how a model is to condense and cite passages.
+        collection: names the collection of a scope id.
+        scope: what a scope id stands for, such as `a thread`; empty: there is one collection for all.
+        scope_of: the scope id of a call; empty: there is none here.
+        admits: whether this asker may ask here. `filters`: which documents they may see.
+        cache_ttl: how long answers are kept, in seconds.
+        header: the label of each part of a passage's header, and the metadata that it shows.
+        cited: the metadata that make up a citation, and how each is written.
+        named_by: the metadata that name a source, the first that has a value; else it is `unnamed`.
+        footer: what introduces the sources below an answer, of which `most_sources` are named.
+        nothing_yet: what is said when the collection is empty.
+        exact_paths: whether lines, times and levels are looked up instead of ranked.
+        spread: whether no document may give more than two passages before others had their turn.
+        relevance_threshold: the least cosine of the best passage; valid for one embedder only.
+        keyword_threshold: the same where only words are compared: the share of the question's words in it.
+        internal_topics: topics for the team only, whether or not they have been indexed as such.
+    """
+
+    name: str
+    description: str
+    system_prompt: str
+    citation_format: str
+    collection: Callable[[str], str]
+    scope: str = ""
+    scope_of: Callable[[ToolContext], str] = lambda _: ""
+    admits: Callable[[ToolContext], bool] = lambda _: True
+    filters: Callable[[ToolContext], Mapping[str, str]] = lambda _: {}
+    cache_ttl: int
+    header: Mapping[str, str]
+    cited: Mapping[str, str]
+    named_by: Sequence[str]
+    unnamed: str
+    footer: str
+    most_sources: int = 5
+    nothing_yet: str = NO_RESULT[Status.NOT_INDEXED]
+    search_mode: SearchMode = SearchMode.HYBRID
+    exact_paths: bool = False
+    spread: bool = True
+    relevance_threshold: float | None = None
+    keyword_threshold: float | None = None
+    answer_char_allowance: int | None = None
+    max_answer_tokens: int = 1200
+    filterable_fields: frozenset[str] = frozenset({"internal"})
+    weights: Weights = field(default_factory=Weights)
+    internal_topics: Collection[str] = ()
+
+    @property
+    def requires_scope_id(self) -> bool:
+        return bool(self.scope)
+
+    def get_collection_name(self, scope_id: str | None) -> str:
+        """Raises:
+        ValueError: a scope is needed and `scope_id` is none, or no valid one.
+        """
+        if self.scope and not scope_id:
+            raise ValueError(f"{self.scope} is needed")
+        return self.collection(scope_id or "")
+
+    def format_chunk_metadata(self, metadata: Metadata, score: float | None) -> str:
+        """The header of a passage: `Score: 0.94, Source: app.log`. Parts without a value are left out."""
+        shown = self._shown(metadata) | {"score": "" if score is None else f"{score:.2f}"}
+        labels = {"Score": "score", **self.header}
+        return ", ".join(f"{label}: {shown[key]}" for label, key in labels.items() if shown.get(key))
+
+    def extract_source_name(self, metadata: Metadata) -> str:
+        return next((metadata[key] for key in self.named_by if metadata.get(key)), self.unnamed)
+
+    def get_citation_format(self) -> str:
+        return self.citation_format
+
+    def cite(self, metadata: Metadata) -> str:
+        """A passage, cited in a sentence, where no model writes it."""
+        shown = self._shown(metadata)
+        return "".join(form.format(shown[key]) for key, form in self.cited.items() if shown.get(key))
+
+    def format_response(self, answer: str, sources: Sequence[str], chunk_count: int, confidence: float) -> str:
+        """`📎 Sources: a.log, b.yaml (+2 more) (5 chunks, 94% relevance)` below the answer, if there are sources.
+
+        The wording is given (DOCUMENT_QA 7), also for a single chunk: `(1 chunks, …)`.
+        """
+        if not sources:
+            return answer
+        named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
+        more = f" (+{left} more)" if left > 0 else ""
+        relevance = round(min(max(confidence, 0.0), 1.0) * 100)
+        return f"{answer}\n\n{self.footer} {named}{more} ({chunk_count} chunks, {relevance}% relevance)"
+
+    def no_result_message(self, reason: Status) -> str:
+        """What is said when there is no answer, without the details that the core adds."""
+        return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
+
+    def is_internal(self, metadata: Metadata) -> bool:
+        """Whether a document is for the team only."""
+        return metadata.get("internal") == "true" or belongs_to(metadata.get("topic", ""), self.internal_topics)
+
+    def _shown(self, metadata: Metadata) -> dict[str, str]:
+        """The metadata, and what is made of them: name, lines, time of day, a title beside the name, two tags."""
+        source, title = self.extract_source_name(metadata), metadata.get("title", "")
+        first = metadata.get("line_start", "")
+        last = metadata.get("line_end", first)
+        at = _CLOCK.search(metadata.get("timestamp", ""))
+        tags = [tag.strip() for tag in metadata.get("tags", "").split(",") if tag.strip()]
+        return {
+            **metadata,
+            "source": source,
+            "line": first if first == last else "",
+            "lines": f"{first}-{last}" if first and first != last else "",
+            "clock": at[1] if at else "",
+            "titled": "" if title == source else title,
+            "tags": ", ".join(tags[:2]),
+        }
+
+
+CASE_EVIDENCE = KBConfig(
+    name=CASE,
+    description="""\
+Answers from the files posted in this thread: logs, configurations, code, metrics, notes.
+Use it for what is in those files: errors, values, one line, one moment, the first, the last, how many.
+Ask such as: "What is on line 1045 of server.log?", "When did the first ERROR appear?", "How many timeouts are there?",
+"What happened to req-7d3f?", "Which port does the db service expose in compose.yaml?"
+Gives a short factual answer with file, line and time of each statement, and says so when there is no such entry.
+Not for general knowledge: documentation is in answer_from_global_kb, the team's words in answer_from_team_kb.""",
+    system_prompt="""\
+You read evidence: logs, configuration and other files from one support case. Name the exact file, line and time of
+everything you state. Quote error codes and messages letter by letter. Keep events in the order in which they happened,
+and tell severities apart: a warning is not an error. Say which part of the question the evidence does not show.""",
+    citation_format="server.log:1045 (14:32:15Z), with the line's own number and time",
+    collection=naming.case,
+    scope="a thread",
+    scope_of=lambda ctx: str(ctx.thread_id or ""),
+    admits=lambda ctx: ctx.asker_can_view,
+    cache_ttl=HOUR,
+    header={"Source": "source", "Line": "line", "Lines": "lines", "Time": "timestamp"},
+    named_by=("filename", "source_id"),
+    unnamed="Unknown",
+    cited={"source": "{}", "line": ":{}", "lines": ":{}", "clock": " ({})"},
+    footer="📎 Sources:",
+    most_sources=3,
+    nothing_yet="No file has been posted in this thread yet; ask the user to post it here.",
+    # No threshold: the closest content is always worth showing.
+    exact_paths=True,
+    spread=False,
+    max_answer_tokens=500,
+    filterable_fields=frozenset({"filename"}),
+)
+
+USER_KB = KBConfig(
+    name=USER,
+    description="""\
+Answers from the personal runbooks of the person who asks.
+Use it when they speak of their own procedure: "my runbook", "how do I usually do this", "the steps I wrote down".
+Ask such as: "What are my steps for a database timeout?", "What does my deploy runbook say about rollback?",
+"Which check comes before the restart in my procedure?", "Who do I call according to my notes?"
+Gives the steps in order with the document's title and section.
+Not for the team's answers (answer_from_team_kb) or product documentation (answer_from_global_kb).""",
+    system_prompt="""\
+You read a person's own runbooks. Give the procedure as numbered steps, in the document's order and in the words that
+its author uses; leave no step out, keep every branch ("if it still fails, …") where it stands. Name the document.""",
+    citation_format='"Database Timeout Runbook" section 3, with the title and section of the document',
+    collection=naming.user,
+    scope="a user",
+    scope_of=lambda ctx: str(ctx.asker_id),  # the owner: nobody can ask for another's
+    admits=lambda ctx: not ctx.read_by_others,
+    cache_ttl=24 * HOUR,
+    header={"Doc": "source", "Section": "section", "Category": "category", "Tags": "tags"},
+    named_by=("document_title",),
+    unnamed="Unknown document",
+    cited={"source": '"{}"', "section": " section {}"},
+    footer="📚 From your runbooks:",
+    nothing_yet="There are no runbooks yet.",
+    relevance_threshold=MINILM_THRESHOLD,
+    keyword_threshold=KEYWORD_THRESHOLD,
+)
+
+TEAM_KB = KBConfig(
+    name=TEAM,
+    description="""\
+Answers from what this team told users before.
+Use it for known problems, workarounds and house rules that team members have explained.
+Ask such as: "How did we answer login errors after the update?", "What is our workaround for slow sync?",
+"Do we support version 2 on Windows?", "What do we tell people whose tokens have expired?"
+Gives what the team said, with topic and date.
+Not for files of this thread: use answer_from_case_evidence; not for official documentation: answer_from_global_kb.""",
+    system_prompt="""\
+You read how this team answered before. Only what stands behind "Team:" is the team's word; what users wrote is their
+question. Keep the team's terms and practices, and say when and under which topic they answered.""",
+    citation_format='topic "login-errors" (2026-01-30), with the topic and the date',
+    collection=naming.team,
+    scope="a team",
+    scope_of=lambda ctx: ctx.team_id or str(ctx.guild_id or ""),
+    # Internal topics are hidden also from the team where others read the answer.
+    filters=lambda ctx: {} if ctx.asker_is_team and not ctx.read_by_others else HIDDEN,
+    cache_ttl=12 * HOUR,
+    header={"Team": "team_name", "Topic": "topic", "Date": "date"},
+    named_by=("topic",),
+    unnamed="Unknown topic",
+    cited={"source": 'topic "{}"', "date": " ({})"},
+    footer="👥 Team notes:",
+    nothing_yet="The team has no notes yet.",
+    relevance_threshold=MINILM_THRESHOLD,
+    keyword_threshold=KEYWORD_THRESHOLD,
+)
+
+GLOBAL_KB = KBConfig(
+    name=GLOBAL,
+    description="""\
+Answers from the product documentation and other published sources.
+Use it for documented behaviour, settings, standards and known causes.
+Ask such as: "What does the retry_limit setting do?", "Which causes does the documentation name for error E-1042?",
+"How is single sign-on configured?", "What are the limits of the API?", "Which versions are supported?"
+Gives an explanation with the articles it comes from.
+Knows nothing about this user's files: use answer_from_case_evidence for anything in them.""",
+    system_prompt="""\
+You read product documentation and teach from it. Where it names several ways, give each with its trade-offs; name the
+official source of each statement; mention the pitfalls and the reasons that it gives.""",
+    citation_format='KB-1234 "API Performance Guide", with the id and title of the article',
+    collection=lambda _: naming.GLOBAL,
+    cache_ttl=168 * HOUR,
+    header={"Article": "kb_article_id", "Title": "title", "Category": "category"},
+    named_by=("kb_article_id", "title"),
+    unnamed="Unknown article",
+    cited={"source": "{}", "titled": ' "{}"'},
+    footer="📖 Knowledge Base:",
+    nothing_yet="No documentation has been indexed yet.",
+    relevance_threshold=MINILM_THRESHOLD,
+    keyword_threshold=KEYWORD_THRESHOLD,
+)
+
+LIBRARIES = (CASE_EVIDENCE, USER_KB, TEAM_KB, GLOBAL_KB)
