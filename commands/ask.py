@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assembly.graph_parts import answer_rules, library_of, redactor_of
 from assembly.llm import assistant_for
-from assembly.temporary_index import with_an_index
+from assembly.temporary_index import temporary_index
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
@@ -18,7 +18,7 @@ from streams.single_answer import AIResult, Answerer
 
 def ask(settings: Settings, question: str, *, record: Path | None, replay: Path | None) -> int:
     """Print the answer, or why there is none. Gives the exit code: 1 when a step failed."""
-    with with_an_index(settings) as indexed:
+    with temporary_index(settings) as indexed:
         return asyncio.run(_ask(indexed, question, record, replay))
 
 

@@ -19,7 +19,7 @@ from assembly.graph_parts import Parts, Withheld, assemble, library_of
 from assembly.llm import assistant_of
 from assembly.running import Running, collect_rarely, terminated_as_interrupted
 from clock import VirtualLoop
-from commands.progress_counts import Count, counted
+from commands.progress import Count, counted
 from commands.replay import PATIENCE_SECONDS
 from model.outcomes import OutcomeKind, Reason
 from operators.decode import decode

@@ -21,7 +21,7 @@ from assembly.graph_parts import Learning, assemble, library_of, save, secrets_o
 from assembly.indexing import SearchableWhenAsked
 from assembly.llm import askers_for, assistant_of, tool_limits
 from assembly.running import Running, collect_rarely
-from assembly.temporary_index import with_an_index
+from assembly.temporary_index import temporary_index
 from clock import VirtualLoop
 from model.outcomes import Result
 from operators.decode import decode
@@ -62,7 +62,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
-        settings = stack.enter_context(with_an_index(settings))
+        settings = stack.enter_context(temporary_index(settings))
         runner = stack.enter_context(asyncio.Runner(loop_factory=partial(VirtualLoop, start, speed=options.speed)))
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clock import now, rfc3339
-from services.knowledge import IndexEntry, Ledger, Record, Trouble, cache, index_file
-from services.storage import confined, files, in_thread
+from services.knowledge import AnyKind, IndexEntry, Ledger, Record, Trouble, cache, index_file
+from services.storage import Signature, confined, files, in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class CacheAndIndex:
         self._rendered: dict[str, _Rendered] = {}
         self._version = 0
         """Of the ledger, when it was last written; it begins as the cache file has it."""
-        self._cache_seen: confined.Signature | None = None
-        self._index_seen: confined.Signature | None = None
+        self._cache_seen: Signature | None = None
+        self._index_seen: Signature | None = None
         self.entries = 0
         """How many sources have a place in the index, as it was when last saved."""
         self._writing = threading.Lock()
@@ -65,7 +65,7 @@ class CacheAndIndex:
                 return
             try:
                 self._write(records, version, at)
-                self.entries = sum(map(_indexed, records))
+                self.entries = sum(record.indexed for record in records)
             except OSError:
                 self.entries = _ids_in(_read(self._index_path) or b"", self._namespace)
                 raise
@@ -76,7 +76,7 @@ class CacheAndIndex:
         index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
         if not new and ((index_there and cache_there) or not records):
             return  # an index that somebody made by hand stays, as long as there is nothing to put in its place
-        _sort(records)
+        _sort(records, self._ledger.kinds)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)
         self._cache_seen = _signature(self._ledger.path)
@@ -106,32 +106,29 @@ class CacheAndIndex:
         return kept
 
 
-def _sort(records: list[Record]) -> None:
-    """Files first, then pages, each by id."""
-    files = {record.file.rel_path: record for record in records if record.file is not None}
-    pages = {record.url.url: record for record in records if record.url is not None}
-    records[:] = [files[name] for name in sorted(files)] + [pages[url] for url in sorted(pages)]
-
-
-def _indexed(record: Record) -> bool:
-    return record.gone_at is None and bool(record.summary_text)
+def _sort(records: list[Record], kinds: Iterable[AnyKind]) -> None:
+    """Kind by kind, each by id."""
+    by_kind: dict[type[Record], dict[str, Record]] = {kind.record: {} for kind in kinds}
+    for record in records:
+        by_kind[type(record)][record.source_id] = record
+    records[:] = [each[source_id] for each in by_kind.values() for source_id in sorted(each)]
 
 
 def _entry(namespace: str, record: Record) -> str:
-    if not _indexed(record):
+    if not record.indexed:
         return ""
     return index_file.render([IndexEntry(f"{namespace}:{record.source_id}", record.summary_text)])
 
 
 def _entry_as_it_is(namespace: str, records: Iterable[Record]) -> Iterable[str]:
-    return (f"{namespace}:{record.source_id}\n{record.summary_text}\n" for record in records if _indexed(record))
+    return (f"{namespace}:{record.source_id}\n{record.summary_text}\n" for record in records if record.indexed)
 
 
 def _ids_in(index: bytes, namespace: str) -> int:
     return sum(line.startswith(f"{namespace}:".encode()) for line in index.splitlines())
 
 
-def _signature(path: Path) -> confined.Signature | None:
+def _signature(path: Path) -> Signature | None:
     try:
         return confined.signature(os.stat(path))  # noqa: PTH116 (as services.storage.confined has it)
     except OSError:

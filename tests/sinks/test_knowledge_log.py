@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from services.knowledge.source_files import HIDDEN
-from services.knowledge.updates import Discovered, How, LeftOut, Trouble, UpdateReport
+from services.knowledge.source_kinds import Discovered, How, LeftOut, Trouble, UpdateReport
 from sinks.knowledge_log import KnowledgeLog
 
 
@@ -49,13 +49,13 @@ def test_whoever_sits_there_may_see_more_troubles(caplog: pytest.LogCaptureFixtu
 def test_hidden_files_and_quiet_updates_are_no_warnings(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     told = KnowledgeLog()
-    told.tell(Discovered(0, 0, 0, 0, 0))
+    told.tell(Discovered({}))
     told.tell(LeftOut(".git", HIDDEN))
-    report = UpdateReport(1)
+    report = UpdateReport({"file": 1})
     report.settled[How.GONE] += 1
     told.tell(report)
     told.tell(LeftOut(".git", HIDDEN))
-    told.tell(UpdateReport(1))
+    told.tell(UpdateReport({"file": 1}))
     assert [record.levelname for record in caplog.records] == ["INFO", "INFO", "DEBUG"]
 
 
