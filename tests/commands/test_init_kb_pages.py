@@ -19,7 +19,7 @@ from app import main
 from services.knowledge import cache
 from services.knowledge.cache import Record
 from services.knowledge.source_pages import UrlRecord, page_name
-from services.knowledge.web import dialling, opening
+from services.knowledge.web import exchange, fetcher
 from services.knowledge.web.client import CheckedClient
 from tests.loopback.served import serving
 from tests.loopback.web_server import Play, WebServer, hang, kept, page, redirect, status, stream
@@ -217,8 +217,8 @@ def test_a_name_that_leads_inside_at_the_second_look_is_not_followed(
         return Rerouted(info[0], info[1], info[2])
 
     names = Names([PUBLIC], ["127.0.0.1"])
-    monkeypatch.setattr(dialling, "_socket", rerouted)
-    monkeypatch.setattr(opening, "CheckedClient", partial(CheckedClient, resolver=lambda: names))
+    monkeypatch.setattr(exchange, "_socket", rerouted)
+    monkeypatch.setattr(fetcher, "CheckedClient", partial(CheckedClient, resolver=lambda: names))
     base.settings["web_fetch_private_hosts"] = []
     base.serve("/page", page(html("The miller's wages.")))
     base.serve("/away", redirect("/page"))
