@@ -8,7 +8,7 @@ from pathlib import Path
 
 from assembly.curation import curation_parts, curation_rules, images_of_lessons
 from assembly.documents import Documents, evidence_rules
-from assembly.sources import source_kinds
+from assembly.sources import SourceSetup, source_kinds
 from model.messages import Message
 from model.outcomes import Result
 from operators.route import Router, RouteRules
@@ -98,7 +98,7 @@ def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
     kb = settings.kb
     return DiskLibrary(
         index_path=kb.index_path,
-        kinds=source_kinds(kb),
+        kinds=source_kinds(SourceSetup(kb)),
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,

@@ -10,7 +10,7 @@ import reactivex as rx
 
 from assembly.graph_parts import redactor_of
 from assembly.metrics import Meters
-from assembly.sources import source_kinds, web_for
+from assembly.sources import SourceSetup, source_kinds, web_for
 from operators import supervised
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber
@@ -35,7 +35,7 @@ async def knowledge_parts(
     """What an update works with, closed at the end of the block; `asker`, which does knowledge work, is not."""
     kb = settings.kb
     async with web_for(kb) as web:
-        ledger = Ledger(kb.index_cache_path, source_kinds(kb, web, meters.fetched))
+        ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched)))
         yield KnowledgeParts(
             ledger=ledger,
             describer=describer_of(settings, asker, usage),

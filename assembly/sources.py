@@ -4,28 +4,42 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from assembly.errors import Unusable
 from services.knowledge import AnyKind, FetchStatus, Files, Pages, Web
 from settings import KnowledgeSettings
 
-OnResult = Callable[[FetchStatus], object]
+
+@dataclass(frozen=True, slots=True)
+class SourceSetup:
+    """What kinds of sources are made of.
+
+    Attributes:
+        web: None where sources are only read.
+        on_result: is given the result of each download.
+    """
+
+    kb: KnowledgeSettings
+    web: Web | None = None
+    on_result: Callable[[FetchStatus], object] | None = None
 
 
-def files(kb: KnowledgeSettings, _web: Web | None, _on_result: OnResult | None) -> AnyKind:
-    return Files(kb.sources_dir, max_bytes=kb.max_source_bytes)
+def files(setup: SourceSetup) -> AnyKind:
+    return Files(setup.kb.sources_dir, max_bytes=setup.kb.max_source_bytes)
 
 
-def pages(kb: KnowledgeSettings, web: Web | None, on_result: OnResult | None) -> AnyKind:
+def pages(setup: SourceSetup) -> AnyKind:
+    kb = setup.kb
     return Pages(
         kb.links_file_path,
         kb.web_fetch_cache_dir,
         max_bytes=kb.max_source_bytes,
-        web=web,
+        web=setup.web,
         concurrency=kb.url_download_concurrency,
         fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
         again_seconds=kb.runtime_refresh_tick_seconds,
-        on_result=on_result,
+        on_result=setup.on_result,
     )
 
 
@@ -33,11 +47,8 @@ KINDS = [files, pages]
 """Makes each kind of source, in the order of the index. A new kind is registered here."""
 
 
-def source_kinds(
-    kb: KnowledgeSettings, web: Web | None = None, on_result: OnResult | None = None
-) -> tuple[AnyKind, ...]:
-    """Every kind of source. `web`: None where sources are only read; `on_result`: is given each download's result."""
-    return tuple(make(kb, web, on_result) for make in KINDS)
+def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
+    return tuple(make(setup) for make in KINDS)
 
 
 @asynccontextmanager

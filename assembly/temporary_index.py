@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from assembly.sources import source_kinds
+from assembly.sources import SourceSetup, source_kinds
 from services.assistant.extractive import describe
 from services.knowledge import CannotList, IndexEntry, index_file
 from services.storage import Outside, files
@@ -36,9 +36,9 @@ def temporary_index(settings: Settings) -> Generator[Settings]:
 
 def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
     """Of all sources whose text is on disk."""
-    for kind in source_kinds(kb):
+    for kind in source_kinds(SourceSetup(kb)):
         with suppress(CannotList):
-            listing = kind.list_sources({}, at=0)
+            listing = kind.list_sources({}, 0)
             for source_id in sorted({*listing.unchanged, *listing.due}):
                 with suppress(Outside, OSError):
                     found = kind.read(source_id)

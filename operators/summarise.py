@@ -50,7 +50,7 @@ def summarise(
 def _current(kind: AnyKind, record: Record) -> tuple[Record, str]:
     """The source's text, and its record with the hash of just that text. Blocking."""
     found = kind.read(record.source_id)
-    if found.flaw:
-        raise NotDescribed(found.flaw)
+    if found.flaw or not found.text.strip():
+        raise NotDescribed(found.flaw or "it is empty")
     # The hash of a text that was cut is known only from when it was fetched.
     return record if found.cut else replace(record, content_hash=hash_text(found.text)), found.text

@@ -62,8 +62,7 @@ class Files:
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
 
-    def list_sources(self, records: Mapping[str, FileRecord], at: float) -> Listing:
-        _ = at
+    def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
         found = list_files(self._folder, self._max_bytes)
         self._stamps = found.files
         troubles = {

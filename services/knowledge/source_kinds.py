@@ -91,7 +91,7 @@ class SourceKind(Protocol[R]):
         """
         ...
 
-    def list_sources(self, records: Mapping[str, R], at: float) -> Listing:
+    def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
         """What there is now. `records`: what is known of each source, gone ones too; `at`: now, in seconds since 1970.
 
         Blocking; runs off the event loop, at the beginning of each update and never during `fetch`.
@@ -104,9 +104,9 @@ class SourceKind(Protocol[R]):
     async def fetch(self, due: Mapping[str, R | None]) -> Sequence[R | LeftOut | Trouble]:
         """Bring the present text of these sources to where `read` finds it; `due`: what is known of each.
 
-        Gives, for each of them, its record as it is to be from now on (`Record.new`, `Record.holding`), or why there is
-        none: `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may come with either. Blocking
-        work goes through `in_thread`.
+        Gives for each its record as it is to be from now on (`Record.new`, `Record.holding`), or why there is none:
+        `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may come with either. What there is
+        nothing about is left to the next update. Blocking work goes through `in_thread`.
         """
         ...
 
