@@ -80,11 +80,13 @@ async def kept_up_to_date(
         subscription = (
             knowledge(triggers, parts)
             .pipe(supervised("knowledge"))
-            .subscribe(reporting.tell, lambda error: log.critical("updates of the knowledge base end", exc_info=error))
+            .subscribe(
+                reporting.report, lambda error: log.critical("updates of the knowledge base end", exc_info=error)
+            )
         )
         try:
             yield
         finally:
             subscription.dispose()
             for trouble in await parts.files.save():
-                reporting.tell(trouble)
+                reporting.report(trouble)

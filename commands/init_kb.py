@@ -128,7 +128,7 @@ async def run(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCou
     finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
 
     def on_next(event: UpdateEvent | UpdateReport) -> None:
-        reporting.tell(event)
+        reporting.report(event)
         if isinstance(event, UpdateReport):
             finished.set_result(event)
         else:
@@ -144,4 +144,4 @@ async def run(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCou
     finally:
         subscription.dispose()
         for trouble in await parts.files.save():
-            reporting.tell(trouble)
+            reporting.report(trouble)

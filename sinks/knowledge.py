@@ -12,38 +12,42 @@ from clock import now, rfc3339
 from services.knowledge import AnyKind, IndexEntry, Ledger, Record, Trouble, cache, index_file
 from services.storage import Signature, confined, files, in_thread
 
+NAMESPACE = "kb:"
+
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A record's share of the two files; kept, as most records stay as they are from one write to the next."""
+    """A record's share of the two files; kept, as most records do not change from one write to the next. `entry` is
+    empty for a source that is not in the index.
+    """
 
     record: Record
     line: str
     entry: str
-    """Empty for a source that is in no index."""
 
 
 class CacheAndIndex:
-    """Writes both files from the ledger, the cache first: the index is a function of it, so that a crash between the
-    two is mended by the next call.
+    """Writes both files from the ledger, the cache first: the index is a function of it, so that the next call repairs
+    what a crash between the two leaves.
+
+    Attributes:
+        entries: how many sources have a place in the index, as it was when last saved.
     """
 
-    def __init__(self, ledger: Ledger, index_path: Path, namespace: str = "kb") -> None:
+    def __init__(self, ledger: Ledger, index_path: Path) -> None:
+        self.entries = 0
         self._ledger = ledger
         self._index_path = index_path
-        self._namespace = namespace
         self._rendered: dict[str, _Rendered] = {}
         self._version = 0
         """Of the ledger, when it was last written; it begins as the cache file has it."""
         self._cache_seen: Signature | None = None
         self._index_seen: Signature | None = None
-        self.entries = 0
-        """How many sources have a place in the index, as it was when last saved."""
         self._writing = threading.Lock()
-        """Whoever waited for a write may be cancelled while its thread goes on, and another one follow."""
+        """A cancelled `save` leaves its thread running while another one may begin."""
 
     async def save(self, _sign: object = None) -> list[Trouble]:
-        """Bring both files up to date; what is so already is not written.
+        """Bring both files up to date; a file that is so already is not written.
 
         A file that cannot be written is a trouble, and tried again the next time.
         """
@@ -51,7 +55,7 @@ class CacheAndIndex:
         if not ledger.loaded:
             return []
         version = ledger.version
-        # Records never change: what a thread sees is the ledger as it is now, whatever happens to it meanwhile.
+        # Records never change: the thread sees the ledger as it is now, although that goes on.
         records = list(ledger.records.values())
         try:
             await in_thread(self._write_in_turn, records, version, rfc3339(now()))
@@ -67,7 +71,7 @@ class CacheAndIndex:
                 self._write(records, version, at)
                 self.entries = sum(record.indexed for record in records)
             except OSError:
-                self.entries = _ids_in(_read(self._index_path) or b"", self._namespace)
+                self.entries = _ids_in(_read(self._index_path) or b"")
                 raise
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
@@ -75,7 +79,7 @@ class CacheAndIndex:
         cache_there = _signature(self._ledger.path) == self._cache_seen
         index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
         if not new and ((index_there and cache_there) or not records):
-            return  # an index that somebody made by hand stays, as long as there is nothing to put in its place
+            return  # without records, an index that was made by hand stays
         _sort(records, self._ledger.kinds)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)
@@ -90,10 +94,10 @@ class CacheAndIndex:
         self._version = version
 
     def _write_index(self, records: list[Record], *, plain: bool) -> None:
-        """`plain`: nothing has changed that we know of, so that the index is probably there, and as it should be."""
+        """`plain`: no record has changed, so that the index is probably there, and as it should be."""
         there = _read(self._index_path)
-        if plain and there == "\n".join(_entry_as_it_is(self._namespace, records)).encode():
-            return  # which tells in a tenth of the time; descriptions were made harmless when they came
+        if plain and there == "\n".join(_plain_entries(records)).encode():
+            return  # found out in a tenth of the time: descriptions were made harmless when they came
         index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()
         if there != index:
             files.replace(self._index_path, index)
@@ -101,7 +105,7 @@ class CacheAndIndex:
     def _render(self, record: Record) -> _Rendered:
         kept = self._rendered.get(record.source_id)
         if kept is None or kept.record is not record:
-            kept = _Rendered(record, cache.line(record), _entry(self._namespace, record))
+            kept = _Rendered(record, cache.line(record), _entry(record))
             self._rendered[record.source_id] = kept
         return kept
 
@@ -114,18 +118,17 @@ def _sort(records: list[Record], kinds: Iterable[AnyKind]) -> None:
     records[:] = [each[source_id] for each in by_kind.values() for source_id in sorted(each)]
 
 
-def _entry(namespace: str, record: Record) -> str:
-    if not record.indexed:
-        return ""
-    return index_file.render([IndexEntry(f"{namespace}:{record.source_id}", record.summary_text)])
+def _entry(record: Record) -> str:
+    entries = [IndexEntry(f"{NAMESPACE}{record.source_id}", record.summary_text)] if record.indexed else []
+    return index_file.render(entries)
 
 
-def _entry_as_it_is(namespace: str, records: Iterable[Record]) -> Iterable[str]:
-    return (f"{namespace}:{record.source_id}\n{record.summary_text}\n" for record in records if record.indexed)
+def _plain_entries(records: Iterable[Record]) -> Iterable[str]:
+    return (f"{NAMESPACE}{record.source_id}\n{record.summary_text}\n" for record in records if record.indexed)
 
 
-def _ids_in(index: bytes, namespace: str) -> int:
-    return sum(line.startswith(f"{namespace}:".encode()) for line in index.splitlines())
+def _ids_in(index: bytes) -> int:
+    return sum(line.startswith(NAMESPACE.encode()) for line in index.splitlines())
 
 
 def _signature(path: Path) -> Signature | None:

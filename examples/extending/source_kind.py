@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from assembly.sources import SourceSetup
 from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.source_kinds import CannotList, Listing, Text
+from services.knowledge.source_kinds import AnyKind, CannotList, Listing, Text
 from services.storage import confined, in_thread
 
 ANSWERS = TypeAdapter(dict[str, str])
@@ -74,5 +74,5 @@ class Questions:
         return {f"faq:{question}": f"# {question}\n\n{answer}\n" for question, answer in answers.items()}
 
 
-def questions(setup: SourceSetup) -> Questions:
+def questions(setup: SourceSetup) -> AnyKind:
     return Questions(setup.kb.sources_dir.with_name("questions.json"))

@@ -20,10 +20,10 @@ import json
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, Self, Union, cast
+from typing import Annotated, Any, Self, Union
 
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, TypeAdapter, ValidationError
 
@@ -100,7 +100,7 @@ class Record(ABC):
         return replace(self, content_hash=content_hash, summary_pending=pending, gone_at=None)
 
 
-_VERSION = re.compile(r'"schema_version"\s*:\s*(\d+)')
+_VERSION = re.compile(r'"schema_version"\s*:\s*(\d+)\s*[,}]')
 
 
 def normalise(text: str) -> str:
@@ -147,21 +147,27 @@ def parse(data: bytes, types: Iterable[type[Record]], file: str = "cache") -> di
     costs that record, and of a file that is not JSON every line counts that holds a whole record.
     """
     text = data.decode("utf-8", "replace")
-    records = _adapter(tuple(types))
-    found = _as_rendered(text, records)
-    if found is not None:
-        return found
-    try:
-        whole: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return _saved(text, records, file)
-    content: dict[str, Any] = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
-    version, sources = content.get("schema_version"), content.get("sources")
-    if version is not SCHEMA_VERSION or not isinstance(sources, dict):
+    version = _VERSION.search(text)
+    if version is None or int(version[1]) != SCHEMA_VERSION:
         log.warning("%s is not a cache of schema_version %d; all descriptions are made anew", file, SCHEMA_VERSION)
         return {}
-    members = ((key, _dumps({key: value})) for key, value in cast("dict[str, Any]", sources).items())
-    return _valid_ones(members, records, file)
+    lines, damaged = text.split("\n"), False
+    if lines[_HEAD - 1 : _HEAD] == ['"sources": {'] and lines[-_TAIL:] == ["}", "}", ""]:
+        members = lines[_HEAD:-_TAIL]
+    else:
+        try:
+            sources: dict[str, object] = json.loads(text)["sources"]
+            members = [f"{_dumps(key)}: {_dumps(value)}" for key, value in sources.items()]
+        except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
+            members, damaged = lines[_HEAD:], True
+    records, bad = _valid(members, _adapter(tuple(types)))
+    for name in bad[:REPORTED]:
+        log.warning("%s: the record %.80r is damaged and dropped; its source counts as new", file, name)
+    if len(bad) > REPORTED:
+        log.warning("%s: %d further records are damaged and dropped", file, len(bad) - REPORTED)
+    if damaged:
+        log.warning("%s is damaged: %s could be saved from it", file, number_of(len(records), "record"))
+    return records
 
 
 _Records = TypeAdapter[dict[str, Record]]
@@ -176,52 +182,29 @@ def _adapter(types: tuple[type[Record], ...]) -> _Records:
     return TypeAdapter(records)
 
 
-def _as_rendered(text: str, records: _Records) -> dict[str, Record] | None:
-    """The records of a file just as `render` writes it; None: it is not, or not every record is valid."""
-    lines = text.split("\n")
-    head, tail = ["{", f'"schema_version": {SCHEMA_VERSION},'], ["}", "}", ""]
-    if lines[:2] != head or lines[-_TAIL:] != tail or len(lines) < _HEAD + _TAIL:
-        return None
-    if lines[_HEAD - 1] != '"sources": {':
-        return None
-    found: dict[str, Record] = {}
-    # Not in one go: validation lets no other thread run, and the event loop must not wait for a large cache.
-    for at in range(_HEAD, len(lines) - _TAIL, _AT_ONCE):
-        body = "\n".join(lines[at : min(at + _AT_ONCE, len(lines) - _TAIL)])
-        try:
-            found.update(records.validate_json(f"{{{body.removesuffix(',')}}}", strict=True))
-        except ValidationError:
-            return None
-    return found if all(key == record.source_id != "" for key, record in found.items()) else None
-
-
-def _saved(text: str, records: _Records, file: str) -> dict[str, Record]:
-    """What can be read of a file that is not JSON."""
-    version = _VERSION.search(text)
-    if version is None or int(version[1]) != SCHEMA_VERSION:
-        log.warning("%s is not a cache of schema_version %d; all descriptions are made anew", file, SCHEMA_VERSION)
-        return {}
-    lines = [each.strip().removesuffix(",") for each in text.split("\n")[_HEAD:]]
-    found = _valid_ones(((each, f"{{{each}}}") for each in lines if each.strip("}")), records, file)
-    log.warning("%s is damaged: %s could be saved from it", file, number_of(len(found), "record"))
-    return found
-
-
-def _valid_ones(objects: Iterable[tuple[str, str]], records: _Records, file: str) -> dict[str, Record]:
-    """The records in JSON objects of one member each; bad ones are reported by the name they come with."""
+def _valid(lines: Sequence[str], adapter: _Records) -> tuple[dict[str, Record], list[str]]:
+    """The records in members of an object, one a line, and the lines that hold none."""
     found: dict[str, Record] = {}
     bad: list[str] = []
-    for name, each in objects:
-        try:
-            members = records.validate_json(each, strict=True)
-        except ValidationError:
-            members = {}
-        valid = {key: record for key, record in members.items() if key == record.source_id != ""}
-        found.update(valid)
-        if not valid:
-            bad.append(name)
-    for name in bad[:REPORTED]:
-        log.warning("%s: the record %.80r is damaged and dropped; its source counts as new", file, name)
-    if len(bad) > REPORTED:
-        log.warning("%s: %d further records are damaged and dropped", file, len(bad) - REPORTED)
-    return found
+    # Not in one go: validation lets no other thread run, and the event loop must not wait for a large cache.
+    for at in range(0, len(lines), _AT_ONCE):
+        some = [line.strip().removesuffix(",") for line in lines[at : at + _AT_ONCE]]
+        records = _members(some, adapter)
+        if records is not None:
+            found.update(records)
+            continue
+        for each in some:
+            one = _members([each], adapter)
+            found.update(one or {})
+            if not one and each.strip("}"):
+                bad.append(each)
+    return found, bad
+
+
+def _members(lines: Sequence[str], adapter: _Records) -> dict[str, Record] | None:
+    """None: not all of them are valid."""
+    try:
+        found = adapter.validate_json(f"{{{','.join(lines)}}}", strict=True)
+    except ValidationError:
+        return None
+    return found if all(key == record.source_id != "" for key, record in found.items()) else None
