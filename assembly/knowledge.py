@@ -80,9 +80,7 @@ async def kept_up_to_date(
         subscription = (
             knowledge(triggers, parts)
             .pipe(supervised("knowledge"))
-            .subscribe(
-                reporting.report, lambda error: log.critical("updates of the knowledge base end", exc_info=error)
-            )
+            .subscribe(reporting.report, lambda error: log.critical("knowledge updates have ended", exc_info=error))
         )
         try:
             yield

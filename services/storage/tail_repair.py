@@ -40,9 +40,8 @@ def cut_off(path: Path, sound_length: Callable[[bytes], int], what: str) -> None
     # First there, then away from here: a crash between the two leaves it twice, never lost.
     files.append(aside, truncated + b"\n")
     files.truncate(path, size - len(truncated))
-    log.warning(
-        "%s: the last %s (%d bytes), truncated by a crash, was moved to %s", path, what, len(truncated), aside.name
-    )
+    size = len(truncated)
+    log.warning("%s: a truncated last %s (%d bytes, left by a crash) was moved to %s", path, what, size, aside.name)
 
 
 def tail(path: Path, length: int) -> bytes:
