@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly.errors import Unusable
-from services.knowledge import AnyKind, FetchStatus, Files, Pages, Web
+from services.knowledge import AnyKind, FetchStatus, TextFiles, Web, WebPages
 from settings import KnowledgeSettings
 
 
@@ -26,12 +26,12 @@ class SourceSetup:
 
 
 def files(setup: SourceSetup) -> AnyKind:
-    return Files(setup.kb.sources_dir, max_bytes=setup.kb.max_source_bytes)
+    return TextFiles(setup.kb.sources_dir, max_bytes=setup.kb.max_source_bytes)
 
 
 def pages(setup: SourceSetup) -> AnyKind:
     kb = setup.kb
-    return Pages(
+    return WebPages(
         kb.links_file_path,
         kb.web_fetch_cache_dir,
         max_bytes=kb.max_source_bytes,

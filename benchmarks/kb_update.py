@@ -25,9 +25,9 @@ from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry
 from services.knowledge.narrowing import narrowed
 from services.knowledge.pages import Fetched, FetchFailed
-from services.knowledge.source_files import FileFacts, FileRecord, Files
+from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
-from services.knowledge.source_pages import Pages
+from services.knowledge.source_pages import WebPages
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
@@ -61,8 +61,8 @@ def fill(root: Path, count: int) -> None:
 
 
 def wired(root: Path) -> KnowledgeParts:
-    pages = Pages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
-    ledger = Ledger(root / "index-cache.json", (Files(root / "sources", max_bytes=2_000_000), pages))
+    pages = WebPages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
+    ledger = Ledger(root / "index-cache.json", (TextFiles(root / "sources", max_bytes=2_000_000), pages))
     return KnowledgeParts(
         ledger=ledger,
         describer=AtOnce(),

@@ -11,9 +11,9 @@ from typing import Any
 from services.knowledge.cache import Record, parse
 from services.knowledge.ledger import Ledger
 from services.knowledge.pages import Fetched, FetchFailed, Page
-from services.knowledge.source_files import FileRecord, Files
+from services.knowledge.source_files import FileRecord, TextFiles
 from services.knowledge.source_kinds import UpdateEvent, UpdateReport
-from services.knowledge.source_pages import Pages, UrlRecord
+from services.knowledge.source_pages import UrlRecord, WebPages
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
 
@@ -87,7 +87,7 @@ class Shelf:
 
     def begin(self) -> KnowledgeParts:
         """Start anew from what is on disk."""
-        pages = Pages(
+        pages = WebPages(
             self.links,
             self.pages,
             max_bytes=self.max_source_bytes,
@@ -97,7 +97,7 @@ class Shelf:
             again_seconds=300,
             on_result=self.counted.append,
         )
-        ledger = Ledger(self.cache, (Files(self.sources, max_bytes=self.max_source_bytes), pages))
+        ledger = Ledger(self.cache, (TextFiles(self.sources, max_bytes=self.max_source_bytes), pages))
         self.parts = KnowledgeParts(
             ledger=ledger,
             describer=self.describer,

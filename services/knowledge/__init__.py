@@ -13,7 +13,7 @@ from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.knowledge.narrowing import narrow, narrowed
 from services.knowledge.pages import Web
-from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, Files
+from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
     CannotList,
@@ -24,11 +24,9 @@ from services.knowledge.source_kinds import (
     Pending,
     Purged,
     Settled,
-    SourceKind,
-    Text,
     Trouble,
     UpdateEvent,
     UpdateReport,
 )
-from services.knowledge.source_pages import FetchStatus, Pages
+from services.knowledge.source_pages import FetchStatus, WebPages
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name

@@ -42,7 +42,7 @@ class FileRecord(Record):
         return self.file.rel_path
 
 
-class Files:
+class TextFiles:
     """The `SourceKind` of text files below `folder`, by their names there. A file is read when its size or time of
     change is not the recorded one.
     """

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
-from services.knowledge.pages import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
+from services.knowledge.pages import FetchFailed, FetchTimedOut, Page, Web, WebError
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
 from services.storage import files, in_thread
 
 FetchStatus = Literal["success", "not_modified", "timeout", "error"]
+ANSWERED = frozenset({"success", "not_modified"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class UrlRecord(Record):
         return self.url.url
 
 
-class Pages:
+class WebPages:
     """The `SourceKind` of web pages, by their URLs.
 
     A page is asked for again `fresh_seconds` after an answer and `again_seconds` after a failure. A page that cannot
@@ -113,64 +114,48 @@ class Pages:
         try:
             answer = await self._web.fetch(url, etag=etag, last_modified=last_modified)
             if isinstance(answer, Page):
-                fetched = await self._stored(url, answer, record, kept)
-            elif kept is not None:
-                fetched = self._unmodified(answer, kept)
-            else:
+                content_hash = await in_thread(self._keep, url, answer, "" if kept is None else kept.content_hash)
+                changes = {"etag": answer.etag, "last_modified": answer.last_modified}
+                return [self._renewed(url, record, content_hash, "success", changes)]
+            if kept is None:
                 raise FetchFailed("the server says that nothing has changed, although no earlier version was named")
+            changes = {"etag": answer.etag or etag, "last_modified": answer.last_modified or last_modified}
+            return [self._renewed(url, kept, kept.content_hash, "not_modified", changes)]
         except (WebError, OSError) as error:
-            return [Trouble(url, "fetch", str(error) or type(error).__name__), self._failed(url, record, kept, error)]
-        self._report(fetched.url.fetch_status)
-        return [fetched]
+            status = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
+            # With neither text nor description it is as good as never fetched.
+            content_hash = "" if record is None or (kept is None and not record.described) else record.content_hash
+            trouble = Trouble(url, "fetch", str(error) or type(error).__name__)
+            return [trouble, self._renewed(url, record, content_hash, status, {})]
 
-    async def _stored(self, url: str, page: Page, record: UrlRecord | None, kept: UrlRecord | None) -> UrlRecord:
+    def _keep(self, url: str, page: Page, kept_hash: str) -> str:
+        """Write the text of a page, unless the one with this hash is there. Gives its hash. Blocking."""
         text = with_title(page)
         if not text.strip():
             raise FetchFailed("there is no text in the page")
-        content_hash = await in_thread(self._keep, url, text, "" if kept is None else kept.content_hash)
-        at = now()
-        facts = UrlFacts(
-            url=url,
-            last_fetched_at=rfc3339(at),
-            etag=page.etag,
-            last_modified=page.last_modified,
-            fetch_status="success",
-            next_check_at=rfc3339(at + self._fresh_seconds),
-        )
-        return with_facts(record, facts, at).holding(content_hash)
-
-    def _keep(self, url: str, text: str, kept_hash: str) -> str:
-        """Write the text, unless the one with this hash is there. Gives its hash. Blocking."""
         content_hash = hash_text(text)
         if content_hash != kept_hash:
             files.replace(self._path(url), text.encode("utf-8", "replace"))
         return content_hash
 
-    def _unmodified(self, answer: NotModified, kept: UrlRecord) -> UrlRecord:
-        at = now()
-        facts = replace(
-            kept.url,
-            last_fetched_at=rfc3339(at),
-            etag=answer.etag or kept.url.etag,
-            last_modified=answer.last_modified or kept.url.last_modified,
-            fetch_status="not_modified",
-            next_check_at=rfc3339(at + self._fresh_seconds),
-        )
-        return replace(kept, url=facts).holding(kept.content_hash)
-
-    def _failed(self, url: str, record: UrlRecord | None, kept: UrlRecord | None, error: Exception) -> UrlRecord:
-        status: FetchStatus = "timeout" if isinstance(error, FetchTimedOut | TimeoutError) else "error"
-        self._report(status)
-        at = now()
-        before = UrlFacts(url, None, None, None, status, "") if record is None else record.url
-        facts = replace(before, fetch_status=status, next_check_at=rfc3339(at + self._again_seconds))
-        # With neither text nor description it is as good as never fetched.
-        known = "" if record is None or (kept is None and not record.described) else record.content_hash
-        return with_facts(record, facts, at).holding(known)
-
-    def _report(self, status: FetchStatus) -> None:
+    def _renewed(
+        self, url: str, record: UrlRecord | None, content_hash: str, status: FetchStatus, changes: dict[str, str | None]
+    ) -> UrlRecord:
+        """The record after a download with this result."""
         if self._on_result is not None:
             self._on_result(status)
+        at = now()
+        answered = status in ANSWERED
+        if record is None:
+            record = UrlRecord.new(rfc3339(at), url=UrlFacts(url, None, None, None, status, rfc3339(at)))
+        facts = replace(
+            record.url,
+            fetch_status=status,
+            last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
+            next_check_at=rfc3339(at + (self._fresh_seconds if answered else self._again_seconds)),
+            **changes,
+        )
+        return replace(record, url=facts).holding(content_hash)
 
     def _path(self, url: str) -> Path:
         return self._cache_dir / page_name(url)
@@ -181,16 +166,12 @@ def page_name(url: str) -> str:
     return hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
 
 
-def with_facts(record: UrlRecord | None, facts: UrlFacts, at: float) -> UrlRecord:
-    return UrlRecord.new(rfc3339(at), url=facts) if record is None else replace(record, url=facts)
-
-
 def is_due(url: str, record: UrlRecord | None, kept: frozenset[str], at: float) -> bool:
     """Whether a page is to be asked for: it is new, its time has come, or its text was lost. `kept`: names of files."""
     if record is None or from_rfc3339(record.url.next_check_at) <= at:
         return True
     lost = bool(record.content_hash) and page_name(url) not in kept
-    return lost and record.url.fetch_status in {"success", "not_modified"}
+    return lost and record.url.fetch_status in ANSWERED
 
 
 def with_title(page: Page) -> str:

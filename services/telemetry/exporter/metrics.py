@@ -71,7 +71,7 @@ class Metrics:
         self._call.labels(step).observe(seconds)
 
     def fetched(self, result: str) -> None:
-        """Count a web page that was asked for (`services.knowledge.Pages`)."""
+        """Count a web page that was asked for (`services.knowledge.WebPages`)."""
         self._fetches.labels(result).inc()
 
     def tokens(self, step: str, kind: str, count: int) -> None:

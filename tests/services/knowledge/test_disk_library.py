@@ -15,8 +15,8 @@ from clock import VirtualLoop
 from services.knowledge import index_file
 from services.knowledge.disk_library import DiskLibrary
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
-from services.knowledge.source_files import Files
-from services.knowledge.source_pages import Pages
+from services.knowledge.source_files import TextFiles
+from services.knowledge.source_pages import WebPages
 from services.storage import confined
 
 PAGE = "https://example.org/faq?a=1"
@@ -38,8 +38,8 @@ class Shelf:
         return DiskLibrary(
             index_path=self.index,
             kinds=(
-                Files(self.sources, max_bytes=max_source_bytes),
-                Pages(self.root / "links.txt", self.web, max_bytes=max_source_bytes),
+                TextFiles(self.sources, max_bytes=max_source_bytes),
+                WebPages(self.root / "links.txt", self.web, max_bytes=max_source_bytes),
             ),
             team_index_path=self.team_index,
             team_topics_dir=self.topics,

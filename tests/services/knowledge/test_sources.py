@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.knowledge.source_files import HIDDEN, Files, list_files
+from services.knowledge.source_files import HIDDEN, TextFiles, list_files
 from services.knowledge.source_pages import parse_links
 from services.storage import Outside
 
@@ -72,7 +72,7 @@ def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeyp
 
 def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes("\ufeffMany good letters and one ".encode() + b"\xe4")
-    found = Files(tmp_path, max_bytes=100).read("a.md")
+    found = TextFiles(tmp_path, max_bytes=100).read("a.md")
     assert found.text == "Many good letters and one \ufffd"
     assert not found.flaw
     assert found.signature[1] == 30
@@ -84,7 +84,7 @@ def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: P
 )
 def test_what_is_no_text_is_never_described(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "a.md").write_bytes(data)
-    assert reason in Files(tmp_path, max_bytes=10).read("a.md").flaw
+    assert reason in TextFiles(tmp_path, max_bytes=10).read("a.md").flaw
 
 
 def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
     (sources / "in").symlink_to(sources / "a.md")
     (sources / "a.md").write_text("A")
     os.mkfifo(sources / "pipe")
-    files = Files(sources, max_bytes=10)
+    files = TextFiles(sources, max_bytes=10)
     assert files.read("in").text == "A"
     for name in ("out", "pipe", "../secret", ".hidden"):
         with pytest.raises(Outside):
