@@ -34,7 +34,6 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         Unusable: the folder of documents, the list of links or the cache cannot be read, or nothing could be kept.
         FolderBusy: another process writes the data folder.
     """
-    check_folder(settings.kb.sources_dir)
     check_writable(settings.kb)
     collect_rarely()
     with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
@@ -44,15 +43,6 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     if not report.descriptions:
         out.print(f"Nothing to answer from: put documents into {settings.kb.sources_dir}, or see what failed above.")
     return FAILED if report.troubles or not report.descriptions else DONE
-
-
-def check_folder(folder: Path) -> None:
-    """Whether there is a folder of documents. Raises Unusable."""
-    try:
-        os.scandir(folder).close()
-    except OSError as error:
-        mend = "let this program read it" if isinstance(error, PermissionError) else "make this folder"
-        raise Unusable(f"kb.sources_dir: {folder}: {error.strerror}; {mend} and put documents into it") from None
 
 
 def check_writable(kb: KnowledgeSettings) -> None:
@@ -95,21 +85,21 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
 
 
 class SourceCount:
-    """Counts the sources that have something to do, and those that are done."""
+    """Counts the sources that have something to do, and those of them that are done."""
 
     def __init__(self) -> None:
+        self._all: set[str] = set()
         self._open: set[str] = set()
-        self._total = 0
 
     @property
     def count(self) -> Count:
-        return Count(self._total - len(self._open), self._total, "source")
+        return Count(len(self._all) - len(self._open), len(self._all), "source")
 
     def see(self, event: UpdateEvent) -> None:
         match event:
-            case Due(source_id=name) if name not in self._open:
+            case Due(source_id=name):
                 self._begin(name)
-            case Pending(record=record) if record.source_id not in self._open:
+            case Pending(record=record):
                 self._begin(record.source_id)
             case Settled(record=record):
                 self._open.discard(record.source_id)
@@ -119,7 +109,7 @@ class SourceCount:
                 pass
 
     def _begin(self, name: str) -> None:
-        self._total += 1
+        self._all.add(name)
         self._open.add(name)
 
 

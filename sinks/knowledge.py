@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,16 +75,16 @@ class CacheAndIndex:
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
         new = version != self._version
-        cache_there = _signature(self._ledger.path) == self._cache_seen
-        index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
+        cache_there = confined.look(self._ledger.path) == self._cache_seen
+        index_there = self._index_seen is not None and confined.look(self._index_path) == self._index_seen
         if not new and ((index_there and cache_there) or not records):
             return  # without records, an index that was made by hand stays
         _sort(records, self._ledger.kinds)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)
-        self._cache_seen = _signature(self._ledger.path)
+        self._cache_seen = confined.look(self._ledger.path)
         self._write_index(records, plain=not new)
-        self._index_seen = _signature(self._index_path)
+        self._index_seen = confined.look(self._index_path)
 
     def _write_cache(self, records: list[Record], version: int, at: str) -> None:
         rendered = {record.source_id: self._render(record) for record in records}
@@ -129,13 +128,6 @@ def _plain_entries(records: Iterable[Record]) -> Iterable[str]:
 
 def _ids_in(index: bytes) -> int:
     return sum(line.startswith(NAMESPACE.encode()) for line in index.splitlines())
-
-
-def _signature(path: Path) -> Signature | None:
-    try:
-        return confined.signature(os.stat(path))  # noqa: PTH116 (as services.storage.confined has it)
-    except OSError:
-        return None
 
 
 def _read(path: Path) -> bytes | None:

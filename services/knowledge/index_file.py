@@ -71,7 +71,7 @@ def render(entries: Iterable[IndexEntry]) -> str:
 
 @lru_cache(maxsize=4096)
 def _block(entry_id: str, description: str) -> str | None:
-    """Empty without a description; None where the identifier is none. Cached: most entries are written again and again."""
+    """Empty without a description; None where the identifier is none. Cached: most entries are written repeatedly."""
     if not is_id(entry_id):
         return None
     text = harmless(description)

@@ -65,12 +65,11 @@ class TextFiles:
     def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
         found = list_files(self._folder, self._max_bytes)
         self._stamps = found.files
-        troubles = {
-            str(self._folder / name): f"{reason}; nothing below it changes until it can be read"
-            for name, reason in found.unreadable.items()
-        }
         if "" in found.unreadable:
-            raise CannotList(str(self._folder), troubles[str(self._folder)], "kb.sources_dir")
+            remedy = "make this folder, and let this program read it; its sources stay as they are until then"
+            raise CannotList(str(self._folder), f"{found.unreadable['']}; {remedy}", "kb.sources_dir")
+        remedy = "nothing below it changes until it can be read"
+        troubles = {str(self._folder / name): f"{reason}; {remedy}" for name, reason in found.unreadable.items()}
         listing = Listing(left_out=found.left_out, troubles=troubles, unsure=found.unsure)
         for name, stamps in found.files.items():
             record = records.get(name)
