@@ -22,9 +22,11 @@ from services.knowledge import (
     Settled,
     Trouble,
     UpdateEvent,
+    kind_of,
 )
 from services.storage import in_thread
 
+TAKEN = "another kind of source has names like this; rename it"
 KEPT_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions (SPEC 7)."""
 
@@ -63,7 +65,9 @@ def _look(ledger: Ledger, key: str, at: float) -> list[UpdateEvent]:
         counts[kind.noun] = len(listing.unchanged) + len(listing.due)
         troubles += [Trouble(where, "discover", message) for where, message in listing.troubles.items()]
         events += [LeftOut(name, reason) for name, reason in listing.left_out.items()]
-        events += [Due(kind, source_id) for source_id in listing.due]
+        for source_id in listing.due:
+            mine = kind_of(ledger.kinds, source_id) is kind
+            events.append(Due(kind, source_id) if mine else LeftOut(source_id, TAKEN))
         for source_id in listing.unchanged:
             events += _unless_done(records[source_id], key)
         there = {*listing.unchanged, *listing.due}

@@ -27,6 +27,7 @@ from services.knowledge.source_kinds import (
     Trouble,
     UpdateEvent,
     UpdateReport,
+    kind_of,
 )
 from services.knowledge.source_pages import FetchStatus, WebPages
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name

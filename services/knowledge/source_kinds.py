@@ -42,7 +42,7 @@ class Listing:
         due: they are new, or may have changed: to be fetched.
         left_out: what is not a source, and why.
         troubles: places where something could not be looked at, and why.
-        unsure: whether the absence of a source means nothing, since nobody could look; None: it always does.
+        unsure: whether a source may be there although it is not listed; None: what is not listed is gone.
     """
 
     unchanged: list[str] = field(default_factory=list[str])

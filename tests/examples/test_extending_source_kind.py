@@ -68,5 +68,12 @@ def test_changes_are_found_and_a_file_that_cannot_be_read_changes_nothing(base: 
     assert f"kb:faq:{PORT}" in (base.folder / "index.txt").read_text()
 
 
+def test_a_file_with_a_name_of_theirs_is_left_out(base: Base) -> None:
+    (base.folder / "sources" / "faq:why.md").write_text("# Why\n")
+    code, said = base.run("--init-kb")
+    assert (code, "faq:why.md is left out: another kind of source" in said) == (0, True)
+    assert "faq:why" not in (base.folder / "index.txt").read_text()
+
+
 def test_they_are_read_before_any_index_was_built(base: Base) -> None:
     assert "/var/log/mill" in base.run("--ask", "Where are the logs of the mill?")[1]
