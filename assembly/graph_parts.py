@@ -9,6 +9,7 @@ from typing import Any
 from assembly.curation import capture_images, curation_rules
 from assembly.documents import Documents, evidence_rules
 from assembly.redaction import redactor_of
+from assembly.sources import SourceSetup, source_kinds
 from assembly.state import RunState
 from model.outcomes import Outcome, Result
 from operators.route import Router, RouteRules
@@ -75,8 +76,7 @@ def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
     kb = settings.kb
     return DiskLibrary(
         index_path=kb.index_path,
-        sources_dir=kb.sources_dir,
-        web_cache_dir=kb.web_fetch_cache_dir,
+        kinds=source_kinds(SourceSetup(kb)),
         team_index_path=kb.team_index_path,
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,

@@ -8,19 +8,18 @@ from contextlib import asynccontextmanager
 
 import reactivex as rx
 
-from assembly.browsing import web_for
 from assembly.metrics import Meters
 from assembly.redaction import redactor_of
+from assembly.sources import SourceSetup, source_kinds, web_for
 from operators import supervised
-from operators.fetch import Rechecks
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber
-from services.knowledge import Ledger, SourcePaths
+from services.knowledge import Ledger
 from services.llm import StructuredLLM, Usage
 from settings import Settings
 from sinks.knowledge import CacheAndIndex
 from sinks.knowledge_log import KnowledgeLog
-from streams.knowledge import KnowledgeParts, KnowledgeRules, knowledge
+from streams.knowledge import KnowledgeParts, knowledge
 from streams.ticks import file_changes, ticks
 
 log = logging.getLogger(__name__)
@@ -31,23 +30,20 @@ NO_METERS = Meters()
 
 @asynccontextmanager
 async def knowledge_parts(
-    settings: Settings,
-    asker: StructuredLLM | None,
-    usage: Usage,
-    *,
-    meters: Meters = NO_METERS,
+    settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
 ) -> AsyncGenerator[KnowledgeParts]:
-    """Whom an update talks to, closed at the end of the block; `asker` for knowledge work is not."""
+    """What an update works with, closed at the end of the block; `asker`, which does knowledge work, is not."""
     kb = settings.kb
     async with web_for(kb) as web:
-        ledger = Ledger(kb.index_cache_path)
+        ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched)))
         yield KnowledgeParts(
-            ledger,
-            describer_of(settings, asker, usage),
-            web,
-            CacheAndIndex(ledger, kb.index_path),
-            meters.fetched,
-            meters.gauge,
+            ledger=ledger,
+            describer=describer_of(settings, asker, usage),
+            files=CacheAndIndex(ledger, kb.index_path),
+            descriptions_at_once=kb.summarization_concurrency,
+            # A call with its retries, as an answer has them.
+            describe_seconds=settings.ai_response.graph_timeout_seconds,
+            gauge=meters.gauge,
         )
 
 
@@ -66,29 +62,13 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
     )
 
 
-def knowledge_rules(settings: Settings) -> KnowledgeRules:
-    kb = settings.kb
-    return KnowledgeRules(
-        places=SourcePaths(kb.sources_dir, kb.links_file_path, kb.web_fetch_cache_dir, kb.max_source_bytes),
-        rechecks=Rechecks(kb.url_refresh_min_interval_hours * 3600, kb.runtime_refresh_tick_seconds),
-        downloads_at_once=kb.url_download_concurrency,
-        descriptions_at_once=kb.summarization_concurrency,
-        # A call with its retries, as an answer has them.
-        describe_seconds=settings.ai_response.graph_timeout_seconds,
-    )
-
-
 @asynccontextmanager
 async def kept_up_to_date(
-    settings: Settings,
-    asker: StructuredLLM | None,
-    usage: Usage,
-    *,
-    meters: Meters = NO_METERS,
+    settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
 ) -> AsyncGenerator[None]:
-    """Keep the knowledge base up to date for as long as the block runs. Holds nobody up: it begins by itself.
+    """Keep the knowledge base up to date for as long as the block runs. Delays nothing: it begins by itself.
 
-    At the end, work under way is cut off, and what has been done so far is written.
+    At the end, running work is cut off, and what has been done so far is written.
     """
     kb = settings.kb
     async with knowledge_parts(settings, asker, usage, meters=meters) as parts:
@@ -96,15 +76,15 @@ async def kept_up_to_date(
             ticks(kb.runtime_refresh_tick_seconds),
             file_changes(kb.sources_dir, kb.links_file_path, kb.file_watch_debounce_seconds),
         )
-        told = KnowledgeLog()
+        reporting = KnowledgeLog()
         subscription = (
-            knowledge(triggers, parts, knowledge_rules(settings))
+            knowledge(triggers, parts)
             .pipe(supervised("knowledge"))
-            .subscribe(told.tell, lambda error: log.critical("knowledge is kept up to date no more", exc_info=error))
+            .subscribe(reporting.report, lambda error: log.critical("knowledge updates have ended", exc_info=error))
         )
         try:
             yield
         finally:
             subscription.dispose()
             for trouble in await parts.files.save():
-                told.tell(trouble)
+                reporting.report(trouble)

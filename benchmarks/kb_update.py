@@ -20,16 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from assembly.running import collect_rarely, yield_often
-from operators.fetch import Rechecks
 from services.knowledge import cache, index_file
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry
 from services.knowledge.narrowing import narrowed
 from services.knowledge.pages import Fetched, FetchFailed
-from services.knowledge.updates import How, SourcePaths, UpdateEvent, UpdateReport
+from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
+from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
+from services.knowledge.source_pages import WebPages
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
-from streams.knowledge import KnowledgeParts, KnowledgeRules, update
+from streams.knowledge import KnowledgeParts, update
 
 LATE_SECONDS = 0.004
 """What `blame` has a look at."""
@@ -59,22 +60,26 @@ def fill(root: Path, count: int) -> None:
         path.write_text(f"# Subject {number}\n\n{sentence * 40}"[:2000] + "\n")
 
 
-def wired(root: Path) -> tuple[KnowledgeParts, KnowledgeRules]:
-    ledger = Ledger(root / "index-cache.json")
-    places = SourcePaths(root / "sources", root / "links.txt", root / "web-cache", 2_000_000)
-    parts = KnowledgeParts(ledger, AtOnce(), NoWeb(), CacheAndIndex(ledger, root / "index.txt"))
-    return parts, KnowledgeRules(places, Rechecks(1, 1), 3, 5, 60)
+def wired(root: Path) -> KnowledgeParts:
+    pages = WebPages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
+    ledger = Ledger(root / "index-cache.json", (TextFiles(root / "sources", max_bytes=2_000_000), pages))
+    return KnowledgeParts(
+        ledger=ledger,
+        describer=AtOnce(),
+        files=CacheAndIndex(ledger, root / "index.txt"),
+        descriptions_at_once=5,
+        describe_seconds=60,
+    )
 
 
 async def updated(root: Path) -> UpdateReport:
     finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
-    parts, rules = wired(root)
 
     def see(event: UpdateEvent | UpdateReport) -> None:
         if isinstance(event, UpdateReport):
             finished.set_result(event)
 
-    update(parts, rules).subscribe(see, finished.set_exception)
+    update(wired(root)).subscribe(see, finished.set_exception)
     return await finished
 
 
@@ -85,9 +90,15 @@ async def naively(root: Path) -> UpdateReport:
     for path in sorted((root / "sources").rglob("*.md")):
         name, text, status = path.relative_to(root / "sources").as_posix(), path.read_text(), path.stat()
         summary = await describer.summarize_for_kb_index(name, text, 60)
-        file = cache.FileFacts(name, status.st_size, status.st_mtime_ns)
         at = "2026-01-01T00:00:00.000Z"
-        records[name] = cache.Record("file", cache.hash_text(text), summary, "k", at, summary_pending=False, file=file)
+        records[name] = FileRecord(
+            content_hash=cache.hash_text(text),
+            summary_text=summary,
+            summary_key="k",
+            last_indexed_at=at,
+            summary_pending=False,
+            file=FileFacts(name, status.st_size, status.st_mtime_ns),
+        )
         report.settled[How.DESCRIBED] += 1
         rendered = cache.render((cache.line(record) for record in records.values()), at)
         files.replace(root / "index-cache.json", rendered)

@@ -10,7 +10,7 @@ from pathlib import Path
 from assembly.graph_parts import answer_rules, library_of
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
-from assembly.temporary_index import with_an_index
+from assembly.temporary_index import temporary_index
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
@@ -21,7 +21,7 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
     """Print the path to stderr and the answer, or that there is none, to stdout. Gives the exit code: 1 when a step
     failed.
     """
-    with with_an_index(settings) as indexed:
+    with temporary_index(settings) as indexed:
         result = asyncio.run(_ask(indexed, question, record, replay))
     for step, decision in result.debug.items():
         print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)

@@ -17,7 +17,7 @@ from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
 from clock import VirtualLoop
-from commands.progress_counts import Count, counted
+from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
 from services.storage import lock

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
 from assembly.errors import Unusable
-from assembly.knowledge import knowledge_parts, knowledge_rules
+from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
-from commands.progress import Progress, shown
-from operators.discover import links_of
-from services.knowledge import Ledger, UpdateEvent, UpdateReport
+from clock import now
+from commands.progress import Count, counted
+from services.knowledge import CannotList, Due, Ledger, LeftOut, Pending, Settled, Trouble, UpdateEvent, UpdateReport
 from services.llm import Usage
-from services.storage import lock
+from services.storage import in_thread, lock
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge_log import KnowledgeLog
-from streams.knowledge import KnowledgeParts, KnowledgeRules, update
+from streams.knowledge import KnowledgeParts, update
 
 DONE, FAILED = 0, 1
 NAMED = 20
-"""Troubles of one phase that are told by name: somebody sits there and wants to mend them."""
+"""Troubles of one phase that are named: more than the bot logs, since somebody is there to mend them."""
 
 
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
@@ -35,7 +34,6 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
         Unusable: the folder of documents, the list of links or the cache cannot be read, or nothing could be kept.
         FolderBusy: another process writes the data folder.
     """
-    check_folder(settings.kb.sources_dir)
     check_writable(settings.kb)
     collect_rarely()
     with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
@@ -47,25 +45,8 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     return FAILED if report.troubles or not report.descriptions else DONE
 
 
-def check_folder(folder: Path) -> None:
-    """Whether there is a folder of documents.
-
-    Raises:
-        Unusable: there is none.
-    """
-    try:
-        os.scandir(folder).close()
-    except OSError as error:
-        mend = "let this program read it" if isinstance(error, PermissionError) else "make this folder"
-        raise Unusable(f"kb.sources_dir: {folder}: {error.strerror}; {mend} and put documents into it") from None
-
-
 def check_writable(kb: KnowledgeSettings) -> None:
-    """Whether what descriptions cost could be kept.
-
-    Raises:
-        Unusable: it could not.
-    """
+    """Whether the descriptions, which may cost something, can be kept. Raises Unusable."""
     for key, folder in (
         ("index_cache_path", kb.index_cache_path.parent),
         ("index_path", kb.index_path.parent),
@@ -74,6 +55,15 @@ def check_writable(kb: KnowledgeSettings) -> None:
         there = next(each for each in (folder, *folder.parents) if each.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             raise Unusable(f"kb.{key}: {there}: nothing can be written there; let this program do so")
+
+
+def check_sources(ledger: Ledger, at: float) -> None:
+    """Whether all kinds of sources can be listed at this time. Blocking. Raises Unusable."""
+    for kind in ledger.kinds:
+        try:
+            kind.list_sources(ledger.records_of(kind), at)
+        except CannotList as error:
+            raise Unusable(f"{error.setting}: {error.about}: {error}") from None
 
 
 async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> UpdateReport:
@@ -87,47 +77,60 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         except OSError as error:
             mend = "let this program read it; without it, everything would be described anew"
             raise Unusable(f"kb.index_cache_path: {parts.ledger.path}: {error.strerror}; {mend}") from None
-        rules = knowledge_rules(settings)
-        check_links(parts.ledger, rules)
-        told = KnowledgeLog(NAMED)
-        with shown(Console(stderr=True)) as progress:
-            return await run(parts, rules, told, progress)
+        await in_thread(check_sources, parts.ledger, now())
+        sources = SourceCount()
+        with counted(Console(stderr=True), lambda: sources.count):
+            return await run(parts, KnowledgeLog(NAMED), sources)
 
 
-def check_links(ledger: Ledger, rules: KnowledgeRules) -> None:
-    """Whether the list of web pages can be read, as far as there has to be one.
+class SourceCount:
+    """Counts the sources that have something to do, and those of them that are done."""
 
-    Raises:
-        Unusable: it cannot.
-    """
-    _, trouble = links_of(ledger, rules.places)
-    if trouble is not None:
-        raise Unusable(f"kb.links_file_path: {trouble.about}: {trouble.message}")
+    def __init__(self) -> None:
+        self._all: set[str] = set()
+        self._open: set[str] = set()
+
+    @property
+    def count(self) -> Count:
+        return Count(len(self._all) - len(self._open), len(self._all), "source")
+
+    def see(self, event: UpdateEvent) -> None:
+        match event:
+            case Due(source_id=name):
+                self._begin(name)
+            case Pending(record=record):
+                self._begin(record.source_id)
+            case Settled(record=record):
+                self._open.discard(record.source_id)
+            case LeftOut(name=name) | Trouble(about=name):
+                self._open.discard(name)
+            case _:
+                pass
+
+    def _begin(self, name: str) -> None:
+        self._all.add(name)
+        self._open.add(name)
 
 
-async def run(parts: KnowledgeParts, rules: KnowledgeRules, told: KnowledgeLog, progress: Progress) -> UpdateReport:
+async def run(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:
     """One update, to its end; when it is cut off, what it has done is written first."""
     finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
 
     def on_next(event: UpdateEvent | UpdateReport) -> None:
-        told.tell(event)
+        reporting.report(event)
         if isinstance(event, UpdateReport):
             finished.set_result(event)
         else:
-            progress.see(event)
+            sources.see(event)
 
-    subscription = update(parts, rules).subscribe(on_next, failing(finished))
+    def on_error(error: Exception) -> None:
+        if not finished.done():
+            finished.set_exception(error)
+
+    subscription = update(parts).subscribe(on_next, on_error)
     try:
         return await finished
     finally:
         subscription.dispose()
         for trouble in await parts.files.save():
-            told.tell(trouble)
-
-
-def failing(finished: asyncio.Future[UpdateReport]) -> Callable[[Exception], None]:
-    def fail(error: Exception) -> None:
-        if not finished.done():
-            finished.set_exception(error)
-
-    return fail
+            reporting.report(trouble)

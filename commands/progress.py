@@ -1,81 +1,72 @@
-"""How far an update is: a bar on a terminal, a line every ten seconds elsewhere."""
+"""How far a long piece of work is: a bar on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from services.knowledge import DuePage, LeftOut, Pending, Settled, Suspect, Trouble, UpdateEvent
 from services.telemetry import number_of
 
 LINE_SECONDS = 10.0
+BAR_SECONDS = 0.2
 
 
-class Progress:
-    """Counts the sources that have something to do, and those that are through."""
+@dataclass(frozen=True, slots=True)
+class Count:
+    """`total`: None while it is unknown; `unit`: what one of them is called, such as `message`; `more`: a remark."""
 
-    def __init__(self, changed: Callable[[int, int], object]) -> None:
-        self._changed = changed
-        self._open: set[str] = set()
-        self.total = 0
+    done: int
+    total: int | None
+    unit: str
+    more: str = ""
 
-    @property
-    def done(self) -> int:
-        return self.total - len(self._open)
-
-    def see(self, event: UpdateEvent) -> None:
-        match event:
-            case Suspect(name=name) | DuePage(url=name):
-                self._begin(name)
-            case Pending(record=record):
-                self._begin(record.source_id)
-            case Settled(record=record):
-                self._end(record.source_id)
-            case LeftOut(name=name) | Trouble(about=name):
-                self._end(name)
-            case _:
-                return
-        self._changed(self.done, self.total)
-
-    def _begin(self, name: str) -> None:
-        if name not in self._open:
-            self._open.add(name)
-            self.total += 1
-
-    def _end(self, name: str) -> None:
-        self._open.discard(name)
+    def __str__(self) -> str:
+        total = number_of(self.done if self.total is None else self.total, self.unit)
+        return (total if self.total is None else f"{self.done} of {total}") + (f", {self.more}" if self.more else "")
 
 
 @contextmanager
-def shown(console: Console) -> Generator[Progress]:
-    """Shows on `console` what the `Progress` has seen, while the block runs in an event loop."""
-    if not console.is_terminal:
-        with lines(console) as progress:
-            yield progress
-        return
-    columns = (TextColumn("Describing sources"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True) as bar:
+def counted(console: Console, count: Callable[[], Count]) -> Generator[None]:
+    """Show `count` on `console` while the block runs.
+
+    It is called from a thread, since the block's clock may be a virtual one: it must only read numbers.
+    """
+    with _bar(console) if console.is_terminal else _lines(console) as (show, seconds):
+        stop = threading.Event()
+
+        def keep_showing() -> None:
+            while not stop.wait(seconds):
+                show(count())
+
+        thread = threading.Thread(target=keep_showing, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+_Display = tuple[Callable[[Count], None], float]
+"""What shows a count, and every how many seconds."""
+
+
+@contextmanager
+def _lines(console: Console) -> Generator[_Display]:
+    yield lambda count: console.print(str(count), soft_wrap=True, highlight=False, markup=False), LINE_SECONDS
+
+
+@contextmanager
+def _bar(console: Console) -> Generator[_Display]:
+    columns = (BarColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
-        yield Progress(lambda done, total: bar.update(task, completed=done, total=total))
-
-
-@contextmanager
-def lines(console: Console) -> Generator[Progress]:
-    loop = asyncio.get_running_loop()
-    progress = Progress(lambda _done, _total: None)
-
-    def say() -> None:
-        nonlocal timer
-        timer = loop.call_later(LINE_SECONDS, say)
-        console.print(f"{progress.done} of {number_of(progress.total, 'source')} done", soft_wrap=True, highlight=False)
-
-    timer = loop.call_later(LINE_SECONDS, say)
-    try:
-        yield progress
-    finally:
-        timer.cancel()
+        yield (
+            lambda count: bar.update(task, completed=count.done, total=count.total, description=str(count)),
+            BAR_SECONDS,
+        )

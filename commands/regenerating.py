@@ -16,7 +16,7 @@ from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import now, rfc3339, utc_clock
-from commands.progress_counts import Count, counted
+from commands.progress import Count, counted
 from services.assistant import Describer
 from services.llm import StructuredLLM, Usage
 from services.storage import DataFolder, files, in_thread, lock

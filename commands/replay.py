@@ -20,7 +20,7 @@ from assembly.indexing import IndexWhenAsked
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
 from assembly.state import read_state
-from assembly.temporary_index import with_an_index
+from assembly.temporary_index import temporary_index
 from clock import VirtualLoop
 from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
@@ -62,7 +62,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
-        settings = stack.enter_context(with_an_index(settings))
+        settings = stack.enter_context(temporary_index(settings))
         runner = stack.enter_context(asyncio.Runner(loop_factory=partial(VirtualLoop, start, speed=options.speed)))
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
 

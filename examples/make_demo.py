@@ -52,14 +52,13 @@ def fetched() -> bytes:
     """What `--init-kb` would know of the pages, had it fetched them: their text, and no descriptions yet."""
     sys.path.insert(0, str(HERE.parent))
     from services.knowledge import cache  # noqa: PLC0415 - found only once the path is set
-    from services.knowledge.source_links import parse_links  # noqa: PLC0415 - as above
-    from services.knowledge.web_cache import read_page  # noqa: PLC0415 - as above
+    from services.knowledge.source_pages import UrlFacts, UrlRecord, page_name, parse_links  # noqa: PLC0415 - as above
 
     records: list[cache.Record] = []
-    for url in parse_links((KNOWLEDGE / "links.txt").read_bytes()).urls:
-        facts = cache.UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
-        content = cache.hash_text(read_page(KNOWLEDGE / "web-cache", url))
-        records.append(cache.Record("url", content, "", "", FETCHED_AT, summary_pending=True, url=facts))
+    for url in parse_links((KNOWLEDGE / "links.txt").read_bytes())[0]:
+        facts = UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
+        text = (KNOWLEDGE / "web-cache" / page_name(url)).read_bytes().decode()
+        records.append(UrlRecord.new(FETCHED_AT, url=facts).holding(cache.hash_text(text)))
     return cache.render(map(cache.line, records), FETCHED_AT)
 
 

@@ -1,4 +1,4 @@
-"""A sign that it is time to save, much rarer than the changes to be saved."""
+"""Signals to save, much rarer than the changes to be saved."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def checkpoint(
     """Emit when items that weigh `enough` have come, or `seconds` after the first; and once at the end.
 
         --1-1-1-1-------------1----------|
-        [ rarely(enough=3, seconds=5)    ]
+        [ checkpoint(enough=3, seconds=5) ]
         ------•------•---------------•---•
 
-    Two signs are at least `pause` seconds apart, but for the one at the end.
+    Two signals are at least `pause` seconds apart, except for the one at the end. (`buffer_with_time_or_count` and
+    `debounce` know no weights; and they emit without items, or only after silence.)
     """
 
     def operator(source: Observable[T]) -> Observable[None]:

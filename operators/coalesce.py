@@ -1,4 +1,4 @@
-"""Triggers that pile up while their work is under way."""
+"""Triggers that arrive while their work is running."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ R = TypeVar("R")
 
 
 def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Observable[R]]:
-    """Run something for a trigger, never twice at once; triggers meanwhile cause one more run.
+    """Run an observable for a trigger, never two at once; triggers meanwhile cause one more run, for the latest.
+
+    (`concat_map` would run once for each, `switch_map` would cancel, `exhaust_map` would lose the last trigger.)
 
         --1-----2-3-4--------------|
         [ coalesce(n → --n-n--|)   ]
         ----1-1---2-2---4-4--------|      3 and 4 came during 2's run: one more, for the latest
 
-    Completes when the source has and the last run is through. What a run fails with goes through and ends it all.
+    Completes when the source and the last run have. An error of a run ends it all.
     """
 
     def operator(source: Observable[T]) -> Observable[R]:
@@ -44,16 +46,16 @@ def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Obs
                     except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
                         observer.on_error(error)
                         return
-                    # Set aside first: a run that is through at once starts the next one in here.
+                    # Assigned first: a run that completes at once starts the next one in here.
                     slot = SerialDisposable()
                     current.disposable = slot
                     slot.disposable = inner.subscribe(
-                        observer.on_next, observer.on_error, run_is_through, scheduler=scheduler
+                        observer.on_next, observer.on_error, run_completed, scheduler=scheduler
                     )
                 elif source_done:
                     observer.on_completed()
 
-            def run_is_through() -> None:
+            def run_completed() -> None:
                 nonlocal running
                 running = False
                 run_next()

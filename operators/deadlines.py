@@ -20,9 +20,9 @@ D = TypeVar("D", bound=HasDeadline)
 class Deadlines(Generic[K, D]):
     """Things by key, the one with the earliest deadline first.
 
-    With one constant quiet time, deadlines come in the order of arrival and an ordered dictionary is all it takes.
-    The exceptions (an earlier deadline than the last one given) go to a heap, whose outdated entries are passed
-    over. Nothing is kept for a key that has been popped, but for such entries until their time has come.
+    With one constant quiet time, deadlines come in the order of arrival, for which an ordered dictionary is enough. The
+    exceptions (earlier than the last one given) go to a heap, whose outdated entries are skipped. Nothing else is kept
+    of a key that was popped.
     """
 
     __slots__ = ("_heap", "_in_order", "_last", "_out_of_order", "_pushes")
@@ -61,7 +61,7 @@ class Deadlines(Generic[K, D]):
             self._out_of_order.pop(key, None)
 
     def first(self) -> tuple[K, D] | None:
-        """What is due next; on a tie, what came in order."""
+        """The next one due; on a tie, the one that came in order."""
         head = next(iter(self._in_order.items())) if self._in_order else None
         while self._heap:
             deadline, _, key = self._heap[0]

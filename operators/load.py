@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def load(library: Library) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Read what was selected. One source that cannot be read is left out; all of them end the inquiry."""
+    """Read what was selected. A source that cannot be read is left out; when none can be, the inquiry ends."""
 
     async def loaded(inquiry: Inquiry) -> Inquiry | Outcome:
         sources: list[Source] = []

@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 def select(
     assistant: Assistant, library: Library, max_sources: int, max_index_chars: int
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Choose at most `max_sources` sources from the index, itself narrowed to `max_index_chars` if need be.
+    """Choose at most `max_sources` sources from the index, which is first narrowed to `max_index_chars`.
 
-    Ids that are not in the index are logged and dropped: nothing but what is indexed can ever be loaded.
+    Ids that are not in the index are logged and dropped: only what is indexed can ever be loaded.
     """
 
     async def selected(inquiry: Inquiry) -> Inquiry | Outcome:

@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from clock import now, rfc3339
-from services.knowledge import IndexEntry, Ledger, Record, Trouble, cache, index_file
-from services.storage import confined, files, in_thread
+from services.knowledge import AnyKind, IndexEntry, Ledger, Record, Trouble, cache, index_file
+from services.storage import Signature, confined, files, in_thread
+
+NAMESPACE = "kb:"
 
 
 @dataclass(frozen=True, slots=True)
 class _Rendered:
-    """A record's share of the two files; kept, as most records stay as they are from one write to the next."""
+    """A record's share of the two files; kept, as most records do not change from one write to the next. `entry` is
+    empty for a source that is not in the index.
+    """
 
     record: Record
     line: str
     entry: str
-    """Empty for a source that is in no index."""
 
 
 class CacheAndIndex:
-    """Writes both files from the ledger, the cache first: the index is a function of it, so that a crash between the
-    two is mended by the next call.
+    """Writes both files from the ledger, the cache first: the index is a function of it, so that the next call repairs
+    what a crash between the two leaves.
+
+    Attributes:
+        entries: how many sources have a place in the index, as it was when last saved.
     """
 
-    def __init__(self, ledger: Ledger, index_path: Path, namespace: str = "kb") -> None:
+    def __init__(self, ledger: Ledger, index_path: Path) -> None:
+        self.entries = 0
         self._ledger = ledger
         self._index_path = index_path
-        self._namespace = namespace
         self._rendered: dict[str, _Rendered] = {}
         self._version = 0
         """Of the ledger, when it was last written; it begins as the cache file has it."""
-        self._cache_seen: confined.Signature | None = None
-        self._index_seen: confined.Signature | None = None
-        self.entries = 0
-        """How many sources have a place in the index, as it was when last saved."""
+        self._cache_seen: Signature | None = None
+        self._index_seen: Signature | None = None
         self._writing = threading.Lock()
-        """Whoever waited for a write may be cancelled while its thread goes on, and another one follow."""
+        """A cancelled `save` leaves its thread running while another one may begin."""
 
     async def save(self, _sign: object = None) -> list[Trouble]:
-        """Bring both files up to date; what is so already is not written.
+        """Bring both files up to date; a file that is so already is not written.
 
         A file that cannot be written is a trouble, and tried again the next time.
         """
@@ -51,7 +54,7 @@ class CacheAndIndex:
         if not ledger.loaded:
             return []
         version = ledger.version
-        # Records never change: what a thread sees is the ledger as it is now, whatever happens to it meanwhile.
+        # Records never change: the thread sees the ledger as it is now, although that goes on.
         records = list(ledger.records.values())
         try:
             await in_thread(self._write_in_turn, records, version, rfc3339(now()))
@@ -65,23 +68,23 @@ class CacheAndIndex:
                 return
             try:
                 self._write(records, version, at)
-                self.entries = sum(map(_indexed, records))
+                self.entries = sum(record.indexed for record in records)
             except OSError:
-                self.entries = _ids_in(_read(self._index_path) or b"", self._namespace)
+                self.entries = _ids_in(_read(self._index_path) or b"")
                 raise
 
     def _write(self, records: list[Record], version: int, at: str) -> None:
         new = version != self._version
-        cache_there = _signature(self._ledger.path) == self._cache_seen
-        index_there = self._index_seen is not None and _signature(self._index_path) == self._index_seen
+        cache_there = confined.look(self._ledger.path) == self._cache_seen
+        index_there = self._index_seen is not None and confined.look(self._index_path) == self._index_seen
         if not new and ((index_there and cache_there) or not records):
-            return  # an index that somebody made by hand stays, as long as there is nothing to put in its place
-        _sort(records)
+            return  # without records, an index that was made by hand stays
+        _sort(records, self._ledger.kinds)
         if new or (not cache_there and self._cache_seen is not None):
             self._write_cache(records, version, at)
-        self._cache_seen = _signature(self._ledger.path)
+        self._cache_seen = confined.look(self._ledger.path)
         self._write_index(records, plain=not new)
-        self._index_seen = _signature(self._index_path)
+        self._index_seen = confined.look(self._index_path)
 
     def _write_cache(self, records: list[Record], version: int, at: str) -> None:
         rendered = {record.source_id: self._render(record) for record in records}
@@ -90,10 +93,10 @@ class CacheAndIndex:
         self._version = version
 
     def _write_index(self, records: list[Record], *, plain: bool) -> None:
-        """`plain`: nothing has changed that we know of, so that the index is probably there, and as it should be."""
+        """`plain`: no record has changed, so that the index is probably there, and as it should be."""
         there = _read(self._index_path)
-        if plain and there == "\n".join(_entry_as_it_is(self._namespace, records)).encode():
-            return  # which tells in a tenth of the time; descriptions were made harmless when they came
+        if plain and there == "\n".join(_plain_entries(records)).encode():
+            return  # found out in a tenth of the time: descriptions were made harmless when they came
         index = "\n".join(entry for record in records if (entry := self._render(record).entry)).encode()
         if there != index:
             files.replace(self._index_path, index)
@@ -101,41 +104,30 @@ class CacheAndIndex:
     def _render(self, record: Record) -> _Rendered:
         kept = self._rendered.get(record.source_id)
         if kept is None or kept.record is not record:
-            kept = _Rendered(record, cache.line(record), _entry(self._namespace, record))
+            kept = _Rendered(record, cache.line(record), _entry(record))
             self._rendered[record.source_id] = kept
         return kept
 
 
-def _sort(records: list[Record]) -> None:
-    """Files first, then pages, each by id."""
-    files = {record.file.rel_path: record for record in records if record.file is not None}
-    pages = {record.url.url: record for record in records if record.url is not None}
-    records[:] = [files[name] for name in sorted(files)] + [pages[url] for url in sorted(pages)]
+def _sort(records: list[Record], kinds: Iterable[AnyKind]) -> None:
+    """Kind by kind, each by id."""
+    by_kind: dict[type[Record], dict[str, Record]] = {kind.record: {} for kind in kinds}
+    for record in records:
+        by_kind[type(record)][record.source_id] = record
+    records[:] = [each[source_id] for each in by_kind.values() for source_id in sorted(each)]
 
 
-def _indexed(record: Record) -> bool:
-    return record.gone_at is None and bool(record.summary_text)
+def _entry(record: Record) -> str:
+    entries = [IndexEntry(f"{NAMESPACE}{record.source_id}", record.summary_text)] if record.indexed else []
+    return index_file.render(entries)
 
 
-def _entry(namespace: str, record: Record) -> str:
-    if not _indexed(record):
-        return ""
-    return index_file.render([IndexEntry(f"{namespace}:{record.source_id}", record.summary_text)])
+def _plain_entries(records: Iterable[Record]) -> Iterable[str]:
+    return (f"{NAMESPACE}{record.source_id}\n{record.summary_text}\n" for record in records if record.indexed)
 
 
-def _entry_as_it_is(namespace: str, records: Iterable[Record]) -> Iterable[str]:
-    return (f"{namespace}:{record.source_id}\n{record.summary_text}\n" for record in records if _indexed(record))
-
-
-def _ids_in(index: bytes, namespace: str) -> int:
-    return sum(line.startswith(f"{namespace}:".encode()) for line in index.splitlines())
-
-
-def _signature(path: Path) -> confined.Signature | None:
-    try:
-        return confined.signature(os.stat(path))  # noqa: PTH116 (as services.storage.confined has it)
-    except OSError:
-        return None
+def _ids_in(index: bytes) -> int:
+    return sum(line.startswith(NAMESPACE.encode()) for line in index.splitlines())
 
 
 def _read(path: Path) -> bytes | None:

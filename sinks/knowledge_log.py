@@ -1,4 +1,4 @@
-"""What an update has to say to people, once and not at every tick."""
+"""What an update has to report to people, once and not at every tick."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections import Counter
 from services.knowledge import HIDDEN, How, LeftOut, Trouble, UpdateEvent, UpdateReport
 
 NAMED = 5
-"""Troubles of one phase that are named, unless somebody wants to see more of them; of the rest only the number is told,
-so that an outage does not flood the log.
-"""
+"""Troubles of one phase that are named by default; the rest is counted, so that an outage does not flood the log."""
 NAMED_LEFT_OUT = 20
-"""The same for what is left out: somebody may have put photographs into the folder, or into the list."""
+"""The same for what is left out: there may be photographs in the folder, or in the list."""
 
 log = logging.getLogger(__name__)
 
@@ -22,32 +20,31 @@ class KnowledgeLog:
 
     def __init__(self, named: int = NAMED) -> None:
         self._most_named = named
-        self._told: set[tuple[str, str]] = set()
-        self._telling: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
+        """In the update before."""
+        self._present: set[tuple[str, str]] = set()
         self._named: Counter[str] = Counter()
         self._left_out = 0
 
-    def tell(self, event: UpdateEvent | UpdateReport) -> None:
+    def report(self, event: UpdateEvent | UpdateReport) -> None:
         match event:
-            case LeftOut(name=name, reason=reason):
-                if self._new(name, reason):
-                    self._left_out += reason != HIDDEN
-                    level = logging.WARNING if self._left_out <= NAMED_LEFT_OUT else logging.DEBUG
-                    log.log(logging.INFO if reason == HIDDEN else level, "%s is left out: %s", name, reason)
-            case Trouble(about=about, phase=phase, message=message):
-                if self._new(about, message):
-                    self._named[phase] += 1
-                    level = logging.WARNING if self._named[phase] <= self._most_named else logging.DEBUG
-                    log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", phase, about, message)
+            case LeftOut(name=name, reason=reason) if self._is_new(name, reason):
+                self._left_out += reason != HIDDEN
+                level = logging.WARNING if self._left_out <= NAMED_LEFT_OUT else logging.DEBUG
+                log.log(logging.INFO if reason == HIDDEN else level, "%s is left out: %s", name, reason)
+            case Trouble(about=about, phase=phase, message=message) if self._is_new(about, message):
+                self._named[phase] += 1
+                level = logging.WARNING if self._named[phase] <= self._most_named else logging.DEBUG
+                log.log(logging.ERROR if event.fatal else level, "%s: %s: %s", phase, about, message)
             case UpdateReport():
                 self._finish(event)
             case _:
                 pass
 
-    def _new(self, name: str, message: str) -> bool:
-        told = (name, message)
-        new = told not in self._told and told not in self._telling
-        self._telling.add(told)
+    def _is_new(self, name: str, message: str) -> bool:
+        key = (name, message)
+        new = key not in self._reported and key not in self._present
+        self._present.add(key)
         return new
 
     def _finish(self, report: UpdateReport) -> None:
@@ -56,7 +53,7 @@ class KnowledgeLog:
                 log.warning("%s: %d further failures", phase, count - self._most_named)
         if self._left_out > NAMED_LEFT_OUT:
             log.warning("%d more are left out; the level DEBUG names them", self._left_out - NAMED_LEFT_OUT)
-        happened = any(report.settled[how] for how in How) or self._telling != self._told
+        happened = any(report.settled[how] for how in How) or self._present != self._reported
         log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
-        self._told, self._telling, self._named = self._telling, set(), Counter()
+        self._reported, self._present, self._named = self._present, set(), Counter()
         self._left_out = 0

@@ -2,20 +2,20 @@
 
 start-up, tick, file change
         │ one update at a time, triggers meanwhile cause one more
-    discover ── what is gone, what is left out ───────────────┐
-        ├── files with a new size or time ── examine ──┬──────┤
-        ├── pages that are due ── fetch (throttled) ───┤      │
-        └── descriptions missing or out of date ───────┤      │
-                                     summarise (throttled) ───┤
-                                                           ledger
-                                                              │ rarely, and at the end
-                                                       cache and index
+    discover ── what is gone, what is left out ────────────┐
+        ├── due files ── fetch, many at once ───────┬──────┤
+        ├── due pages ── fetch, throttled ──────────┤      │      (one such line for each kind of source)
+        └── descriptions missing or out of date ────┤      │
+                                  summarise, throttled ────┤
+                                                        ledger
+                                                           │ now and then, and at the end
+                                                    cache and index
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -26,25 +26,22 @@ from reactivex import operators as ops
 from operators import map_async, only, spread
 from operators.checkpoint import checkpoint
 from operators.coalesce import coalesce
-from operators.discover import Few, discover, few_at_once
-from operators.examine import examine
-from operators.fetch import Rechecks, Result, fetch
+from operators.discover import discover
+from operators.fetch import fetch
 from operators.step import Gauge, expected, named
 from operators.summarise import summarise
 from services.assistant import Describer
 from services.knowledge import (
-    DuePage,
+    AnyKind,
+    Due,
     How,
     Ledger,
     Pending,
     Purged,
     Settled,
-    SourcePaths,
-    Suspect,
     Trouble,
     UpdateEvent,
     UpdateReport,
-    Web,
 )
 
 T = TypeVar("T")
@@ -56,10 +53,12 @@ WRITE_SECONDS = 30.0
 """After this time they are written anyway (SPEC 7)."""
 PAUSE_SECONDS = 5.0
 """Between two writes: where sources change faster than that, little is lost by a crash."""
-READERS = 2
-"""Threads that read files, a few dozen at a time: one waits for the disk while the other computes."""
+TOGETHER = 64
+"""Events of discovery that run through the graph before the event loop has its turn."""
 
 log = logging.getLogger(__name__)
+
+Events = Sequence[UpdateEvent]
 
 
 class Saving(Protocol):
@@ -71,87 +70,65 @@ class Saving(Protocol):
     def entries(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeParts:
-    """Whom an update talks to."""
+    """What an update works with and by.
+
+    Attributes:
+        descriptions_at_once: how many sources are described at the same time, whatever is being fetched.
+        describe_seconds: how long one description may take, repeated attempts included.
+    """
 
     ledger: Ledger
     describer: Describer
-    web: Web
     files: Saving
-    count: Callable[[Result], object] | None = None
-    """Called with the result of each download."""
+    descriptions_at_once: int
+    describe_seconds: float
     gauge: Gauge | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KnowledgeRules:
-    places: SourcePaths
-    rechecks: Rechecks
-    downloads_at_once: int
-    descriptions_at_once: int
-    describe_seconds: float
-    """How long one description may take, repeated attempts included."""
-
-
-def knowledge(
-    triggers: Observable[object], parts: KnowledgeParts, rules: KnowledgeRules
-) -> Observable[UpdateEvent | UpdateReport]:
+def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     """Bring the knowledge base up to date at every trigger: what became of each source, then the update's report.
 
     triggers  --t-----t-t---------------|
     reports   -----r-------r----r-------|
 
-    Completes when the triggers have and the update under way is through; disposing cuts that off, and what it has
-    done so far is in the ledger.
+    Completes when the triggers have and the running update has ended; disposing cuts that off, and what it has done
+    so far is in the ledger.
     """
-    return triggers.pipe(coalesce(lambda _: update(parts, rules)))
+    return triggers.pipe(coalesce(lambda _: update(parts)))
 
 
-def update(parts: KnowledgeParts, rules: KnowledgeRules) -> Observable[UpdateEvent | UpdateReport]:
+def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     """One update; wired anew for each, so that none leaves anything behind."""
     report = UpdateReport()
-    ledger, places, key = parts.ledger, rules.places, parts.describer.key
+    ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
 
-    few: Observable[Few] = rx.of(None).pipe(
-        step("discover", discover(ledger, places, key), fails_whole, 1, parts.gauge),
+    discovered: Observable[Events] = rx.of(None).pipe(
+        step("discover", discover(ledger, key), fails_whole, 1, gauge),
         spread(few_at_once),
         map_async(in_its_turn, on_failure=raising, max_concurrent=1),
         ops.share(),
     )
-    found = few.pipe(spread(lambda some: some.events))
-    examined = few.pipe(
-        spread(suspects),
-        step("examine", examine(ledger, places, key), fails_together, READERS, parts.gauge),
-        spread(members),
-        ops.share(),
-    )
-    fetched = found.pipe(
-        only(DuePage),
-        step(
-            "fetch",
-            fetch(parts.web, ledger, places, key, rules.rechecks, parts.count),
-            fails_as_page,
-            rules.downloads_at_once,
-            parts.gauge,
-        ),
-        spread(members),
-        ops.share(),
-    )
-    summarised = rx.merge(found, examined, fetched).pipe(
+    found = discovered.pipe(spread(members))
+    fetched = [
+        discovered.pipe(
+            spread(batches_of(kind)),
+            step(kind.step, fetch(kind, ledger, key), fails_together, kind.concurrency, gauge),
+            spread(members),
+            ops.share(),
+        )
+        for kind in ledger.kinds
+    ]
+    describing = summarise(parts.describer, ledger, parts.describe_seconds)
+    summarised = rx.merge(found, *fetched).pipe(
         only(Pending),
-        step(
-            "summarise",
-            summarise(parts.describer, ledger, places, rules.describe_seconds),
-            fails_as_source,
-            rules.descriptions_at_once,
-            parts.gauge,
-        ),
+        step("summarise", describing, fails_as_source, parts.descriptions_at_once, gauge),
     )
-    events = rx.merge(found, examined, fetched, summarised).pipe(ops.do_action(keep_in(ledger)), ops.share())
+    events = rx.merge(found, *fetched, summarised).pipe(ops.do_action(keep_in(ledger)), ops.share())
     troubles = events.pipe(
         checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
-        step("write", parts.files.save, fails_whole, 1, parts.gauge),
+        step("write", parts.files.save, fails_whole, 1, gauge),
         spread(members),
     )
 
@@ -169,7 +146,7 @@ def step(
     max_concurrent: int,
     gauge: Gauge | None,
 ) -> Callable[[Observable[T]], Observable[R]]:
-    """`map_async`, with a failure told as this step's."""
+    """`map_async`, with a failure reported as this step's."""
 
     def failed(item: T, error: Exception) -> R:
         if not expected(error):
@@ -179,17 +156,13 @@ def step(
     return map_async(fn, on_failure=failed, max_concurrent=max_concurrent, gauge=named(gauge, name))
 
 
-def fails_whole(name: str, _item: object, error: Exception) -> Sequence[UpdateEvent]:
+def fails_whole(name: str, _item: object, error: Exception) -> Events:
     about = getattr(error, "filename", None) or "knowledge base"
     return [Trouble(str(about), name, message_of(error), fatal=True)]
 
 
-def fails_together(name: str, item: Sequence[Suspect], error: Exception) -> Sequence[UpdateEvent]:
-    return [Trouble(each.name, name, message_of(error)) for each in item]
-
-
-def fails_as_page(name: str, item: DuePage, error: Exception) -> Sequence[UpdateEvent]:
-    return [Trouble(item.url, name, message_of(error))]
+def fails_together(name: str, due: Sequence[Due], error: Exception) -> Events:
+    return [Trouble(each.source_id, name, message_of(error)) for each in due]
 
 
 def fails_as_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
@@ -198,27 +171,36 @@ def fails_as_source(name: str, item: Pending, error: Exception) -> UpdateEvent:
 
 def message_of(error: Exception) -> str:
     """One line."""
-    told = error.strerror if isinstance(error, OSError) else str(error)
-    return " ".join((told or ("took too long" if isinstance(error, TimeoutError) else type(error).__name__)).split())
+    message = error.strerror if isinstance(error, OSError) else str(error)
+    return " ".join((message or ("took too long" if isinstance(error, TimeoutError) else type(error).__name__)).split())
 
 
-async def in_its_turn(some: Few) -> Few:
+def few_at_once(events: Events) -> Iterator[Events]:
+    """Cut a long list, which would otherwise hold up the loop while each event runs through the whole graph."""
+    return (events[at : at + TOGETHER] for at in range(0, len(events), TOGETHER))
+
+
+async def in_its_turn(events: Events) -> Events:
     """Nothing: but between two of these calls the event loop has its turn."""
-    return some
+    return events
 
 
-def raising(_some: Few, error: Exception) -> Few:
+def raising(_events: Events, error: Exception) -> Events:
     raise error
 
 
-def suspects(some: Few) -> Iterable[Sequence[Suspect]]:
-    """The files among some events, to be read together; nothing where there are none."""
-    those = [event for event in some.events if isinstance(event, Suspect)]
-    return [those] if those else []
-
-
-def members(events: Sequence[UpdateEvent]) -> Sequence[UpdateEvent]:
+def members(events: Events) -> Events:
     return events
+
+
+def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:
+    """The due sources of a kind among some events, as many together as the kind wants."""
+
+    def batches(events: Events) -> Iterator[list[Due]]:
+        due = [event for event in events if isinstance(event, Due) and event.kind is kind]
+        return (due[at : at + kind.batch] for at in range(0, len(due), kind.batch))
+
+    return batches
 
 
 def keep_in(ledger: Ledger) -> Callable[[UpdateEvent], None]:

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from operators.fetch import Rechecks
 from services.knowledge.cache import Record, parse
 from services.knowledge.ledger import Ledger
 from services.knowledge.pages import Fetched, FetchFailed, Page
-from services.knowledge.updates import SourcePaths, UpdateEvent, UpdateReport
+from services.knowledge.source_files import FileRecord, TextFiles
+from services.knowledge.source_kinds import UpdateEvent, UpdateReport
+from services.knowledge.source_pages import UrlRecord, WebPages
 from sinks.knowledge import CacheAndIndex
-from streams.knowledge import KnowledgeParts, KnowledgeRules, update
+from streams.knowledge import KnowledgeParts, update
+
+RECORDS = (FileRecord, UrlRecord)
 
 
 class FakeDescriber:
@@ -78,27 +81,31 @@ class Shelf:
         self.describer, self.web = FakeDescriber(), FakeWeb()
         self.max_source_bytes = 1000
         self.downloads_at_once, self.descriptions_at_once, self.describe_seconds = 3, 5, 60.0
-        self.rechecks = Rechecks(72 * 3600, 300)
         self.counted: list[str] = []
         self.parts = self.begin()
         self.events: list[UpdateEvent] = []
 
     def begin(self) -> KnowledgeParts:
         """Start anew from what is on disk."""
-        ledger = Ledger(self.cache)
-        files = CacheAndIndex(ledger, self.index)
-        self.parts = KnowledgeParts(ledger, self.describer, self.web, files, self.counted.append)
-        return self.parts
-
-    @property
-    def rules(self) -> KnowledgeRules:
-        return KnowledgeRules(
-            SourcePaths(self.sources, self.links, self.pages, self.max_source_bytes),
-            self.rechecks,
-            self.downloads_at_once,
-            self.descriptions_at_once,
-            self.describe_seconds,
+        pages = WebPages(
+            self.links,
+            self.pages,
+            max_bytes=self.max_source_bytes,
+            web=self.web,
+            concurrency=self.downloads_at_once,
+            fresh_seconds=72 * 3600,
+            again_seconds=300,
+            on_result=self.counted.append,
         )
+        ledger = Ledger(self.cache, (TextFiles(self.sources, max_bytes=self.max_source_bytes), pages))
+        self.parts = KnowledgeParts(
+            ledger=ledger,
+            describer=self.describer,
+            files=CacheAndIndex(ledger, self.index),
+            descriptions_at_once=self.descriptions_at_once,
+            describe_seconds=self.describe_seconds,
+        )
+        return self.parts
 
     def write(self, name: str, text: str) -> Path:
         path = self.sources / name
@@ -125,7 +132,7 @@ class Shelf:
         def fail(error: Exception) -> None:
             finished.set_exception(error)
 
-        subscription = update(parts, self.rules).subscribe(see, fail)
+        subscription = update(parts).subscribe(see, fail)
         try:
             return await finished
         finally:
@@ -133,7 +140,7 @@ class Shelf:
 
     @property
     def records(self) -> dict[str, Record]:
-        return parse(self.cache.read_bytes())
+        return parse(self.cache.read_bytes(), RECORDS)
 
     @property
     def entries(self) -> list[str]:

@@ -1,33 +1,33 @@
 """The knowledge base: where sources come from, what is known of each, and the library that answers read.
 
-`updates` is the vocabulary of one update (what was discovered, what became of it), `cache` and `index_file` are the
-formats on disk, `web` fetches pages.
+`source_kinds` says what a kind of source is, `source_files` and `source_pages` are the two there are; `cache` and
+`index_file` are the formats on disk, `web` fetches pages.
 """
 
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, index_file
-from services.knowledge.cache import FileFacts, Record, UrlFacts, hash_text
+from services.knowledge.cache import Record, hash_text
 from services.knowledge.disk_library import DiskLibrary
 from services.knowledge.index_file import harmless
-from services.knowledge.ledger import Ledger, Unfit
+from services.knowledge.ledger import Ledger
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.knowledge.narrowing import narrow, narrowed
-from services.knowledge.pages import FetchFailed, FetchTimedOut, NotModified, Page, Web, WebError
-from services.knowledge.source_files import HIDDEN, Listing, NotText, list_files, read_text
-from services.knowledge.source_links import Links, read_links
-from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
-from services.knowledge.updates import (
+from services.knowledge.pages import Web
+from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
+from services.knowledge.source_kinds import (
+    AnyKind,
+    CannotList,
     Discovered,
-    DuePage,
+    Due,
     How,
     LeftOut,
     Pending,
     Purged,
     Settled,
-    SourcePaths,
-    Suspect,
     Trouble,
     UpdateEvent,
     UpdateReport,
+    kind_of,
 )
-from services.knowledge.web_cache import drop_page, page_name, page_names, read_page, write_page
+from services.knowledge.source_pages import FetchStatus, WebPages
+from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name

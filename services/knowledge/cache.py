@@ -9,8 +9,8 @@
     }
     }
 
-It is JSON, written with one record a line: so a change is one line of a diff, a file that was cut or scribbled into
-gives back all its other lines, and neither reading nor writing is one long step.
+It is JSON with one record a line: a change is one line of a diff, a damaged file keeps all its other lines, and
+neither reading nor writing is one long step.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Any, Self, Union
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, TypeAdapter, ValidationError
 
 from clock import from_rfc3339
 from services.telemetry import number_of
@@ -31,12 +33,12 @@ from services.telemetry import number_of
 SCHEMA_VERSION = 1
 
 REPORTED = 5
-"""So many bad records are named; of more, only the number is told."""
+"""So many bad records are named in the log; the others are counted."""
 
 _HEAD, _TAIL = 4, 3
-"""Lines of the file before the first record and behind the last, with the empty one that a final line end makes."""
+"""Lines before the first record and behind the last, with the empty one after the last line end."""
 _AT_ONCE = 100
-"""Records, a millisecond's work."""
+"""Records that are validated in one go, which takes a millisecond."""
 
 log = logging.getLogger(__name__)
 
@@ -48,58 +50,57 @@ def _time(text: str) -> str:
 
 Time = Annotated[str, AfterValidator(_time)]
 Count = Annotated[int, Field(ge=0)]
-FetchStatus = Literal["success", "not_modified", "timeout", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    rel_path: str
-    """Below the folder of sources, with `/` between folders."""
-    size_bytes: Count
-    mtime_ns: int
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(ABC):
+    """What the cache keeps of one source. Each kind of source has a subclass with one more field, which is named as
+    `source_type` and is a frozen dataclass: the kind's own part.
 
+    Attributes:
+        source_type: a `Literal` in the subclass.
+        content_hash: `hash_text` of the text as last read; empty when there is no text, as for a page never fetched.
+        summary_text: the description in the index; empty until there is one, the previous one while one is pending.
+        summary_key: from which prompt and model `summary_text` came.
+        gone_at: since when the source has been missing; such a record is in no index.
+    """
 
-@dataclass(frozen=True, slots=True)
-class UrlFacts:
-    url: str
-    last_fetched_at: Time | None
-    """When the server last answered with the page, or that it is unchanged; None: it never has."""
-    etag: str | None
-    last_modified: str | None
-    fetch_status: FetchStatus
-    next_check_at: Time
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One source. Exactly one of `file` and `url` is there, as `source_type` says."""
-
-    source_type: Literal["file", "url"]
+    source_type: str
     content_hash: Annotated[str, Field(pattern=r"^(?:[0-9a-f]{64})?$")]
-    """Of the text as it was last read (`hash_text`); empty for a page that was never fetched."""
     summary_text: str
-    """The description in the index; empty until there is one. While one is pending, the one before."""
     summary_key: str
-    """Says from which prompt and model `summary_text` came."""
     last_indexed_at: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")]
     summary_pending: bool
-    file: FileFacts | None = None
-    url: UrlFacts | None = None
     gone_at: Time | None = None
-    """Since when the source has been missing; such a record is in no index."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # so that a record with the part of another kind is not valid
 
     @property
+    @abstractmethod
     def source_id(self) -> str:
-        return self.file.rel_path if self.file is not None else self.url.url if self.url is not None else ""
+        """The source's name in the index, without `kb:`; taken from the kind's own part."""
 
     @property
     def described(self) -> bool:
         """Whether `summary_text` is the description of the content that `content_hash` names."""
         return not self.summary_pending and bool(self.summary_text.strip())
 
+    @property
+    def indexed(self) -> bool:
+        return self.gone_at is None and bool(self.summary_text)
 
-_RECORDS = TypeAdapter(dict[str, Record])
-_VERSION = re.compile(r'"schema_version"\s*:\s*(\d+)')
+    @classmethod
+    def new(cls, at: str, **part: Any) -> Self:
+        """The record of a source that was first seen at `at`; `part`: the kind's own part, by its name."""
+        return cls(content_hash="", summary_text="", summary_key="", last_indexed_at=at, summary_pending=True, **part)
+
+    def holding(self, content_hash: str) -> Self:
+        """The record with this content: new content needs a description, and the source is not gone."""
+        pending = bool(content_hash) and (self.summary_pending or self.content_hash != content_hash)
+        return replace(self, content_hash=content_hash, summary_pending=pending, gone_at=None)
+
+
+_VERSION = re.compile(r'"schema_version"\s*:\s*(\d+)\s*[,}]')
 
 
 def normalise(text: str) -> str:
@@ -114,31 +115,19 @@ def hash_text(text: str) -> str:
 
 
 def line(record: Record) -> str:
-    """A record as a line of the file, without what separates it from the next."""
-    facts: dict[str, object] = {
+    """A record as a line of the file, without the separator."""
+    fields: dict[str, object] = {
         "source_type": record.source_type,
         "content_hash": record.content_hash,
         "summary_text": record.summary_text,
         "summary_key": record.summary_key,
         "last_indexed_at": record.last_indexed_at,
         "summary_pending": record.summary_pending,
+        record.source_type: asdict(getattr(record, record.source_type)),
     }
-    if record.file is not None:
-        file = record.file
-        facts["file"] = {"rel_path": file.rel_path, "size_bytes": file.size_bytes, "mtime_ns": file.mtime_ns}
-    if record.url is not None:
-        url = record.url
-        facts["url"] = {
-            "url": url.url,
-            "last_fetched_at": url.last_fetched_at,
-            "etag": url.etag,
-            "last_modified": url.last_modified,
-            "fetch_status": url.fetch_status,
-            "next_check_at": url.next_check_at,
-        }
     if record.gone_at is not None:
-        facts["gone_at"] = record.gone_at
-    return f"{_dumps(record.source_id)}: {_dumps(facts)}"
+        fields["gone_at"] = record.gone_at
+    return f"{_dumps(record.source_id)}: {_dumps(fields)}"
 
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
@@ -151,81 +140,71 @@ def render(lines: Iterable[str], generated_at: str) -> bytes:
     return f"{head}{body}\n}}\n}}\n".encode()
 
 
-def parse(data: bytes, file: str = "cache") -> dict[str, Record]:
-    """The sound records in `data`, by source id.
+def parse(data: bytes, types: Iterable[type[Record]], file: str = "cache") -> dict[str, Record]:
+    """The valid records in `data`, by source id; `types`: those of the kinds of sources that there are.
 
-    Never raises: what is damaged is reported with `file`, and left out. Another `schema_version` gives nothing, a
-    bad record costs that record, and of a file that is no JSON every line counts that holds a whole record.
+    Never raises: damage is reported with `file` and left out. Another `schema_version` gives nothing, a bad record
+    costs that record, and of a file that is not JSON every line counts that holds a whole record.
     """
     text = data.decode("utf-8", "replace")
-    found = _as_rendered(text)
-    if found is not None:
-        return found
-    try:
-        whole: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        return _saved(text, file)
-    content: dict[str, Any] = cast("dict[str, Any]", whole) if isinstance(whole, dict) else {}
-    version, sources = content.get("schema_version"), content.get("sources")
-    if version is not SCHEMA_VERSION or not isinstance(sources, dict):
-        log.warning("%s: no cache of schema_version %d; descriptions are made anew", file, SCHEMA_VERSION)
-        return {}
-    return _sound_ones(((key, _dumps({key: value})) for key, value in cast("dict[str, Any]", sources).items()), file)
-
-
-def _as_rendered(text: str) -> dict[str, Record] | None:
-    """The records of a file just as `render` writes it; None: it is not, or not every record is sound."""
-    lines = text.split("\n")
-    head, tail = ["{", f'"schema_version": {SCHEMA_VERSION},'], ["}", "}", ""]
-    if lines[:2] != head or lines[-_TAIL:] != tail or len(lines) < _HEAD + _TAIL:
-        return None
-    if lines[_HEAD - 1] != '"sources": {':
-        return None
-    found: dict[str, Record] = {}
-    # Not in one go: validation lets no other thread run, and the event loop must not wait for a large cache.
-    for at in range(_HEAD, len(lines) - _TAIL, _AT_ONCE):
-        body = "\n".join(lines[at : min(at + _AT_ONCE, len(lines) - _TAIL)])
-        try:
-            found.update(_RECORDS.validate_json(f"{{{body.removesuffix(',')}}}", strict=True))
-        except ValidationError:
-            return None
-    return found if all(_sound(key, record) for key, record in found.items()) else None
-
-
-def _saved(text: str, file: str) -> dict[str, Record]:
-    """What can be read of a file that is no JSON."""
     version = _VERSION.search(text)
     if version is None or int(version[1]) != SCHEMA_VERSION:
-        log.warning("%s is no cache of schema_version %d; descriptions are made anew", file, SCHEMA_VERSION)
+        log.warning("%s is not a cache of schema_version %d; all descriptions are made anew", file, SCHEMA_VERSION)
         return {}
-    lines = [each.strip().removesuffix(",") for each in text.split("\n")[_HEAD:]]
-    found = _sound_ones(((each, f"{{{each}}}") for each in lines if each.strip("}")), file)
-    log.warning("%s is damaged: %s could be saved from it", file, number_of(len(found), "record"))
-    return found
-
-
-def _sound_ones(objects: Iterable[tuple[str, str]], file: str) -> dict[str, Record]:
-    """The records in JSON objects of one member each; bad ones are reported by the name they come with."""
-    found: dict[str, Record] = {}
-    bad: list[str] = []
-    for name, each in objects:
+    lines, damaged = text.split("\n"), False
+    if lines[_HEAD - 1 : _HEAD] == ['"sources": {'] and lines[-_TAIL:] == ["}", "}", ""]:
+        members = lines[_HEAD:-_TAIL]
+    else:
         try:
-            members = _RECORDS.validate_json(each, strict=True)
-        except ValidationError:
-            members = {}
-        sound = {key: record for key, record in members.items() if _sound(key, record)}
-        found.update(sound)
-        if not sound:
-            bad.append(name)
+            sources: dict[str, object] = json.loads(text)["sources"]
+            members = [f"{_dumps(key)}: {_dumps(value)}" for key, value in sources.items()]
+        except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
+            members, damaged = lines[_HEAD:], True
+    records, bad = _valid(members, _adapter(tuple(types)))
     for name in bad[:REPORTED]:
         log.warning("%s: the record %.80r is damaged and dropped; its source counts as new", file, name)
     if len(bad) > REPORTED:
         log.warning("%s: %d further records are damaged and dropped", file, len(bad) - REPORTED)
-    return found
+    if damaged:
+        log.warning("%s is damaged: %s could be saved from it", file, number_of(len(records), "record"))
+    return records
 
 
-def _sound(key: str, record: Record) -> bool:
-    """Whether the parts of a record fit together."""
-    if record.source_type == "file":
-        return record.file is not None and record.url is None and record.file.rel_path == key != ""
-    return record.url is not None and record.file is None and record.url.url == key != ""
+_Records = TypeAdapter[dict[str, Record]]
+
+
+@lru_cache
+def _adapter(types: tuple[type[Record], ...]) -> _Records:
+    records: Any = Union[types]  # noqa: UP007 (of a tuple)
+    if len(types) > 1:
+        records = Annotated[records, Discriminator("source_type")]
+    records = dict[str, records]
+    return TypeAdapter(records)
+
+
+def _valid(lines: Sequence[str], adapter: _Records) -> tuple[dict[str, Record], list[str]]:
+    """The records in members of an object, one a line, and the lines that hold none."""
+    found: dict[str, Record] = {}
+    bad: list[str] = []
+    # Not in one go: validation lets no other thread run, and the event loop must not wait for a large cache.
+    for at in range(0, len(lines), _AT_ONCE):
+        some = [line.strip().removesuffix(",") for line in lines[at : at + _AT_ONCE]]
+        records = _members(some, adapter)
+        if records is not None:
+            found.update(records)
+            continue
+        for each in some:
+            one = _members([each], adapter)
+            found.update(one or {})
+            if not one and each.strip("}"):
+                bad.append(each)
+    return found, bad
+
+
+def _members(lines: Sequence[str], adapter: _Records) -> dict[str, Record] | None:
+    """None: not all of them are valid."""
+    try:
+        found = adapter.validate_json(f"{{{','.join(lines)}}}", strict=True)
+    except ValidationError:
+        return None
+    return found if all(key == record.source_id != "" for key, record in found.items()) else None

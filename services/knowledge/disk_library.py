@@ -1,8 +1,7 @@
-"""The library as it lies on disk: index files, source files, cached web pages, topic files. Reads only."""
+"""The library as it lies on disk: index files, sources, topic files. Reads only."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections import OrderedDict
@@ -11,8 +10,9 @@ from pathlib import Path
 
 from services.knowledge import index_file
 from services.knowledge.library import IndexEntry, Source, SourceUnavailable
+from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
 from services.knowledge.topic_names import belongs_to
-from services.storage import confined, in_thread
+from services.storage import Outside, Signature, confined, in_thread
 
 log = logging.getLogger(__name__)
 
@@ -27,22 +27,17 @@ class _Index:
         self.entries: tuple[IndexEntry, ...] = ()
         self._path = os.fspath(path)
         self._namespace = namespace
-        self._seen: confined.Signature | None = confined.NEVER
-        """What it looked like when last read; None: there was none."""
+        self._seen: Signature | None = confined.NEVER
+        """When last read; None: there was no file."""
         self._reported = ""
 
     def stale(self) -> bool:
-        """One `stat`: a microsecond or two, where a thread would cost a hundred times that."""
-        try:
-            return confined.signature(os.stat(self._path)) != self._seen  # noqa: PTH116 (measured: half the cost)
-        except FileNotFoundError:
-            return self._seen is not None
-        except OSError:
-            return True
+        """One `stat`, on the event loop: a thread would cost a hundred times that."""
+        return confined.look(self._path) != self._seen
 
     def read(self) -> None:
         """Blocking. A missing file has no entries; one that cannot be read keeps those it had, and is tried again."""
-        seen: confined.Signature | None = None
+        seen: Signature | None = None
         try:
             with open(self._path, "rb") as file:  # noqa: PTH123 (kept as text for `stat`)
                 seen = confined.signature(os.fstat(file.fileno()))
@@ -53,7 +48,7 @@ class _Index:
             level = logging.INFO if self._namespace == "team" else logging.WARNING
             self._report("there is no index yet, so nothing can be selected from it", level)
         except OSError as error:
-            self._report(f"the index cannot be read ({error.strerror}); what it held before stays")
+            self._report(f"the index cannot be read ({error.strerror}); its earlier entries stay")
             return
         else:
             self.entries = tuple(index_file.parse(text, self._path, self._namespace))
@@ -68,28 +63,28 @@ class _Index:
 
 
 class DiskLibrary:
-    """A `Library` (services.knowledge.library) over the files that the knowledge branches write.
+    """A `Library` over the files that the knowledge branches write.
 
-    Everything read is kept and asked for again only when its file's time, size or inode changes. A call that finds
-    all unchanged does not leave the event loop.
+    What was read is kept until its file's time, size or inode changes. A call that finds everything unchanged does not
+    leave the event loop.
     """
 
     def __init__(
         self,
         *,
         index_path: Path,
-        sources_dir: Path,
-        web_cache_dir: Path,
+        kinds: Sequence[AnyKind],
         team_index_path: Path,
         team_topics_dir: Path,
         max_source_bytes: int = 2_000_000,
         cached_chars: int = CACHED_CHARS,
         left_out: Collection[str] = (),
     ) -> None:
-        """`left_out`: topics that, with the files that go on from them, are neither listed nor loaded."""
+        """`kinds`: read the sources behind `kb:`; `left_out`: topics that, with their continuations, are neither listed
+        nor loaded.
+        """
         self._indices = (_Index(team_index_path, "team"), _Index(index_path, "kb"))
-        self._sources_dir = sources_dir
-        self._web_cache_dir = web_cache_dir
+        self._kinds = kinds
         self._topics_dir = team_topics_dir
         self._left_out = left_out
         self._max_source_bytes = max_source_bytes
@@ -97,7 +92,7 @@ class DiskLibrary:
         self._kb: tuple[IndexEntry, ...] = ()
         self._entries: tuple[IndexEntry, ...] = ()
         self._ids: frozenset[str] = frozenset()
-        self._cached: OrderedDict[str, tuple[str, confined.Signature, Source]] = OrderedDict()
+        self._cached: OrderedDict[str, tuple[str, Signature, Source]] = OrderedDict()
         self._cached_chars = 0
         self._max_cached_chars = cached_chars
 
@@ -108,7 +103,7 @@ class DiskLibrary:
             # Two callers may both do this: they read the same, and a later change is seen by the next call.
             await in_thread(_read_all, stale)
         team, kb = self._indices[0].entries, self._indices[1].entries
-        # Not only after reading: whoever began to read may have been cancelled while the thread went on.
+        # Not only after reading: a caller that began to read may have been cancelled while the thread went on.
         if team is not self._team or kb is not self._kb:
             self._team, self._kb = team, kb
             self._entries = (*filter(self._is_listed, team), *kb)
@@ -119,44 +114,44 @@ class DiskLibrary:
         """The text of a source that the index names now, up to the size limit.
 
         Raises:
-            SourceUnavailable: the id is not in the index, its name leads out of its folder, a web page is not in
-                the cache, or the text is missing, empty or unreadable.
+            SourceUnavailable: the id is not in the index, its name leads out of its folder, or the text is missing
+                (a page is not in the cache), empty or unreadable.
         """
         await self.index()
         if source_id not in self._ids:
             raise SourceUnavailable(f"{source_id!r} is not in the index")
         cached = self._cached.get(source_id)
-        if cached is not None and _unchanged(cached[0], cached[1]):
+        if cached is not None and confined.look(cached[0]) == cached[1]:
             self._cached.move_to_end(source_id)
             return cached[2]
         try:
-            folder, path = self._locate(source_id)
-            text, seen, cut = await in_thread(confined.read, folder, path, self._max_source_bytes)
-        except confined.Outside as error:
+            found = await in_thread(self._read, source_id)
+        except Outside as error:
             raise SourceUnavailable(f"{source_id!r} is not read: {error}") from error
         except OSError as error:
             raise SourceUnavailable(f"{source_id!r} cannot be read: {error.strerror}") from error
-        if not text.strip():
+        if not found.text.strip():
             raise SourceUnavailable(f"{source_id!r} is empty")
-        if cut:
+        if found.cut:
             log.warning("%s is longer than %d bytes; the rest is left out", source_id, self._max_source_bytes)
-        source = Source(source_id, text)
-        self._keep(os.fspath(path), seen, source)
+        source = Source(source_id, found.text)
+        self._keep(os.fspath(found.path), found.signature, source)
         return source
 
     def _is_listed(self, entry: IndexEntry) -> bool:
         return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._left_out)
 
-    def _locate(self, source_id: str) -> tuple[Path, Path]:
+    def _read(self, source_id: str) -> Text:
         namespace, _, name = source_id.partition(":")
         if namespace == "team":
-            return self._topics_dir, confined.locate(self._topics_dir, name)
-        if name.startswith(("http://", "https://")):
-            return self._web_cache_dir, self._web_cache_dir / hashlib.sha256(name.encode()).hexdigest()
-        return self._sources_dir, confined.locate(self._sources_dir, name)
+            return read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)
+        kind = kind_of(self._kinds, name)
+        if kind is None:
+            raise Outside("no kind of source has such ids")
+        return kind.read(name)
 
-    def _keep(self, path: str, seen: confined.Signature, source: Source) -> None:
-        """Remember a text, and forget those not asked for the longest while the memory allowed is exceeded."""
+    def _keep(self, path: str, seen: Signature, source: Source) -> None:
+        """Remember a text, and forget the least recently used ones beyond the memory allowed."""
         old = self._cached.pop(source.id, None)
         if old is not None:
             self._cached_chars -= len(old[2].text)
@@ -170,10 +165,3 @@ class DiskLibrary:
 def _read_all(indices: list[_Index]) -> None:
     for index in indices:
         index.read()
-
-
-def _unchanged(path: str, seen: confined.Signature) -> bool:
-    try:
-        return confined.signature(os.stat(path)) == seen  # noqa: PTH116 (as above)
-    except OSError:
-        return False

@@ -6,9 +6,9 @@
     kb:https://example.org/faq
     Common questions about accounts.
 
-An entry is a line with the identifier, then the lines of its description; one blank line lies between entries.
-Descriptions come from a model and may hold anything, so `harmless` makes sure that none can add an entry: it is
-applied in both directions, hence `parse(render(entries))` gives the entries back with harmless descriptions.
+An entry is a line with the identifier and the lines of its description; a blank line separates entries. Descriptions
+come from a model and may hold anything, so `harmless` makes sure that none can add an entry. It is applied in both
+directions: `parse(render(entries))` gives the entries back with harmless descriptions.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ log = logging.getLogger(__name__)
 
 _LOOKS_LIKE_ID = re.compile(r"(?:kb|team)\s*:", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9(][\x20-\x7e]*[\x21-\x7e]")
-"""Most lines; those that are neither this nor harmless anyway go the slow way."""
+"""Most lines; the others take the slow path."""
 
 
 def is_id(line: str, namespace: str = "") -> bool:
-    """Whether `line` can stand as an identifier: `kb:…` or `team:…` (or only `namespace`), on one visible line."""
+    """Whether `line` is an identifier: `kb:…` or `team:…` (or only `namespace`), on one visible line."""
     start, colon, rest = line.partition(":")
     known = start == namespace if namespace else start in {"kb", "team"}
     return known and colon == ":" and bool(rest) and line.isprintable() and line == line.rstrip()
 
 
 def harmless(description: str) -> str:
-    """`description` without blank lines, and without a line that a reader could take for an identifier.
+    """`description` without blank lines, and without lines that look like an identifier.
 
-    Every kind of line break counts, as a model sees them all. A line that opens like an identifier, once invisible
-    characters in front are dropped, becomes an item of a list: `- kb:other.md`. Idempotent.
+    Every kind of line break counts, as a model sees them all. Invisible characters at the start of a line are dropped;
+    if it then begins like an identifier, it becomes a list item: `- kb:other.md`. Idempotent.
     """
     return "\n".join(line for line in map(_harmless_line, description.splitlines()) if line)
 
 
 def _harmless_line(line: str) -> str:
     if not _PLAIN.fullmatch(line):
-        # Half of a surrogate pair, which JSON can bring along, cannot be written as UTF-8.
+        # Half a surrogate pair, which JSON allows, cannot be written as UTF-8.
         line = line.encode("utf-8", "replace").decode().rstrip()
         start = next((at for at, letter in enumerate(line) if unicodedata.category(letter)[0] not in "CZ"), len(line))
         line = line[start:]
@@ -56,8 +56,8 @@ def _harmless_line(line: str) -> str:
 def render(entries: Iterable[IndexEntry]) -> str:
     """The text of an index file with `entries`, in their order.
 
-    Entries without a description are left out, as the format has no place for them; so are identifiers that do not
-    fit on one visible line (a file name with a line break), which is reported.
+    Entries without a description are left out, as the format cannot hold them; so are identifiers that do not fit on
+    one visible line (a file name with a line break), which is logged.
     """
     blocks: list[str] = []
     for entry in entries:
@@ -71,9 +71,7 @@ def render(entries: Iterable[IndexEntry]) -> str:
 
 @lru_cache(maxsize=4096)
 def _block(entry_id: str, description: str) -> str | None:
-    """Empty without a description; None where the identifier is none. Remembered, as an index is written again and
-    again, and is mostly the same.
-    """
+    """Empty without a description; None where the identifier is none. Cached: most entries are written repeatedly."""
     if not is_id(entry_id):
         return None
     text = harmless(description)
@@ -83,9 +81,9 @@ def _block(entry_id: str, description: str) -> str | None:
 def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:
     """The entries in `text`, in order.
 
-    What is unsound is reported with `file` and line, and skipped, never more than its paragraph: one that does not
-    begin with an identifier (of `namespace`, when that is given), has no description, or repeats an identifier; and
-    what follows an identifier in the middle of a paragraph.
+    Errors are logged with `file` and line, and cost their paragraph at most. Skipped are paragraphs that do not begin
+    with an identifier (of `namespace`, when that is given), have no description, or repeat an identifier; and what
+    follows an identifier in the middle of a paragraph.
     """
     entries: dict[str, IndexEntry] = {}
     for number, lines in _paragraphs(text):
@@ -100,7 +98,7 @@ def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntr
         if not is_id(source_id, namespace):
             log.warning("%s:%d: %r is no identifier; paragraph skipped", file, number, source_id)
         elif source_id in entries:
-            log.warning("%s:%d: %s stands here a second time; paragraph skipped", file, number, source_id)
+            log.warning("%s:%d: %s is listed a second time; paragraph skipped", file, number, source_id)
         elif not description:
             log.warning("%s:%d: %s has no description; skipped", file, number, source_id)
         else:

@@ -2,52 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from services.knowledge import cache
 from services.knowledge.cache import Record
+from services.knowledge.source_kinds import AnyKind, R, SourceKind
 from services.storage import in_thread
 
 
-@dataclass(frozen=True, slots=True)
-class Unfit:
-    """A file that is no source, as it was when that was found out."""
-
-    size_bytes: int
-    mtime_ns: int
-    reason: str
-
-
 class Ledger:
-    """A fold over the records that one update after another brings. One writer: the update that is running."""
+    """A fold over the records that one update after another brings. One writer: the update that is running.
 
-    def __init__(self, path: Path) -> None:
-        """`path`: the cache file. It is read by `load`, and written by somebody else (sinks.knowledge)."""
+    Attributes:
+        path: the cache file. `load` reads it, `sinks.knowledge` writes it.
+        kinds: the kinds of sources, in the order of the index.
+        version: changes with every change, so that a writer can tell whether there is anything new.
+    """
+
+    def __init__(self, path: Path, kinds: Sequence[AnyKind]) -> None:
         self.path = path
+        self.kinds = tuple(kinds)
+        self.version = 0
+        self.loaded = False
         self._records: dict[str, Record] = {}
         self._descriptions: dict[tuple[str, str], tuple[str, str]] | None = None
-        """Content and summary key → whose description that is, and the description. None: nobody has asked yet."""
-        self.version = 0
-        """Changes with every change, so that a writer can tell whether there is anything new."""
-        self.loaded = False
-        self.unfit: dict[str, Unfit] = {}
-        """Files that were read and left out, so that they need not be read at every tick. Not kept on disk."""
+        """Content and summary key → whose description that is, and the description. None: not asked for yet."""
 
     @property
     def records(self) -> Mapping[str, Record]:
         return MappingProxyType(self._records)
 
+    def records_of(self, kind: SourceKind[R]) -> dict[str, R]:
+        return {source_id: record for source_id, record in self._records.items() if isinstance(record, kind.record)}
+
+    def kind_of(self, record: Record) -> AnyKind:
+        return next(kind for kind in self.kinds if isinstance(record, kind.record))
+
     async def load(self) -> None:
         """Start from the cache file; a missing one is an empty cache.
 
         Raises:
-            OSError: the file is there and cannot be read. It is then no empty cache: that would cost every description.
+            OSError: the file is there and cannot be read. Taking it for empty would cost every description.
         """
-        found = await in_thread(_read, self.path)
-        self._records.update(found)
+        try:
+            data = await in_thread(self.path.read_bytes)
+        except FileNotFoundError:
+            data = None
+        if data is not None:
+            types = [kind.record for kind in self.kinds]
+            self._records.update(await in_thread(cache.parse, data, types, str(self.path)))
         self.loaded = True
 
     def put(self, record: Record) -> None:
@@ -86,11 +91,3 @@ class Ledger:
         owner = self._descriptions.get(known)
         if owner is not None and owner[0] == record.source_id:
             del self._descriptions[known]
-
-
-def _read(path: Path) -> dict[str, Record]:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    return cache.parse(data, str(path))

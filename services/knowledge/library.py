@@ -21,7 +21,7 @@ class Source:
 
     @property
     def url(self) -> str | None:
-        """The address of a web source."""
+        """The address of a web source; None for others."""
         bare = self.id.removeprefix("kb:")
         return bare if bare.startswith(("http://", "https://")) else None
 

@@ -12,10 +12,10 @@ from services.knowledge.library import IndexEntry
 from services.storage import in_thread
 
 MAX_TERMS = 64
-"""Words of a query that count, the first ones: each costs a pass over the entries that hold it."""
+"""So many words of a query count, the first ones: each costs a pass over the entries that hold it."""
 
 KEPT_INDICES = 2
-"""The current index, and the one before it for questions that began earlier."""
+"""The current index, and the previous one for questions that began earlier."""
 
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
@@ -23,25 +23,25 @@ _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\
 
 
 async def narrowed(entries: Sequence[IndexEntry], query: str, max_chars: int) -> Sequence[IndexEntry]:
-    """As `narrow`; where there is anything to search, off the event loop (pitfall 38)."""
+    """As `narrow`; off the event loop if there is anything to search (pitfall 38)."""
     if _index(entries).size <= max_chars:
         return entries
     return await in_thread(narrow, entries, query, max_chars)
 
 
 def narrow(entries: Sequence[IndexEntry], query: str, max_chars: int) -> Sequence[IndexEntry]:
-    """`entries` as they are, when an index file of them has at most `max_chars` characters; else the best for `query`.
+    """All `entries` when an index file of them has at most `max_chars` characters; else the best for `query`.
 
-    The best are taken for as long as they fit, those that share no word with the query last; entries that rank
-    alike in the order given. The result keeps the order of `entries`. Blocking: 20,000 entries take two thirds of a
-    second the first time that just these are searched, and up to a tenth a query then.
+    They are taken by rank as long as they fit, those that share no word with the query last; equal ranks in the given
+    order. The result keeps the order of `entries`. Blocking: of 20,000 entries, the first search takes two thirds of a
+    second, each further one up to a tenth.
     """
     index = _index(entries)
     return entries if index.size <= max_chars else index.best(query, max_chars)
 
 
 class _Index:
-    """A sequence of entries, with a full-text table of them once somebody searches."""
+    """A sequence of entries, with a full-text table of them after the first search."""
 
     def __init__(self, entries: Sequence[IndexEntry]) -> None:
         self.entries = entries
@@ -49,7 +49,6 @@ class _Index:
         self.sizes = [len(entry.id) + len(entry.description) + 3 for entry in entries]
         self.size = max(sum(self.sizes) - 1, 0)
         self._searching = threading.Lock()
-        """One search at a time, and none while the table is being filled."""
         self._database: sqlite3.Connection | None = None
 
     def __del__(self) -> None:
@@ -62,7 +61,7 @@ class _Index:
         with self._searching:
             for at in self._ranked(query):
                 if room < smallest:
-                    break  # so that of a large index little more is looked at than what is kept
+                    break  # of a large index, little more is looked at than what is kept
                 if self.sizes[at] <= room:
                     kept.append(at)
                     room -= self.sizes[at]
@@ -80,7 +79,7 @@ class _Index:
         words = list(dict.fromkeys(_words(query)))[:MAX_TERMS]
         if not words:
             return iter(())
-        # Each word is a quoted string, and no word holds a quote: nothing of the query is FTS5 syntax.
+        # Each word is quoted, and none holds a quote: nothing of the query is FTS5 syntax.
         match = " OR ".join(f'"{word}"' for word in words)
         ranked = "SELECT rowid FROM entries WHERE entries MATCH ? ORDER BY bm25(entries), rowid"
         return self._table().execute(ranked, (match,))
@@ -103,16 +102,16 @@ def _words(text: str) -> list[str]:
 
 
 _finding = threading.Lock()
-"""Held for no longer than it takes to add up lengths: the event loop takes it, too."""
+"""Held only while lengths are added up: the event loop takes it, too."""
 _indices: OrderedDict[int, _Index] = OrderedDict()
-"""By the identity of the entries, which the index itself keeps alive."""
+"""By the identity of the entries, which the index keeps alive."""
 
 
 def _index(entries: Sequence[IndexEntry]) -> _Index:
     with _finding:
         index = _indices.get(id(entries))
         if index is None or index.entries is not entries:
-            # Only a tuple stays what it is.
+            # A list could change.
             index = _Index(entries if isinstance(entries, tuple) else tuple(entries))
             _indices[id(index.entries)] = index
             while len(_indices) > KEPT_INDICES:

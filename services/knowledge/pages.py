@@ -1,4 +1,4 @@
-"""Web pages as the knowledge base wants them: their text, or word that nothing has changed.
+"""The seam to the web: pages as text, or the answer that nothing has changed.
 
 WebError
 ├── FetchFailed      refused, not found, too large, not allowed, no text in it: the message says which
@@ -13,20 +13,18 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class NotModified:
-    """304: what was fetched before still holds."""
+    """304: what was fetched before is still current. A validator that is None stays as it was."""
 
     etag: str | None
-    """As the answer gave it; None where it gave none, and the old one goes on counting."""
     last_modified: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """200: the main text of a page, or of a document of another type."""
+    """200: the main text of a page, or of a document of another type; `title` is empty when it names none."""
 
     text: str
     title: str
-    """Empty when the page names none."""
     etag: str | None
     last_modified: str | None
 
@@ -35,11 +33,11 @@ Fetched = NotModified | Page
 
 
 class WebError(Exception):
-    """A page was not fetched: the message names the URL's trouble in one line, without the URL itself."""
+    """A page was not fetched: the message says why in one line, without the URL."""
 
 
 class FetchFailed(WebError):
-    """The answer, or the lack of one, is an error."""
+    """There is no answer, or it is an error."""
 
 
 class FetchTimedOut(WebError):
@@ -50,7 +48,7 @@ class Web(Protocol):
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
         """Fetch one page, conditionally on `etag` and `last_modified` where they are given.
 
-        The caller limits how many are under way at once. Bounded in time and size, and in how often one host is asked.
+        Bounded in time and size, and in how often one host is asked; the caller limits how many run at once.
 
         Raises:
             FetchFailed: there is no usable answer.

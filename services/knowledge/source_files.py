@@ -1,59 +1,157 @@
-"""The folder of sources: what lies in it, and the text of one file. Blocking; reads only."""
+"""Text files below a folder, as sources."""
 
 from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
+from typing import Literal
 
-from services.storage import Outside
+from clock import now, rfc3339
+from services.knowledge.cache import Count, Record, hash_text
+from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
+from services.storage import Outside, confined, in_thread
 
 HIDDEN = "it is hidden"
 
 _DEPTH = 64
-"""Folders within folders; a link can make a tree as deep as it likes."""
+"""Folders within folders; symlinks can make a tree of any depth."""
 _TENTH = 10
-"""One unreadable letter in so many is a slip of the pen; more are no text."""
-
-
-class NotText(Exception):
-    """A file that is no source: the message says why."""
+"""A text may have one undecodable letter in so many."""
 
 
 @dataclass(frozen=True, slots=True)
-class FileText:
-    text: str
-    size_bytes: int
+class FileFacts:
+    """`rel_path`: below the folder of sources, with `/` between folders."""
+
+    rel_path: str
+    size_bytes: Count
     mtime_ns: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRecord(Record):
+    file: FileFacts
+    source_type: Literal["file"] = "file"
+
+    @property
+    def source_id(self) -> str:
+        return self.file.rel_path
+
+
+class TextFiles:
+    """The `SourceKind` of text files below `folder`, by their names there. A file is read when its size or time of
+    change is not the recorded one.
+    """
+
+    noun, step, record = "file", "examine", FileRecord
+    # A thread for each file would cost more than reading it. One thread waits for the disk while the other computes.
+    batch, concurrency = 64, 2
+
+    def __init__(self, folder: Path, *, max_bytes: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._stamps: dict[str, tuple[int, int]] = {}
+        """Size and time of each file, as it was last listed."""
+        self._unfit: dict[str, tuple[tuple[int, int], str]] = {}
+        """Files that were read and are no sources: their stamps then, and why. They need not be read again."""
+
+    def owns(self, source_id: str) -> bool:
+        return bool(source_id)
+
+    def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
+        found = list_files(self._folder, self._max_bytes)
+        self._stamps = found.files
+        if "" in found.unreadable:
+            remedy = "make this folder, and let this program read it; its sources stay as they are until then"
+            raise CannotList(str(self._folder), f"{found.unreadable['']}; {remedy}", "kb.sources_dir")
+        remedy = "nothing below it changes until it can be read"
+        troubles = {str(self._folder / name): f"{reason}; {remedy}" for name, reason in found.unreadable.items()}
+        listing = Listing(left_out=found.left_out, troubles=troubles, unsure=found.unsure)
+        for name, stamps in found.files.items():
+            record = records.get(name)
+            if record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps and record.content_hash:
+                listing.unchanged.append(name)
+            elif (unfit := self._unfit.get(name)) is not None and unfit[0] == stamps:
+                listing.left_out[name] = unfit[1]
+            else:
+                listing.due.append(name)
+        return listing
+
+    async def fetch(self, due: Mapping[str, FileRecord | None]) -> Sequence[FileRecord | LeftOut | Trouble]:
+        at = rfc3339(now())
+        return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
+
+    def read(self, source_id: str) -> Text:
+        text = read_inside(self._folder, confined.locate(self._folder, source_id), self._max_bytes)
+        return replace(text, text=text.text.removeprefix("\ufeff"), flaw=self._flaw(text))
+
+    def forget(self, source_id: str) -> None:
+        """Nothing is kept besides the file."""
+
+    def _examine(self, name: str, record: FileRecord | None, at: str) -> list[FileRecord | LeftOut | Trouble]:
+        try:
+            found = self.read(name)
+        except FileNotFoundError:
+            return [LeftOut(name, "it is gone")]  # the next listing tells whether it is, or the whole folder
+        except OSError as error:
+            return [Trouble(name, "read", error.strerror or str(error))]
+        except Outside as error:
+            flaw = str(error)
+        else:
+            flaw = found.flaw
+            if not flaw:
+                mtime_ns, size_bytes, _ = found.signature
+                facts = FileFacts(name, size_bytes, mtime_ns)
+                known = FileRecord.new(at, file=facts) if record is None else replace(record, file=facts)
+                return [known.holding(hash_text(found.text))]
+        if name in self._stamps:
+            self._unfit[name] = self._stamps[name], flaw
+        if record is None or record.gone_at is not None:
+            return [LeftOut(name, flaw)]
+        return [LeftOut(name, flaw), replace(record, gone_at=at)]
+
+    def _flaw(self, text: Text) -> str:
+        if text.cut:
+            return too_large(self._max_bytes)
+        if "\0" in text.text:
+            return "it is binary"
+        if text.text.count("\ufffd") * _TENTH > len(text.text):
+            return "it is binary, or not UTF-8"
+        return "" if text.text.strip() else "it is empty"
+
+
 @dataclass(slots=True)
-class Listing:
-    """What a look through the folder found. Names are relative to it, with `/` between folders."""
+class FolderListing:
+    """What a look through a folder found. Names are relative to it, with `/` between folders.
+
+    Attributes:
+        files: possible sources: size in bytes and time of change in nanoseconds.
+        left_out: why something is no source.
+        unreadable: folders (the folder itself: an empty name) and files that could not be looked at, and why.
+    """
 
     files: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
-    """Possible sources: size in bytes and time of change in nanoseconds."""
     left_out: dict[str, str] = field(default_factory=dict[str, str])
-    """Why something is no source."""
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
-    """Folders (the folder itself: an empty name) and files about which nothing is known now, and why."""
 
     def unsure(self, name: str) -> bool:
         """Whether the absence of `name` means nothing, because nobody could look."""
         return any(not above or name == above or name.startswith(f"{above}/") for above in self.unreadable)
 
 
-def list_files(folder: Path, max_bytes: int) -> Listing:
-    """Look through `folder`, without reading files. Never raises: what cannot be looked at is in `unreadable`."""
-    listing = Listing()
+def list_files(folder: Path, max_bytes: int) -> FolderListing:
+    """Look through `folder`, without reading files. Blocking; never raises."""
+    listing = FolderListing()
     home = os.path.realpath(folder)
     _walk(home, home, "", max_bytes, listing, (home,))
     return listing
 
 
-def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: Listing, above: tuple[str, ...]) -> None:
+def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]) -> None:
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=attrgetter("name"))
@@ -69,29 +167,25 @@ def _walk(home: str, folder: str, prefix: str, max_bytes: int, listing: Listing,
             listing.left_out[name] = HIDDEN if own[0] == "." else "its name cannot stand in an index; rename it"
             continue
         try:
-            if entry.is_file(follow_symlinks=False):  # nearly all there is: no detours
+            if entry.is_file(follow_symlinks=False):  # nearly all entries: no detours
                 status = entry.stat(follow_symlinks=False)
                 if 0 < status.st_size <= max_bytes:
                     files[name] = status.st_size, status.st_mtime_ns
                     continue
             _take(home, entry, name, max_bytes, listing, above)
         except FileNotFoundError:
-            continue  # gone in this very moment, or a link to nothing
+            continue  # deleted this very moment, or a symlink to nothing
         except OSError as error:
             listing.unreadable[name] = error.strerror or str(error)
+        except Outside as error:
+            listing.left_out[name] = str(error)
 
 
 def _take(
-    home: str, entry: os.DirEntry[str], name: str, max_bytes: int, listing: Listing, above: tuple[str, ...]
+    home: str, entry: os.DirEntry[str], name: str, max_bytes: int, listing: FolderListing, above: tuple[str, ...]
 ) -> None:
-    path = entry.path
-    if entry.is_symlink():
-        path = os.path.realpath(path)
-        try:
-            _check_inside(home, path)
-        except Outside as error:
-            listing.left_out[name] = str(error)
-            return
+    """Raises Outside: it is a symlink that leads out."""
+    path = confined.resolve(home, entry.path) if entry.is_symlink() else entry.path
     if entry.is_dir():
         if path in above or len(above) > _DEPTH:
             listing.left_out[name] = "it leads back into a folder above it"
@@ -104,61 +198,10 @@ def _take(
     elif status.st_size == 0:
         listing.left_out[name] = "it is empty"
     elif status.st_size > max_bytes:
-        listing.left_out[name] = f"it is larger than {max_bytes} bytes (kb.max_source_bytes)"
+        listing.left_out[name] = too_large(max_bytes)
     else:
         listing.files[name] = status.st_size, status.st_mtime_ns
 
 
-def read_text(folder: Path, name: str, max_bytes: int) -> FileText:
-    """The text of a file that was listed, and what it looked like when it was read.
-
-    Bytes that are no UTF-8 become U+FFFD, when they are few.
-
-    Raises:
-        NotText: it is binary, empty, too large, or no ordinary file inside the folder any more.
-        OSError: it cannot be read.
-    """
-    home = os.path.realpath(folder)
-    path = f"{home}/{name}"
-    # A link that leads to another place inside is followed; one that was only just put there is not.
-    target = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114 (texts throughout)
-    try:
-        _check_inside(home, target)
-    except Outside as error:
-        raise NotText(str(error)) from None
-    descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotText("it is no ordinary file")
-        data = _read(descriptor, min(status.st_size, max_bytes) + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > max_bytes:
-        raise NotText(f"it is larger than {max_bytes} bytes (kb.max_source_bytes)")
-    return FileText(_decoded(data), status.st_size, status.st_mtime_ns)
-
-
-def _read(descriptor: int, size: int) -> bytes:
-    data = os.read(descriptor, size)
-    while len(data) < size and (more := os.read(descriptor, size - len(data))):
-        data += more
-    return data
-
-
-def _decoded(data: bytes) -> str:
-    if b"\0" in data:
-        raise NotText("it is binary")
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    if text.count("\ufffd") * _TENTH > len(text):
-        raise NotText("it is binary, or not UTF-8")
-    if not text.strip():
-        raise NotText("it is empty")
-    return text
-
-
-def _check_inside(home: str, path: str) -> None:
-    """Whether a resolved path lies in `home`, and nothing hidden on the way to it."""
-    steps = path.removeprefix(f"{home}/").split("/")
-    if not path.startswith(f"{home}/") or any(step.startswith(".") for step in steps):
-        raise Outside("it is a link to something hidden or outside of the folder")
+def too_large(max_bytes: int) -> str:
+    return f"it is larger than {max_bytes} bytes (kb.max_source_bytes)"

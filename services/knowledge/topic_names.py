@@ -1,6 +1,6 @@
-"""Names of topics that are safe as names of files (SPEC 6, "Decisions"; Pitfall 18), and how long topics go on.
+"""Names of topics that are safe as names of files (SPEC 6, "Decisions"; Pitfall 18).
 
-A topic that has grown too long goes on in further files: `gpu`, `gpu-2`, `gpu-3`.
+A topic that has grown too long is continued in further files: `gpu`, `gpu-2`, `gpu-3`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterator
 
 MOST_BYTES = 64
 _MOST_BYTES_OF_A_FIRST = 60
-"""So that `-999` still fits behind the name."""
+"""So that `-999` still fits behind it."""
 
 _FOLLOWS = re.compile(r"(.+)-([1-9][0-9]{0,2})", re.ASCII)
 _LATER = re.compile(r"(.+)-(?:[2-9]|[1-9][0-9]+)", re.ASCII)
@@ -20,20 +20,20 @@ _RESERVED = frozenset(
     ["con", "prn", "aux", "nul", "conin", "conout", "clock"]
     + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 )
-"""Devices of Windows, whatever ending their name has."""
+"""Devices of Windows, with any ending."""
 
 
 def topic_name(text: str) -> str:
-    """`text`, as a model or a person has named a topic, made safe: lower-case letters and digits of any script, and
-    single hyphens between them. Empty when `text` is; `topic-<hash>` when nothing of it can stay. Idempotent.
+    """The name that a model or a person gave a topic, made safe: lower-case letters and digits of any script, with
+    single hyphens between them. Empty when `text` is; `topic-<hash>` when no letter of it is allowed. Idempotent.
 
-    An identifier of the index (`team:gpu.txt`) is taken for the topic it names.
+    An identifier of the index (`team:gpu.txt`) gives the topic it names.
     """
     if not text.strip():
         return ""
     bare = text.strip().removeprefix("team:").removesuffix(".txt")
     lowered = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", bare).lower())
-    # Accents that are letters of their own vanish, everything else separates words.
+    # Combining accents are dropped, everything else separates words.
     kept = "".join(letter if _allowed(letter) else "-" for letter in lowered if unicodedata.category(letter)[0] != "M")
     name = _cut("-".join(filter(None, kept.split("-"))), _MOST_BYTES_OF_A_FIRST)
     if not name:
@@ -54,7 +54,7 @@ def is_topic_name(name: str) -> bool:
 
 
 def first_of(name: str, there: Container[str]) -> str:
-    """The topic that `name` continues, among those that are there; `name` itself when it continues none.
+    """The topic in `there` that `name` continues; `name` itself when it continues none.
 
     `gpu-3` continues `gpu` only when `gpu` and `gpu-2` are there: `windows-11` stays a topic of its own.
     """
@@ -66,17 +66,17 @@ def first_of(name: str, there: Container[str]) -> str:
 
 
 def belongs_to(name: str, topics: Collection[str]) -> bool:
-    """Whether a file of topics is one of `topics`, or by its name goes on from one.
+    """Whether a topic file is one of `topics`, or by its name a continuation of one.
 
-    Unlike `first_of` it does not ask which files are there: what is to stay hidden must not come to light when an
-    earlier file of its topic has gone.
+    Unlike `first_of` it does not ask which files there are: what is hidden must stay so when an earlier file of its
+    topic is deleted.
     """
     found = _LATER.fullmatch(name)
     return name in topics or (found is not None and found[1] in topics)
 
 
 def files_of(first: str, there: Container[str]) -> list[str]:
-    """The topic `first` and its continuations, as far as they are there without a gap."""
+    """The topic `first` and its continuations, up to the first gap."""
     found: list[str] = []
     for name in _names(first):
         if name not in there:
@@ -86,7 +86,7 @@ def files_of(first: str, there: Container[str]) -> list[str]:
 
 
 def next_file(first: str, there: Container[str]) -> str:
-    """Where the topic `first` goes on once all its files are full."""
+    """The next continuation of the topic `first`."""
     return next(name for name in _names(first) if name not in there)
 
 

@@ -1,7 +1,7 @@
 """Files, written so that a crash leaves the old content or the new one, and never half of either.
 
-The lowest room: it knows where things lie (`DataFolder`) and how to write them, and nothing of what they mean.
-Everything here blocks; `in_thread` takes it off the event loop.
+It knows where files are (`DataFolder`) and how to write them, not what they mean. Everything here blocks; `in_thread`
+takes it off the event loop.
 """
 
 # pyright: reportUnusedImport=false
@@ -9,5 +9,4 @@ from services.storage import confined, files, json_state, tail_repair
 from services.storage.confined import Outside, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, lock
 from services.storage.files import in_thread, remedy, why
-from services.storage.json_state import read_object, read_text
-from services.storage.line_files import Record, edit
+from services.storage.json_state import Record, edit, read_object, read_text

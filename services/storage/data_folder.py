@@ -1,4 +1,4 @@
-"""The data root: where everything is kept (SPEC, sections 3 to 7 and 10), and the lock that one writer holds."""
+"""The data root: where everything is kept (SPEC, sections 3 to 7 and 10), and the lock of its one writer."""
 
 from __future__ import annotations
 
@@ -15,144 +15,69 @@ from typing import cast
 from clock import rfc3339
 
 
+class _Below:
+    """A path below the root of a `DataFolder`."""
+
+    def __init__(self, *steps: str) -> None:
+        self._steps = steps
+
+    def __get__(self, folder: DataFolder, _owner: type[DataFolder]) -> Path:
+        return folder.root.joinpath(*self._steps)
+
+
 @dataclass(frozen=True, slots=True)
 class DataFolder:
     """The layout below `root`, which is `app.data_dir`, or a folder of its own in a replay.
 
-    Paths of the configuration that are set win over these; whoever reads the configuration decides that.
+    Paths that are set in the configuration win over these; its reader decides that.
     """
 
     root: Path
 
-    @property
-    def lock_file(self) -> Path:
-        return self.root / ".lock"
+    lock_file = _Below(".lock")
+    # Per channel and thread, the id below which every message has its outcome.
+    seen = _Below("state", "seen.json")
+    # What the budgets have counted.
+    usage = _Below("state", "usage.json")
+    # What the bot has posted, one JSON object a line.
+    posts = _Below("state", "posts.jsonl")
+    feedback = _Below("feedback.jsonl")
+    # The key that turns voters into pseudonyms.
+    feedback_key = _Below("state", "feedback.key")
+    # Whose messages are left alone (`/privacy opt-out`).
+    opt_outs = _Below("state", "opt-outs.json")
+    llm_recordings = _Below("llm-recordings")
 
-    @property
-    def seen(self) -> Path:
-        """Per channel and thread, the id below which every message has its outcome."""
-        return self.root / "state" / "seen.json"
-
-    @property
-    def usage(self) -> Path:
-        """What the budgets have counted."""
-        return self.root / "state" / "usage.json"
-
-    @property
-    def posts(self) -> Path:
-        """What the bot has posted, one JSON object a line."""
-        return self.root / "state" / "posts.jsonl"
-
-    @property
-    def feedback_key(self) -> Path:
-        """The key that turns voters into pseudonyms."""
-        return self.root / "state" / "feedback.key"
-
-    @property
-    def feedback(self) -> Path:
-        return self.root / "feedback.jsonl"
-
-    @property
-    def opt_outs(self) -> Path:
-        """Whose messages are left alone (`/privacy opt-out`)."""
-        return self.root / "state" / "opt-outs.json"
-
-    @property
-    def evidence(self) -> Path:
-        """The collections of files attached to support threads."""
-        return self.root / "evidence"
-
-    @property
-    def runbooks(self) -> Path:
-        """The collections of people's own runbooks."""
-        return self.root / "runbooks"
-
-    @property
-    def documents(self) -> Path:
-        """The collections that all share: the team's knowledge and the documentation, cut up for searching."""
-        return self.root / "documents"
-
-    @property
-    def shown_runbooks(self) -> Path:
-        """Who lets answers in threads be taken from their runbooks."""
-        return self.root / "state" / "shown-runbooks.json"
-
-    @property
-    def tombstones(self) -> Path:
-        """Which files of threads are not to be read again."""
-        return self.root / "state" / "gone-files.json"
-
-    @property
-    def llm_recordings(self) -> Path:
-        return self.root / "llm-recordings"
+    # Collections of documents: files attached to support threads, people's own runbooks, and what all share (the team's
+    # knowledge and the documentation, cut up for searching).
+    evidence = _Below("evidence")
+    runbooks = _Below("runbooks")
+    documents = _Below("documents")
+    # Whose runbooks may be used for answers in threads.
+    shown_runbooks = _Below("state", "shown-runbooks.json")
+    # Files of threads that must not be read again.
+    tombstones = _Below("state", "gone-files.json")
 
     # The knowledge base, written by its own branch only.
+    knowledge_base = _Below("knowledge-base")
+    sources = _Below("knowledge-base", "sources")
+    links = _Below("knowledge-base", "links.txt")
+    index = _Below("knowledge-base", "index.txt")
+    index_cache = _Below("knowledge-base", "index-cache.json")
+    web_cache = _Below("knowledge-base", "web-cache")
 
-    @property
-    def knowledge_base(self) -> Path:
-        return self.root / "knowledge-base"
-
-    @property
-    def sources(self) -> Path:
-        return self.knowledge_base / "sources"
-
-    @property
-    def links(self) -> Path:
-        return self.knowledge_base / "links.txt"
-
-    @property
-    def index(self) -> Path:
-        return self.knowledge_base / "index.txt"
-
-    @property
-    def index_cache(self) -> Path:
-        return self.knowledge_base / "index-cache.json"
-
-    @property
-    def web_cache(self) -> Path:
-        return self.knowledge_base / "web-cache"
-
-    # Team knowledge, written by the team branch only.
-
-    @property
-    def team_knowledge(self) -> Path:
-        return self.root / "team-knowledge"
-
-    @property
-    def team_raw(self) -> Path:
-        """Tier 1, the raw archive."""
-        return self.team_knowledge / "raw"
-
-    @property
-    def team_topics(self) -> Path:
-        """Tier 2, the topic files."""
-        return self.team_knowledge / "topics"
-
-    @property
-    def team_index(self) -> Path:
-        return self.team_knowledge / "index-team.txt"
-
-    @property
-    def team_index_cache(self) -> Path:
-        return self.team_knowledge / "index-team-cache.json"
-
-    @property
-    def team_state(self) -> Path:
-        return self.team_knowledge / "state.json"
-
-    @property
-    def decisions(self) -> Path:
-        return self.team_knowledge / "decisions.jsonl"
-
-    @property
-    def regeneration(self) -> Path:
-        """Where `--regen` builds, beside the live library."""
-        return self.team_knowledge / "regen"
-
-    @property
-    def pending(self) -> Path:
-        """Captures that wait, with their images, for image summaries."""
-        return self.team_knowledge / "pending"
+    # Team knowledge, written by the team branch only: tier 1 (the raw archive), tier 2 (the topic files), and what
+    # belongs to them. `regeneration`: where `--regen` builds, beside the live library. `pending`: captures that wait,
+    # with their images, for image summaries.
+    team_knowledge = _Below("team-knowledge")
+    team_raw = _Below("team-knowledge", "raw")
+    team_topics = _Below("team-knowledge", "topics")
+    team_index = _Below("team-knowledge", "index-team.txt")
+    team_index_cache = _Below("team-knowledge", "index-team-cache.json")
+    team_state = _Below("team-knowledge", "state.json")
+    decisions = _Below("team-knowledge", "decisions.jsonl")
+    regeneration = _Below("team-knowledge", "regen")
+    pending = _Below("team-knowledge", "pending")
 
 
 class FolderBusy(Exception):
@@ -161,13 +86,13 @@ class FolderBusy(Exception):
 
 @contextlib.contextmanager
 def lock(data_dir: Path, purpose: str) -> Generator[None]:
-    """Hold the data folder for as long as the block runs; the folder is made when it is missing.
+    """Hold the data folder for as long as the block runs; it is made when it is missing.
 
-    The operating system holds the lock, so it ends with its process, however that ends; the file's content only
-    tells others who that is. `purpose` is what they read there: the command, such as `app.py --regen`.
+    The operating system holds the lock, so it ends with the process. The file's content only tells others who holds it:
+    `purpose` is the command, such as `app.py --regen`.
 
     Raises:
-        FolderBusy: somebody else holds it.
+        FolderBusy: another process holds it.
         OSError: the folder cannot be made or written.
     """
     path = DataFolder(data_dir).lock_file
@@ -194,10 +119,10 @@ def _busy(data_dir: Path, path: Path) -> str:
     try:
         content: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        content = None  # it has only just been locked, or somebody wrote into it
+        content = None  # it was locked this very moment, or somebody wrote into it
     if not isinstance(content, dict):
         return f"{data_dir}: another process is writing this data folder; stop it, or use another app.data_dir"
     holder = cast("dict[str, object]", content)
-    # One line, whatever the file says.
+    # One line, even if the file holds more.
     who = " ".join(f"{holder.get('command')} (process {holder.get('pid')}, since {holder.get('since')})".split())
     return f"{data_dir}: in use by {who}; stop that process, or use another app.data_dir"

@@ -1,9 +1,8 @@
-"""Files are written one way: whoever cuts the power between two steps finds the old content or the new, whole.
+"""Files are written one way: after a power cut between any two steps, the old content or the new is there, whole.
 
 `replace` and `renew` swap a whole file, `append` adds to its end, `truncate` cuts some off, `remove` deletes it,
-`move_aside` gives it another name. All block: `clock.run_blocking` keeps them off the event loop.
-
-Raises everywhere: OSError, as the system reported it, with the path of the file that was to be written.
+`move_aside` gives it another name. All block: `clock.run_blocking` keeps them off the event loop. All raise OSError as
+the system reported it, with the path of the file that was to be written.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LEFTOVER_PREFIX = ".unfinished-"
-"""Begins the names of temporary files. Hidden, so that no folder listing takes one for a source or a topic."""
+"""Begins the names of temporary files: hidden, so that none is taken for a source or a topic."""
 
 _REMEDIES = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room"),
@@ -35,7 +34,7 @@ _numbers = itertools.count()
 
 
 def remedy(error: OSError) -> str:
-    """What whoever runs the program can do about a failure with a file."""
+    """What the operator can do about a failure with a file."""
     return _REMEDIES.get(error.errno or 0, "look after the disk and its mount")
 
 
@@ -45,7 +44,7 @@ def why(error: OSError) -> str:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Delete what crashes left of `replace` directly in `folder`. For the holder of the data folder's lock only."""
+    """Delete temporary files that crashes have left in `folder`. For the holder of the data folder's lock only."""
     for path in folder.glob(f"{LEFTOVER_PREFIX}*"):
         path.unlink(missing_ok=True)
 
@@ -53,27 +52,25 @@ def clear_leftovers(folder: Path) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Make `data` the whole content of `path`, atomically and durably.
 
-    Folders that are missing are made. A file behind a symlink is replaced behind it, and keeps its permissions.
+    Missing folders are made. A file behind a symlink is replaced there, and permissions are kept.
     """
     with _named(path):
         _sync_folder(_swap(path, data))
 
 
 def renew(path: Path, data: bytes) -> None:
-    """`replace`, atomically, but durably only in a while: a power cut soon after may bring back the old content, whole.
-
-    For files that follow from others, and are compared with them at every start.
+    """`replace` that is durable only after a while: a power cut may bring back the old content, whole. For files that
+    are derived from others, and compared with them at every start.
     """
     with _named(path):
         _swap(path, data)
 
 
 def append(path: Path, data: bytes) -> int:
-    """Add `data` to the end of `path`, durably; folders and the file are made when they are missing. Gives the place
-    where `data` begins, in bytes.
+    """Add `data` to the end of `path`, durably; gives its offset in bytes. A missing file is made, with its folders.
 
     When it cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
-    several threads or processes wait for each other, so that nobody cuts off another's data.
+    several threads or processes wait for each other, so that none cuts off another's data.
     """
     with _named(path):
         _make_folder(path.parent)
@@ -96,7 +93,7 @@ def append(path: Path, data: bytes) -> int:
 
 @contextlib.contextmanager
 def alone(path: Path) -> Generator[None]:
-    """Keep `append` away from `path` while it is read and `replace`d; a file that does not exist keeps nobody away."""
+    """Keep `append` away from `path` while it is read and `replace`d; of a missing file there is nothing to keep."""
     with _named(path):
         try:
             descriptor = _locked(path, os.O_RDONLY)
@@ -121,14 +118,14 @@ def truncate(path: Path, length: int) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file, durably. One that is not there is as good as deleted."""
+    """Delete a file, durably, if it is there."""
     with _named(path), contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108 (as above)
         _sync_folder(path.parent)
 
 
 def move_aside(path: Path, ending: str) -> Path:
-    """Rename `path` to itself with `ending`, and a number where that name is taken; durably. Gives the new name."""
+    """Add `ending` to the name of a file, and a number where that name is taken; durably. Gives the new path."""
     with _named(path):
         names = itertools.chain([ending], (f"{ending}-{number}" for number in itertools.count(2)))
         aside = next(each for name in names if not os.path.lexists(each := path.with_name(f"{path.name}{name}")))
@@ -138,16 +135,14 @@ def move_aside(path: Path, ending: str) -> Path:
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking work that takes a while off the event loop; a virtual clock stands still meanwhile. Single writes
-    go through `clock.run_blocking`.
-
-    Cancelling ends the wait, not the work.
+    """Run long blocking work off the event loop; a virtual clock does not move meanwhile. (Single writes go through
+    `clock.run_blocking`.) Cancelling ends the wait, not the work.
     """
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def _swap(path: Path, data: bytes) -> Path:
-    """The folder in which a name stands for other content now."""
+    """Gives the folder in which a name now leads to new content."""
     target, mode = path, None
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
@@ -172,7 +167,7 @@ def _swap(path: Path, data: bytes) -> Path:
 
 
 def _locked(path: Path, flags: int) -> int:
-    """A descriptor that holds the lock of the file that has this name now."""
+    """A descriptor that holds the lock of the file which has this name now."""
     while True:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
         try:
@@ -183,12 +178,12 @@ def _locked(path: Path, flags: int) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # it was replaced while we waited: what is written to it would be lost
+        os.close(descriptor)  # it was replaced while we waited, so writes to it would be lost
 
 
 def _open_temporary(folder: Path) -> tuple[int, Path]:
     while True:
-        # In containers the process id is the same at every start, so a leftover may hold the name already.
+        # In containers the process id is the same at every start, so a leftover may have the name.
         temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
         try:
             return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
@@ -208,11 +203,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    _sync_folder(folder.parent)
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -220,7 +214,7 @@ def _sync_folder(folder: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # EINVAL: a file system that does not know how; it has no stronger promise
+        if error.errno != errno.EINVAL:  # EINVAL: the file system cannot do it
             raise
     finally:
         os.close(descriptor)
@@ -228,7 +222,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Generator[None]:
-    """Calls on a descriptor fail without a name, those on a temporary file with the wrong one."""
+    """Names the file in errors: a call on a descriptor fails without a name, on a temporary file with the wrong one."""
     try:
         yield
     except OSError as error:

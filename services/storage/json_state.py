@@ -1,18 +1,23 @@
-"""Small state files in JSON: lists of ids, and objects. A damaged one is reported and read as empty. Blocking."""
+"""State in JSON: lists of ids, single objects, and files of one object a line. Damage is reported. Blocking."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from services.storage import files
+
+Record = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
 
 def read_ids(path: Path) -> set[int]:
-    """A JSON list of ids: those who opted out."""
+    """A JSON list of ids, such as of those who opted out; empty where it is damaged."""
     try:
         return _ids(path)
     except (TypeError, ValueError):
@@ -37,20 +42,68 @@ def _ids(path: Path) -> set[int]:
     return {int(user_id) for user_id in kept}
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> Record:
     """A JSON object; an empty one where there is none, or it is damaged."""
-    try:
-        content: Any = json.loads(read_text(path) or "{}")
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
+    content = _object(read_text(path) or "{}")
+    if content is None:
         log.warning("%s is damaged and taken for empty", path)
-        return {}
-    return cast("dict[str, Any]", content)
+    return content or {}
 
 
 def read_text(path: Path) -> str:
+    """Empty where there is no file."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
+
+
+@dataclass(slots=True)
+class LineEdits:
+    """How many lines `edit` has changed and dropped; `damaged` ones, which are no JSON object, stay as they are."""
+
+    changed: int = 0
+    dropped: int = 0
+    damaged: int = 0
+
+
+def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
+    """Put each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
+
+    A missing file has no lines. Atomic; a file in which nothing changed is not written. Appends by this process or
+    another wait meanwhile.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    edits = LineEdits()
+    kept: list[bytes] = []
+    with files.alone(path):
+        try:
+            lines = path.read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return edits
+        for line in lines:
+            record = _object(line)
+            after = None if record is None else change(dict(record))
+            if record is None:
+                edits.damaged += bool(line.strip())
+                kept.append(line)
+            elif after is None:
+                edits.dropped += 1
+            elif after != record:
+                edits.changed += 1
+                kept.append(json.dumps(after).encode() + b"\n")
+            else:
+                kept.append(line)
+        if edits.changed or edits.dropped:
+            files.replace(path, b"".join(kept))
+    return edits
+
+
+def _object(text: str | bytes) -> Record | None:
+    try:
+        content: object = json.loads(text)
+    except ValueError:
+        return None
+    return cast("Record", content) if isinstance(content, dict) else None

@@ -1,6 +1,7 @@
-"""Ends that a crash tore: moved aside, so that what is appended next begins where something whole ends (Pitfall 48).
+"""Repairs a truncated last record: what a crash left at the end of a file is moved aside, so that what is appended next
+begins where something whole ends (Pitfall 48).
 
-Blocking. Raises everywhere: OSError, as the system reported it.
+Blocking. All raise OSError, as the system reported it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from services.storage import files
 log = logging.getLogger(__name__)
 
 TAIL_BYTES = 1 << 16
-"""How much is read from the end of a file at first; a last piece that is longer costs further, longer looks."""
+"""Read from the end of a file at first; a last record that is longer costs further, longer reads."""
 
 
 def cut_off(path: Path, sound_length: Callable[[bytes], int], what: str) -> None:
-    """Move the end of a file that is nothing whole to `<file>.torn`, and report it as a torn last `what`.
+    """Move a truncated last record to `<file>.torn`, and report it; `what`: such as `line`.
 
     `sound_length` tells how many of the given bytes, the end of the file, are whole. A missing file is sound.
     """
@@ -39,9 +40,8 @@ def cut_off(path: Path, sound_length: Callable[[bytes], int], what: str) -> None
     # First there, then away from here: a crash between the two leaves it twice, never lost.
     files.append(aside, truncated + b"\n")
     files.truncate(path, size - len(truncated))
-    log.warning(
-        "%s: a torn last %s (%d bytes, the trace of a crash) was moved to %s", path, what, len(truncated), aside.name
-    )
+    size = len(truncated)
+    log.warning("%s: a truncated last %s (%d bytes, left by a crash) was moved to %s", path, what, size, aside.name)
 
 
 def tail(path: Path, length: int) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from clock import rfc3339
-from services.knowledge import FileFacts, IndexEntry, Record, cache, hash_text, index_file
+from services.knowledge import FileFacts, FileRecord, IndexEntry, Record, cache, hash_text, index_file
 from services.storage import files
 from services.team.archive import REMOVED, Speaker
 from services.team.topics import Topic
@@ -37,7 +37,7 @@ class TeamIndex:
     def load(self, topics: Mapping[str, Topic]) -> None:
         """Start from the cache file; a missing one is an empty cache. Raises OSError."""
         try:
-            found = cache.parse(self._cache.read_bytes(), str(self._cache))
+            found = cache.parse(self._cache.read_bytes(), [FileRecord], str(self._cache))
         except FileNotFoundError:
             found = {}
         for record in found.values():
@@ -65,8 +65,7 @@ class TeamIndex:
         """Note a description of the content that `topic` has, made at `at` (seconds since 1970)."""
         # Not the time of the file, which a replay could not give twice alike.
         facts = FileFacts(topic.file, len(topic.text.encode()), round(at * 1_000_000) * 1000)
-        record = Record(
-            source_type="file",
+        record = FileRecord(
             content_hash=self._hash(topic),
             summary_text=index_file.harmless(summary),
             summary_key=key,

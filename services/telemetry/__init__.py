@@ -2,5 +2,4 @@
 
 # pyright: reportUnusedImport=false
 from services.telemetry import logs
-from services.telemetry.logs import about, about_message
-from services.telemetry.plurals import number_of
+from services.telemetry.logs import about, about_message, number_of

@@ -16,13 +16,18 @@ from model.batches import Part
 from model.messages import Message
 
 about: ContextVar[Part | None] = ContextVar("about", default=None)
-"""The part that the running code is about: log lines take their ids from it."""
+"""The part that the running code works on: log lines take their ids from it."""
 
 log = logging.getLogger(__name__)
 
 
+def number_of(count: int, thing: str, things: str = "") -> str:
+    """`1 file`, `2 files`; `things`: the plural, where an s is not enough."""
+    return f"{count} {thing if count == 1 else things or f'{thing}s'}"
+
+
 def fields() -> dict[str, str]:
-    """The ids of the part at hand; empty where the running code is about none."""
+    """The ids of the part that the running code works on; empty where there is none."""
     part = about.get()
     if part is None:
         return {}
@@ -39,16 +44,15 @@ def fields() -> dict[str, str]:
 
 
 def about_message(message: Message) -> dict[str, dict[str, str]]:
-    """`extra` for a line about a message that belongs to no part yet."""
-    return {
-        "ids": {
-            "platform": "discord",
-            "guild_id": str(message.guild_id or ""),
-            "channel_id": str(message.channel_id),
-            "message_id": str(message.id),
-            "author_id": str(message.author.id),
-        }
+    """`extra` for a log line about a message that belongs to no part yet."""
+    ids = {
+        "platform": "discord",
+        "guild_id": str(message.guild_id or ""),
+        "channel_id": str(message.channel_id),
+        "message_id": str(message.id),
+        "author_id": str(message.author.id),
     }
+    return {"ids": ids}
 
 
 class LineFormatter(logging.Formatter):
@@ -83,12 +87,12 @@ def _text(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # A slip in somebody's format. Logging itself would print it past the redactor.
+        # A wrong format string. Logging itself would print it past the redactor.
         return f"{record.msg} {record.args!r}"
 
 
 def _unwritten(record: logging.LogRecord) -> None:
-    """In the place of logging's own report, which repeats the line as it was before secrets were taken out."""
+    """Replaces logging's own report, which repeats the line as it was before redaction."""
     with contextlib.suppress(OSError, ValueError):
         print(f"a log line of {record.name} could not be written: {sys.exc_info()[1]}", file=sys.stderr)  # noqa: T201 (logging fails)
 
@@ -96,10 +100,7 @@ def _unwritten(record: logging.LogRecord) -> None:
 def configure(
     *, level: str, style: str, file: Path | None, backup_count: int, redact: Callable[[str], str] = str
 ) -> None:
-    """Send all logging to stderr, and to a file with daily rotation where a path is set.
-
-    A file that cannot be opened is an error line, not the end.
-    """
+    """Log to stderr, and to a file with daily rotation where a path is set. If that cannot be opened, it is logged."""
     lines = LineFormatter(style, redact)
     console = logging.StreamHandler(sys.stderr)
     console.setFormatter(lines)

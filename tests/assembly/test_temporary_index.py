@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from app import main
-from assembly.temporary_index import with_an_index
-from services.knowledge.web_cache import write_page
+from assembly.temporary_index import temporary_index
+from services.knowledge.source_pages import page_name
 from settings import Settings, load
 
 MODEL = "llm: {base_url: 'http://127.0.0.1:9/v1', api_key: none, model: mill}"
@@ -28,9 +28,10 @@ def base(tmp_path: Path) -> Path:
 def test_there_is_an_index_of_what_lies_there_for_a_while(base: Path, tmp_path: Path) -> None:
     (base / "sources" / "binary.md").write_bytes(b"\0\0")
     (base / "links.txt").write_text("https://mill.example/a\nhttps://mill.example/never-fetched\n")
-    write_page(base / "web-cache", "https://mill.example/a", "# Wages\n\nThey are paid in flour.\n")
+    (base / "web-cache").mkdir()
+    (base / "web-cache" / page_name("https://mill.example/a")).write_text("# Wages\n\nThey are paid in flour.\n")
     before = sorted(base.rglob("*"))
-    with with_an_index(settings_of(tmp_path)) as settings:
+    with temporary_index(settings_of(tmp_path)) as settings:
         ids = [line for line in settings.kb.index_path.read_text().splitlines() if line.startswith("kb:")]
     assert ids == ["kb:mill.md", "kb:https://mill.example/a"]
     assert not settings.kb.index_path.exists()
@@ -41,19 +42,19 @@ def test_there_is_an_index_of_what_lies_there_for_a_while(base: Path, tmp_path: 
 def test_where_descriptions_would_cost_there_is_none(base: Path, tmp_path: Path, text: str) -> None:
     _ = base
     configured = settings_of(tmp_path, text)
-    with with_an_index(configured) as settings:
+    with temporary_index(configured) as settings:
         assert settings is configured
 
 
 def test_an_index_that_is_there_is_used_and_an_empty_folder_gives_none(base: Path, tmp_path: Path) -> None:
     configured = settings_of(tmp_path)
     (base / "index.txt").write_text("")
-    with with_an_index(configured) as settings:
+    with temporary_index(configured) as settings:
         assert settings is configured
     (base / "index.txt").unlink()
     (base / "sources" / "mill.md").unlink()
     (base / "links.txt").mkdir()
-    with with_an_index(configured) as settings:
+    with temporary_index(configured) as settings:
         assert settings is configured
 
 

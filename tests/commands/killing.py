@@ -18,9 +18,10 @@ from pathlib import Path
 from services.knowledge import cache, index_file
 from services.knowledge.library import IndexEntry
 from tests.commands import kb_run
+from tests.shelves import RECORDS
 
 # What a run imports when it needs it would take longer than the run, and the moments are to fall into the work.
-import_module("services.knowledge.web.opening")
+import_module("services.knowledge.web.fetcher")
 
 SOURCES = 60
 LONGEST_SECONDS = 0.3
@@ -65,7 +66,7 @@ class Victim:
         log = (twin / "described.txt").read_text().split()[len(before) :]
         assert not done & set(log), f"described again: {done & set(log)}"
         data = twin / "data" / "knowledge-base"
-        records = cache.parse((data / "index-cache.json").read_bytes())
+        records = cache.parse((data / "index-cache.json").read_bytes(), RECORDS)
         assert len(records) == SOURCES
         entries = [IndexEntry(f"kb:{name}", record.summary_text) for name, record in sorted(records.items())]
         assert (data / "index.txt").read_text() == index_file.render(entries), "cache and index differ"
@@ -77,7 +78,7 @@ class Victim:
             return set()
         data = path.read_bytes()
         assert data.endswith(b"}\n}\n"), "a torn cache"
-        return {name for name, record in cache.parse(data).items() if record.described}
+        return {name for name, record in cache.parse(data, RECORDS).items() if record.described}
 
     def _described(self) -> list[str]:
         return self._log.read_text().split() if self._log.exists() else []

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-import io
 import json
 import logging
 import subprocess
@@ -10,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import assembly.knowledge
 from app import main
-from commands.progress import Progress, lines, shown
-from services.knowledge.cache import FileFacts, Record
-from services.knowledge.updates import Discovered, DuePage, How, LeftOut, Pending, Purged, Settled, Suspect, Trouble
+from commands.init_kb import SourceCount
+from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
+from services.knowledge.source_kinds import Discovered, Due, How, LeftOut, Pending, Purged, Settled, Trouble
 from services.storage.data_folder import lock
 from tests.shelves import FakeDescriber
 
@@ -122,43 +119,27 @@ def test_a_bug_in_the_update_is_no_endless_wait(
     assert run(root) == 1
 
 
-FACTS = FileFacts("a.md", 1, 1)
-RECORD = Record("file", "", "", "", "2026-01-01T00:00:00Z", summary_pending=True, file=FACTS)
+RECORD = FileRecord.new("2026-01-01T00:00:00Z", file=FileFacts("a.md", 1, 1))
 
 
-def test_progress_counts_each_source_once() -> None:
-    seen: list[tuple[int, int]] = []
-    progress = Progress(lambda done, total: seen.append((done, total)))
+def test_progress_counts_each_source_once(tmp_path: Path) -> None:
+    kind = TextFiles(tmp_path, max_bytes=1)
+    counts: list[str] = []
+    sources = SourceCount()
     for event in (
-        Discovered(1, 1, 2, 1, 0),
-        Suspect("a.md", 1, 1),
-        Suspect("b.md", 1, 1),
-        DuePage("https://c.example", None, conditional=False),
+        Discovered({"file": 1, "page": 1}),
+        Due(kind, "a.md"),
+        Due(kind, "b.md"),
+        Due(kind, "https://c.example"),
         Pending(RECORD),
         LeftOut("b.md", "it is empty"),
         Trouble("https://c.example", "fetch", "HTTP 500"),
         Settled(RECORD, How.DESCRIBED),
         Purged("d.md"),
     ):
-        progress.see(event)
-    assert seen == [(0, 1), (0, 2), (0, 3), (0, 3), (1, 3), (2, 3), (3, 3)]
-
-
-async def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal() -> None:
-    out = io.StringIO()
-    with shown(Console(file=out)) as progress:
-        progress.see(Suspect("a.md", 1, 1))
-        await asyncio.sleep(25)
-    assert out.getvalue().splitlines() == ["0 of 1 source done"] * 2
-    with lines(Console(file=out)):
-        pass
-
-
-def test_progress_is_a_bar_on_a_terminal() -> None:
-    out = io.StringIO()
-    with shown(Console(file=out, force_terminal=True)) as progress:
-        progress.see(Suspect("a.md", 1, 1))
-    assert "Describing sources" in out.getvalue()
+        sources.see(event)
+        counts.append(str(sources.count).removesuffix(" sources").removesuffix(" source"))
+    assert counts == ["0 of 0", "0 of 1", "0 of 2", "0 of 3", "0 of 3", "1 of 3", "2 of 3", "3 of 3", "3 of 3"]
 
 
 def test_killed_at_any_moment_the_next_run_finishes_and_repeats_nothing() -> None:

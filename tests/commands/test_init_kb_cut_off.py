@@ -15,6 +15,7 @@ import pytest
 from app import main
 from services.knowledge import cache
 from services.knowledge.cache import Record
+from tests.shelves import RECORDS
 
 FILES, DONE = 40, 25
 
@@ -63,7 +64,7 @@ def described(root: Path) -> list[str]:
 
 
 def records(root: Path) -> dict[str, Record]:
-    return cache.parse((base(root) / "index-cache.json").read_bytes())
+    return cache.parse((base(root) / "index-cache.json").read_bytes(), RECORDS)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

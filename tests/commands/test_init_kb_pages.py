@@ -18,12 +18,13 @@ import streams.knowledge
 from app import main
 from services.knowledge import cache
 from services.knowledge.cache import Record
-from services.knowledge.web import dialling, opening
+from services.knowledge.source_pages import UrlRecord, page_name
+from services.knowledge.web import exchange, fetcher
 from services.knowledge.web.client import CheckedClient
-from services.knowledge.web_cache import page_name
 from tests.loopback.served import serving
 from tests.loopback.web_server import Play, WebServer, hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import Names
+from tests.shelves import RECORDS
 
 SOON_HOURS = 1e-6
 """A page counts as fresh for less than a run takes, so that the next one asks again."""
@@ -81,12 +82,12 @@ class Base:
         return code
 
     def record(self, url: str) -> Record:
-        return cache.parse((self.folder / "index-cache.json").read_bytes())[url]
+        return cache.parse((self.folder / "index-cache.json").read_bytes(), RECORDS)[url]
 
     def status(self, url: str) -> str:
-        facts = self.record(url).url
-        assert facts is not None
-        return facts.fetch_status
+        record = self.record(url)
+        assert isinstance(record, UrlRecord)
+        return record.url.fetch_status
 
     def text(self, url: str) -> str:
         return (self.folder / "web-cache" / page_name(url)).read_text()
@@ -216,8 +217,8 @@ def test_a_name_that_leads_inside_at_the_second_look_is_not_followed(
         return Rerouted(info[0], info[1], info[2])
 
     names = Names([PUBLIC], ["127.0.0.1"])
-    monkeypatch.setattr(dialling, "_socket", rerouted)
-    monkeypatch.setattr(opening, "CheckedClient", partial(CheckedClient, resolver=lambda: names))
+    monkeypatch.setattr(exchange, "_socket", rerouted)
+    monkeypatch.setattr(fetcher, "CheckedClient", partial(CheckedClient, resolver=lambda: names))
     base.settings["web_fetch_private_hosts"] = []
     base.serve("/page", page(html("The miller's wages.")))
     base.serve("/away", redirect("/page"))

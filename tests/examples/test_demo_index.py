@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import main
-from assembly.temporary_index import with_an_index
+from assembly.temporary_index import temporary_index
 from settings import load
 from tests.examples.test_demo_files import EXAMPLES, file_ids, urls
 
@@ -52,11 +52,11 @@ def test_the_first_run_describes_every_source_once_and_the_second_none(
     assert {path: path.stat().st_mtime_ns for path in data.iterdir()} == written
 
     # Whoever replays without having built it gets the very same.
-    with with_an_index(load(clone / "demo.yaml")) as settings:
+    with temporary_index(load(clone / "demo.yaml")) as settings:
         assert settings.kb.index_path == data / "index.txt"
     built = (data / "index.txt").read_bytes()
     shutil.rmtree(clone / "data")
-    with with_an_index(load(clone / "demo.yaml")) as settings:
+    with temporary_index(load(clone / "demo.yaml")) as settings:
         assert settings.kb.index_path.read_bytes() == built
     assert not settings.kb.index_path.exists()
     assert not (clone / "data").exists()

@@ -268,7 +268,7 @@ def test_a_crash_at_any_byte_of_a_write_is_healed_by_the_next(tmp_path: Path, ca
         assert again.id == "qa_20260101_000003.000000"
         assert texts(folder) == ["Question 1?", "Question 3?"]
         assert (truncated.read_bytes() if truncated.exists() else b"") == (block[:written] + b"\n" if written else b"")
-        assert any("torn last block" in message for message in caplog.messages) == bool(written)
+        assert any("truncated last block" in message for message in caplog.messages) == bool(written)
 
 
 def test_a_crash_while_healing_is_healed_as_well(tmp_path: Path) -> None:

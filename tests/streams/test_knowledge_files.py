@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from services.assistant.describing import NotDescribed
-from services.knowledge.updates import How
+from services.knowledge.source_files import FileRecord
+from services.knowledge.source_kinds import How
 from tests.shelves import Shelf
 
 
@@ -34,7 +35,7 @@ async def test_files_are_described_and_the_index_is_sorted(shelf: Shelf) -> None
     record = shelf.records["guides/setup.md"]
     assert record.described
     assert record.summary_key == "key 1"
-    assert record.file is not None
+    assert isinstance(record, FileRecord)
     assert record.file.size_bytes == len("Setting up\n")
 
 
@@ -46,7 +47,7 @@ async def test_an_unchanged_run_asks_reads_and_writes_nothing(shelf: Shelf, monk
     def unwanted(*_: object) -> None:
         pytest.fail("was read")
 
-    monkeypatch.setattr("operators.examine.read_text", unwanted)
+    monkeypatch.setattr("services.storage.confined.read", unwanted)
     for again in (False, True, True):
         report = await shelf.update(again=again)
         assert shelf.describer.asked == []
@@ -62,9 +63,9 @@ async def test_a_changed_file_costs_one_description_and_a_touched_one_none(shelf
     report = await shelf.update()
     assert shelf.describer.asked == ["1.md"]
     assert report.settled[How.SAME] == 1
-    file = shelf.records["2.md"].file
-    assert file is not None
-    assert file.mtime_ns == 1
+    touched = shelf.records["2.md"]
+    assert isinstance(touched, FileRecord)
+    assert touched.file.mtime_ns == 1
     assert shelf.ids == ["0.md", "1.md", "2.md"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from services.assistant.extractive.describing import ExtractiveDescriber
 from services.knowledge.pages import NotModified
-from services.knowledge.updates import UpdateEvent, UpdateReport
+from services.knowledge.source_kinds import UpdateEvent, UpdateReport
 from streams.knowledge import KnowledgeParts, update
 from tests.shelves import Shelf
 
@@ -107,12 +107,12 @@ async def test_between_a_few_sources_and_the_next_the_event_loop_has_its_turn(tm
     shelf = Shelf(tmp_path)
     for number in range(1_000):
         shelf.write(f"{number:04}.md", f"Subject {number}\n")
-    assert most_in_one_turn(await turns_of(shelf.begin(), shelf)) <= 4 * AT_A_TIME
+    assert most_in_one_turn(await turns_of(shelf.begin())) <= 4 * AT_A_TIME
     shelf.describer.key = "key 2"  # which makes all of them pending at once
-    assert most_in_one_turn(await turns_of(shelf.begin(), shelf)) <= 4 * AT_A_TIME
+    assert most_in_one_turn(await turns_of(shelf.begin())) <= 4 * AT_A_TIME
 
 
-async def turns_of(parts: KnowledgeParts, shelf: Shelf) -> list[int]:
+async def turns_of(parts: KnowledgeParts) -> list[int]:
     """For each event of an update, in which turn of the loop it came."""
     loop = asyncio.get_running_loop()
     turn = 0
@@ -131,7 +131,7 @@ async def turns_of(parts: KnowledgeParts, shelf: Shelf) -> list[int]:
             finished.set_result(event)
 
     loop.call_soon(next_turn)
-    update(parts, shelf.rules).subscribe(see, finished.set_exception)
+    update(parts).subscribe(see, finished.set_exception)
     await finished
     assert len(events) > 2_000
     return events

@@ -9,8 +9,8 @@ import pytest
 
 from services.assistant.describing import NotDescribed
 from services.knowledge.pages import FetchFailed, FetchTimedOut, NotModified, Page
-from services.knowledge.updates import How
-from services.knowledge.web_cache import page_name
+from services.knowledge.source_kinds import How
+from services.knowledge.source_pages import UrlRecord, page_name
 from tests.shelves import Shelf
 
 ONE, TWO = "https://one.example/a", "https://two.example/b"
@@ -26,9 +26,9 @@ def shelf(tmp_path: Path) -> Shelf:
 
 
 def facts(shelf: Shelf, url: str = ONE) -> tuple[str, str | None]:
-    record = shelf.records[url].url
-    assert record is not None
-    return record.fetch_status, record.etag
+    record = shelf.records[url]
+    assert isinstance(record, UrlRecord)
+    return record.url.fetch_status, record.url.etag
 
 
 async def test_a_page_is_fetched_kept_and_described_behind_the_files(shelf: Shelf) -> None:

@@ -10,7 +10,7 @@ import pytest
 import reactivex as rx
 from reactivex.subject import Subject
 
-from services.knowledge.updates import UpdateEvent, UpdateReport
+from services.knowledge.source_kinds import UpdateEvent, UpdateReport
 from services.storage import files
 from streams.knowledge import knowledge
 from tests.shelves import Shelf
@@ -170,7 +170,7 @@ async def test_updates_never_overlap_and_triggers_meanwhile_cause_one_more(shelf
         if isinstance(event, UpdateReport):
             reports.append(event)
 
-    knowledge(triggers, parts, shelf.rules).subscribe(see, on_completed=lambda: ended.append(True))
+    knowledge(triggers, parts).subscribe(see, on_completed=lambda: ended.append(True))
     for _ in range(4):
         triggers.on_next(None)
         await asyncio.sleep(1)
@@ -184,7 +184,7 @@ async def test_updates_never_overlap_and_triggers_meanwhile_cause_one_more(shelf
 async def test_what_a_cut_off_update_has_done_can_still_be_written(shelf: Shelf) -> None:
     shelf.describer.seconds, shelf.descriptions_at_once = 3, 1
     parts = shelf.begin()
-    subscription = knowledge(rx.of(None), parts, shelf.rules).subscribe()
+    subscription = knowledge(rx.of(None), parts).subscribe()
     await asyncio.sleep(5)
     subscription.dispose()
     assert await parts.files.save() == []
@@ -202,11 +202,11 @@ async def test_a_bug_in_discovery_ends_the_update_and_no_more(
         raise KeyError("oops")
 
     with monkeypatch.context() as patch:
-        patch.setattr("operators.discover.list_files", broken)
+        patch.setattr("services.knowledge.source_files.list_files", broken)
         report = await shelf.update()
     assert [trouble.about for trouble in report.troubles] == ["knowledge base"]
     assert "discover failed: a bug" in caplog.text
     with monkeypatch.context() as patch, caplog.at_level(logging.CRITICAL):
-        patch.setattr("operators.examine.read_text", broken)
+        patch.setattr("services.storage.confined.read", broken)
         report = await shelf.update()
     assert len(report.troubles) == 40

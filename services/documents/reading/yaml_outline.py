@@ -82,8 +82,8 @@ class _Reader:
             return
         _, leaves, start = self._flow
         self._flow = None
-        one_line = start.start_mark.line == event.end_mark.line
-        shown = self._text[self._offset(start.start_mark) : self._offset(event.end_mark)] if one_line else ""
+        first, last = start.start_mark, event.end_mark
+        shown = self._text[self._offset(first) : self._offset(last)] if first.line == last.line else ""
         plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
         if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
             leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1, *self._span(start, event))]

@@ -1,8 +1,8 @@
 """Web pages, fetched without being led astray (SPEC, section 7).
 
 Pitfall 17: a page may redirect to, or its name may resolve to, what only this machine can reach. Every address of
-every hop is checked, and dialled as it was checked. Pitfall 21: size, type and time are bounded.
+every hop is checked, and the checked one is dialled. Pitfall 21: size, type and time are bounded.
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge.web.opening import RendererMissing, open_web
+from services.knowledge.web.fetcher import RendererMissing, open_web

@@ -17,10 +17,9 @@ from playwright.async_api import Error as PlaywrightError
 
 from services.knowledge.pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
 from services.knowledge.web.client import CheckedClient
-from services.knowledge.web.contents import HTML, media_type
+from services.knowledge.web.contents import HTML, Extraction, media_type
 from services.knowledge.web.exchange import Answer
-from services.knowledge.web.extraction import Extraction
-from services.knowledge.web.fetcher import NOT_MODIFIED, checked_page, conditions, content_type, validators
+from services.knowledge.web.fetcher import ask, checked_page, content_type, validators
 
 MAX_REQUESTS = 100
 """What one page may ask for on top of itself."""
@@ -28,9 +27,9 @@ QUIET_SECONDS = 0.5
 """A page is ready when it has asked for nothing for so long."""
 
 _NEEDED = frozenset({"document", "script", "xhr", "fetch"})
-"""What can bear on the text of a page. Pictures, styles, fonts and films are not fetched."""
+"""What can change the text of a page. Pictures, styles, fonts and films are not fetched."""
 _CUT_OFF = (
-    # Names lead nowhere, and whatever goes to an address goes to a proxy that is not there, loopback included.
+    # Names resolve to nothing, and requests to addresses go to a proxy that is not there, loopback included.
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
     "--disable-quic",
@@ -46,7 +45,7 @@ for (const name of ["WebTransport", "WebSocketStream", "RTCPeerConnection", "web
     delete globalThis[name];
 """
 _NO_CONTENT = 204
-"""What makes a browser stay where it is, instead of showing an error page."""
+"""Makes a browser stay where it is, instead of showing an error page."""
 _CLOSING_SECONDS = 3
 """How long a page may take to close; one whose script never pauses does not close at all."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -56,8 +55,8 @@ class BrowserFetcher:
     """`Web` for an ordinary loop: fetches as `WebFetcher`, and then renders what is HTML.
 
     `timeout_seconds` bounds the rendering of one page. Chromium is started for the first page that needs it. What a
-    page shows may change while its HTML does not, so a rendered page is given without validators: it is asked for,
-    and rendered, each time anew.
+    page shows may change while its HTML does not, so a rendered page is given without validators: it is fetched and
+    rendered anew each time.
     """
 
     def __init__(self, client: CheckedClient, extraction: Extraction, *, timeout_seconds: float = 30) -> None:
@@ -70,10 +69,9 @@ class BrowserFetcher:
         self._browser: Browser | None = None
 
     async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
-        answer = await self._client.get(url, conditions(etag, last_modified))
-        if answer.status == NOT_MODIFIED and (etag or last_modified):
-            return NotModified(*validators(answer.headers))
-        page = checked_page(answer)
+        page = await ask(self._client, url, etag, last_modified)
+        if isinstance(page, NotModified):
+            return page
         if media_type(content_type(page), page.body) not in HTML:
             text = await self._extraction.text(page.body, content_type(page))
             return Page(text.text, text.title, *validators(page.headers))
@@ -106,7 +104,7 @@ class BrowserFetcher:
             await requests.quiet()
             html = await tab.content()
             if tab.url.startswith("chrome"):
-                raise FetchFailed("it leads to where nothing is fetched")  # and that is what the browser says there
+                raise FetchFailed("it leads to where nothing is fetched")  # the browser shows its own error page
             return html
 
     async def _started(self) -> Browser:
@@ -135,7 +133,7 @@ class _Requests:
         except WebError:
             await _deny(route)
         except PlaywrightError:
-            return  # the page has gone meanwhile
+            return  # the page is closed
         finally:
             self._under_way -= 1
             self._last = asyncio.get_running_loop().time()
@@ -153,14 +151,14 @@ class _Requests:
             answer, self._page = self._page, None
         else:
             self._count += 1
-            # GET alone: to look at a page changes nothing.
+            # GET only: looking at a page changes nothing.
             if request.method != "GET" or request.resource_type not in _NEEDED or self._count > MAX_REQUESTS:
                 await _deny(route)
                 return
             answer = await self._client.get(request.url)
             if request.is_navigation_request():
-                checked_page(answer)  # the browser would write an error page of its own
-        # Unpacked already, and of the length that it has; a cookie would be kept where nobody wants one.
+                checked_page(answer)  # the browser would show an error page of its own
+        # The body is unpacked already; and no cookies are kept.
         dropped = {"content-encoding", "content-length", "transfer-encoding", "set-cookie", "connection"}
         headers = {name: value for name, value in answer.headers.items() if name.lower() not in dropped}
         await route.fulfill(status=answer.status, headers=headers, body=answer.body)
@@ -179,7 +177,7 @@ async def _refuse(socket: WebSocketRoute) -> None:
 
 @contextlib.asynccontextmanager
 async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
-    """One for each page: no page sees what another has left."""
+    """One for each page, so that no page sees what another has left."""
     context = await browser.new_context(service_workers="block", accept_downloads=False, permissions=[])
     try:
         yield context
@@ -188,7 +186,7 @@ async def _context(browser: Browser) -> AsyncGenerator[BrowserContext]:
             async with asyncio.timeout(_CLOSING_SECONDS):
                 await context.close()
         except (TimeoutError, PlaywrightError):
-            # With all its pages, of which others fail now, too; the next one starts a new browser.
+            # Its other pages fail now, too; the next one starts a new browser.
             await browser.close()
 
 
@@ -198,7 +196,7 @@ def chromium() -> str | None:
 
 
 async def launch(playwright: Playwright) -> Browser:
-    """Chromium as the system has it, else as Playwright has it.
+    """The system's Chromium, else Playwright's.
 
     Raises:
         FetchFailed: there is none, or it does not start.
@@ -208,7 +206,7 @@ async def launch(playwright: Playwright) -> Browser:
             executable_path=chromium(),
             args=list(_CUT_OFF),
             proxy={"server": _NOWHERE},
-            # Chromium's own sandbox refuses to work for root, as which containers run.
+            # Chromium's own sandbox refuses to work for root, the usual user in containers.
             chromium_sandbox=os.geteuid() != 0,
             handle_sigint=False,
             handle_sigterm=False,

@@ -13,16 +13,16 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _META_BYTES = 4096
-"""How far in a declaration is looked for; HTML allows it in the first 1024 bytes, and not everybody counts."""
+"""Where a declaration is looked for; HTML allows it in the first 1024 bytes, and not every author counts."""
 _META = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([a-z0-9_.:-]{1,40})""", re.IGNORECASE
 )
 _KNOWN = re.compile(r"utf-(8|16|32)|cp|iso|koi8|mac|gb|big5|euc|shift|ascii|tis|johab|ptcp|hp|kz")
-"""Begins the names of Python's codecs for charsets of the web. Others are no charsets, or take for ever (punycode)."""
+"""Begins the names of Python's codecs for charsets of the web. Others are no charsets, or slow (punycode)."""
 _ALSO_VALID_UTF8 = re.compile(r"iso2022|utf-(16|32)")
 """Charsets whose text, seen as bytes, may well pass for UTF-8."""
 _AS_WRITTEN = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
-"""What is called so on the web is this (WHATWG, Encoding)."""
+"""What the web means by these names (WHATWG, Encoding)."""
 
 
 def decode(data: bytes, declared: str | None, *, html: bool = False) -> str:
@@ -36,15 +36,15 @@ def decode(data: bytes, declared: str | None, *, html: bool = False) -> str:
         if data.startswith(bom):
             return data[len(bom) :].decode(charset, "replace")
     charsets = [_charset(declared), _charset(_in_html(data)) if html else None]
-    told = [charset for charset in charsets if charset is not None]
-    odd = [charset for charset in told if _ALSO_VALID_UTF8.match(charset)]
-    for charset in (*odd, "utf-8", *told):
+    named = [charset for charset in charsets if charset is not None]
+    odd = [charset for charset in named if _ALSO_VALID_UTF8.match(charset)]
+    for charset in (*odd, "utf-8", *named):
         try:
             return data.decode(charset)
         except UnicodeDecodeError:
             continue
     # Single bytes that a one-byte charset leaves open spoil less in it than in UTF-8.
-    return data.decode("cp1252" if "cp1252" in told else "utf-8", "replace")
+    return data.decode("cp1252" if "cp1252" in named else "utf-8", "replace")
 
 
 def _in_html(data: bytes) -> str | None:
@@ -54,7 +54,7 @@ def _in_html(data: bytes) -> str | None:
 
 
 def _charset(name: str | None) -> str | None:
-    """The codec called `name`; None: there is none for a charset of that name."""
+    """The codec called `name`; None: it is not a charset's."""
     try:
         codec = codecs.lookup((name or "").strip()).name
     except (LookupError, ValueError):

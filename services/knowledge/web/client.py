@@ -1,33 +1,36 @@
-"""Asks for a URL and follows where it leads, with every hop checked and counted."""
+"""Asks for a URL and follows its redirects, with every hop checked and counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 
 from aiohttp import ThreadedResolver
 from aiohttp.abc import AbstractResolver
+from aiolimiter import AsyncLimiter
 from yarl import URL
 
 import clock
-from services.knowledge.pages import FetchFailed
-from services.knowledge.web.budget import TimeBudget
+from services.knowledge.pages import FetchFailed, FetchTimedOut
+from services.knowledge.web.addresses import allowed, checked_url, host_key
 from services.knowledge.web.exchange import Answer, HttpExchange
-from services.knowledge.web.turns import Turns
-from services.knowledge.web.urls import allowed, checked_url, host_key
 
 MAX_REDIRECTS = 5
 USER_AGENT = "Millrace/0.1.0 (+https://millrace.example/bot)"
 """Who asks, and where a site's owner can read about it."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_DIGITS = 3
+"""A host's turn is back when all but half a thousandth of its pause is over."""
 
 
 class CheckedClient:
     """Fetches from the public internet and from `private_hosts`, and reaches nothing else.
 
-    `timeout_seconds` bounds a whole fetch with its redirects, save the wait for a host's turn, of which there is one
-    every `1 / requests_per_second`. `max_bytes` bounds a body, packed or unpacked. Where time is virtual, a turn is
+    `timeout_seconds` bounds a whole fetch with its redirects, without the wait for a host's turn, of which there is
+    one every `1 / requests_per_second`. `max_bytes` bounds a body, packed or unpacked. On a virtual clock, turns are
     waited for in virtual time, and the exchange itself takes none.
     """
 
@@ -49,16 +52,16 @@ class CheckedClient:
         )
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """The answer at the end of all redirects, whatever its status. GET only: nothing out there is changed.
+        """The answer at the end of all redirects, of any status. GET only: nothing is changed at the other end.
 
-        Of the conditions in `headers`, If-Modified-Since is not sent on after a redirect: where it leads elsewhere
-        than last time, that page may well be older, and its text still new to us.
+        Of the conditions in `headers`, If-Modified-Since is not sent on after a redirect: where that leads elsewhere
+        than last time, the page may well be older, and its text still new to us.
 
         Raises:
             FetchFailed: there is no answer, or it may not be asked for.
             FetchTimedOut: there was none in time.
         """
-        budget = TimeBudget(self._timeout)
+        budget = _TimeBudget(self._timeout)
         at = checked_url(url, self._private_hosts)
         sent = dict(headers or {})
         seen: set[URL] = set()
@@ -75,17 +78,17 @@ class CheckedClient:
                 raise FetchFailed(f"it redirects more than {MAX_REDIRECTS} times")
             sent.pop("If-Modified-Since", None)
 
-    async def _ask(self, budget: TimeBudget, url: URL, headers: Mapping[str, str]) -> Answer:
+    async def _ask(self, budget: _TimeBudget, url: URL, headers: Mapping[str, str]) -> Answer:
         async with budget.spending():
             return await self._exchange.get(url, headers)
 
 
 def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
-    """Where a redirect leads, if one may go there.
+    """Where a redirect leads, if that may be fetched.
 
     Raises:
         FetchFailed: it leads nowhere, to what `checked_url` refuses, or from https to http: on that stretch anybody
-            could put words into the knowledge base; who means it can list the http URL.
+            could put words into the knowledge base. (A site that is meant to be read so can be listed as http.)
     """
     location = answer.headers.get("Location", "")
     try:
@@ -100,3 +103,61 @@ def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
         return allowed(url, private_hosts)
     except FetchFailed as refused:
         raise FetchFailed(f"it redirects to where nothing is fetched: {refused}") from None
+
+
+class _TimeBudget:
+    """`seconds` that a fetch may take over all its redirects; what lies between them costs nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self._whole = seconds
+        self._left = seconds
+
+    @asynccontextmanager
+    async def spending(self) -> AsyncGenerator[None]:
+        """Ends the block when nothing is left, however slowly it trickles. Raises FetchTimedOut then."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            async with asyncio.timeout(self._left):
+                yield
+        except TimeoutError:
+            raise FetchTimedOut(f"no whole answer within {self._whole:g} s") from None
+        finally:
+            self._left = max(0.0, self._left - (loop.time() - begun))
+
+
+class Turns:
+    """Gives each host its turns, evenly `1 / per_second` apart, by the clock of the loop that waits for them."""
+
+    def __init__(self, per_second: float) -> None:
+        self._pause = 1 / per_second
+        self._hosts: dict[str, AsyncLimiter] = {}
+
+    async def take(self, host: str) -> None:
+        """Wait until `host` may be asked. Waiting for one host does not delay others."""
+        key = host_key(host)
+        limiter = self._hosts.get(key)
+        if limiter is None:
+            # One that may be asked at once needs no memory; redirects and rendered pages would collect hosts for ever.
+            self._hosts = {host: limiter for host, limiter in self._hosts.items() if not limiter.has_capacity()}
+            limiter = self._hosts[key] = _Limiter(1, self._pause)
+        await limiter.acquire()
+
+    @property
+    def remembered(self) -> int:
+        """How many hosts are remembered."""
+        return len(self._hosts)
+
+
+class _Limiter(AsyncLimiter):
+    """Is content with almost enough.
+
+    At the time it has calculated itself, rounding can leave it short by 10⁻¹⁶ of a turn, for which it waits again: no
+    time at all. A real clock moves on meanwhile, a virtual one does not.
+    """
+
+    __slots__ = ()
+
+    def _leak(self) -> None:
+        super()._leak()
+        self._level = round(self._level, _DIGITS)

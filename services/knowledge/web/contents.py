@@ -1,14 +1,19 @@
-"""Bodies become text, by their content type."""
+"""Bodies become text, by their content type, off the event loop."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
+import clock
 from services.knowledge.pages import FetchFailed
 from services.knowledge.web.charset import decode
-from services.knowledge.web.text import PageText
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
+THREADS = 2
 
 _AS_IT_IS = re.compile(r"text/(plain|(x-)?markdown)|application/(json|[a-z0-9.+-]+\+json)")
 _PDF = "application/pdf"
@@ -18,8 +23,48 @@ _SNIFFED = 1024
 """Characters in which an unnamed type is looked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """What was read out of a body; `title` is empty when it names none."""
+
+    text: str
+    title: str
+
+
+class Extraction:
+    """Reads bodies in threads of its own, so that a page which takes for ever delays no work with files.
+
+    Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
+    """
+
+    def __init__(self, *, max_bytes: int, timeout_seconds: float) -> None:
+        self._max_bytes = max_bytes
+        self._timeout = timeout_seconds
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web-text")
+
+    async def text(self, body: bytes, content_type: str) -> PageText:
+        """As `read`; takes no virtual time.
+
+        Raises:
+            FetchFailed: as there, or it took too long. The thread is not free again before it has finished.
+        """
+        return await clock.real_time(partial(self._text, body, content_type))
+
+    def close(self) -> None:
+        """Drop what has not begun."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _text(self, body: bytes, content_type: str) -> PageText:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await loop.run_in_executor(self._threads, read, body, content_type, self._max_bytes)
+        except TimeoutError:
+            raise FetchFailed(f"reading its text takes longer than {self._timeout:g} s") from None
+
+
 def media_type(content_type: str, body: bytes) -> str:
-    """What `content_type` (a header, perhaps empty) calls `body`; where it says nothing, what it looks like."""
+    """The type that `content_type` (a header, perhaps empty) names; without one, what `body` looks like."""
     named = content_type.partition(";")[0].strip().lower()
     if named:
         return named
@@ -41,7 +86,7 @@ def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
         text = _read(kind, body, declared, max_bytes)
     except FetchFailed:
         raise
-    except Exception as error:  # what others wrote into a page breaks parsers in more ways than those tell
+    except Exception as error:  # pages break parsers in more ways than those document
         raise FetchFailed(f"no text can be read from it ({kind}, {type(error).__name__})") from error
     if not text.text.strip():
         raise FetchFailed("there is no text in it")
@@ -49,7 +94,7 @@ def read(body: bytes, content_type: str, max_bytes: int) -> PageText:
 
 
 def _read(kind: str, body: bytes, declared: str | None, max_bytes: int) -> PageText:
-    # Each reader is imported when it is wanted: together they take longer than the rest of the program.
+    # Each reader is imported when it is needed: together they take longer than the rest of the program.
     if kind in HTML:
         from services.knowledge.web.html import read_html  # noqa: PLC0415 (as said)
 

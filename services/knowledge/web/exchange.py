@@ -1,18 +1,19 @@
-"""One request and its answer, bounded in size as sent and as unpacked."""
+"""One request and its answer: over connections that lead to checked addresses only, and bounded in size."""
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from services.knowledge.pages import FetchFailed
-from services.knowledge.web.dialling import connector
-from services.knowledge.web.urls import host_key
+from services.knowledge.web.addresses import host_key, is_public
 
 PAGES = frozenset({200, 203})
 """Statuses whose body is the page: OK, and OK as a proxy has changed it."""
@@ -29,24 +30,24 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (OSError, "the connection broke off"),
 )
 
-_TOLD_BELOW = (aiohttp.ClientConnectorDNSError, aiohttp.ClientSSLError)
+_AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
+"""Family, type, protocol, name and address, as `getaddrinfo` gives them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said."""
+    """What the server at `url` sent. The case of `headers` does not matter; `body` is unpacked, and empty unless
+    `status` is one of `PAGES`.
+    """
 
     url: URL
-    """Which gave it."""
     status: int
     headers: Mapping[str, str]
-    """Case does not matter."""
     body: bytes
-    """Unpacked; empty unless `status` is one of `PAGES`."""
 
 
 class HttpExchange:
-    """Asks for one URL at a time, without cookies, stored passwords or proxies, and follows nothing.
+    """Asks for one URL at a time, without cookies, stored passwords or proxies, and follows no redirects.
 
     `resolver` makes what looks up names, on the loop that asks.
     """
@@ -74,7 +75,7 @@ class HttpExchange:
         try:
             async with (
                 aiohttp.ClientSession(
-                    connector=connector(self._resolver(), public_only=public_only),
+                    connector=_connector(self._resolver(), public_only=public_only),
                     cookie_jar=aiohttp.DummyCookieJar(),
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                     trust_env=False,
@@ -95,7 +96,7 @@ class HttpExchange:
             raise FetchFailed(f"its body is packed in a way that is not understood ({encoding[:40]!r})")
         self._check(response.content_length or 0)
         body = bytearray()
-        # aiohttp unpacks a chunk at a time and no further than it is read, so a bomb goes off in small pieces.
+        # aiohttp unpacks chunk by chunk and only as it is read, so a bomb goes off in small pieces.
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             body += chunk
             self._check(len(body))
@@ -106,6 +107,63 @@ class HttpExchange:
             raise FetchFailed(f"it is larger than {self._max_bytes} bytes (kb.max_source_bytes)")
 
 
+class PublicOnly(AbstractResolver):
+    """Looks up with `inner`, and refuses a name if any one of its addresses is not public.
+
+    A name that leads inside among others is either a mistake or an attack on clients that pick at random.
+    """
+
+    def __init__(self, inner: AbstractResolver) -> None:
+        self._inner = inner
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await self._inner.resolve(host, port, family)
+        if not all(_is_public(result["host"]) for result in found):
+            raise FetchFailed(
+                "its host name leads to an address that is not public; hosts of your own belong in "
+                "kb.web_fetch_private_hosts"
+            )
+        return found
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _connector(resolver: AbstractResolver, *, public_only: bool) -> aiohttp.TCPConnector:
+    """For one request, and one connection after the other.
+
+    aiohttp dials exactly the addresses that the resolver gives. They are looked up anew for each connection and not
+    kept, so that what was checked for one request is never used, unchecked, by another.
+    """
+    return aiohttp.TCPConnector(
+        resolver=PublicOnly(resolver) if public_only else resolver,
+        use_dns_cache=False,
+        force_close=True,
+        socket_factory=_public_socket if public_only else _socket,
+    )
+
+
+def _public_socket(info: _AddressInfo) -> socket.socket:
+    """The last check before dialling: an address that the URL itself spells out passes no resolver."""
+    if not _is_public(str(info[4][0])):
+        raise PermissionError("not a public address")
+    return _socket(info)
+
+
+def _socket(info: _AddressInfo) -> socket.socket:
+    family, kind, protocol, _, _ = info
+    return socket.socket(family, kind, protocol)
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return is_public(ip_address(address))
+    except ValueError:
+        return False  # in a form that was not checked
+
+
 def _reason(error: Exception) -> str:
     """One line for people. The library's own words may hold the URL."""
     match error:
@@ -113,8 +171,11 @@ def _reason(error: Exception) -> str:
             verdict = error.certificate_error
             detail = verdict.verify_message if isinstance(verdict, ssl.SSLCertVerificationError) else "not valid"
             return f"its certificate is not accepted ({detail})"
-        case aiohttp.ClientConnectorError() if not isinstance(error, _TOLD_BELOW):
+        case aiohttp.ClientConnectorDNSError() | aiohttp.ClientSSLError():
+            pass
+        case aiohttp.ClientConnectorError():
             return f"it cannot be reached ({error.os_error.strerror or type(error.os_error).__name__})"
         case _:
-            said = (reason for kind, reason in _REASONS if isinstance(error, kind))
-            return next(said, f"its answer is not understood ({type(error).__name__})")
+            pass
+    reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
+    return next(reasons, f"its answer is not understood ({type(error).__name__})")

@@ -8,17 +8,17 @@ from typing import Protocol, cast
 
 import trafilatura
 
-from services.knowledge.web.text import PageText
+from services.knowledge.web.contents import PageText
 
 MAX_ELEMENTS = 50_000
 """Above this a page's whole text is taken: trafilatura needs seconds here, and minutes for four times as many."""
 
-# "discarding data: None": what is wrong with a page is told by whoever asked for it.
+# "discarding data: None": what is wrong with a page is reported by the caller.
 logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 
 
 class _Element(Protocol):
-    """What is used of lxml, which has no types of its own."""
+    """What is used of lxml, which has no types."""
 
     def iter(self) -> Iterator[object]: ...
     def find(self, path: str) -> _Element | None: ...
@@ -31,7 +31,7 @@ def read_html(html: str) -> PageText:
     Where trafilatura finds no main text, it is all text of the body; that may be empty.
     """
     html = _without_declaration(html)
-    # What begins with no tag is not taken for a page, unless it is put into one.
+    # Text that begins with no tag is accepted only inside a page.
     tree = trafilatura.load_html(html if html.startswith("<") else f"<html><body>{html}</body></html>")
     if tree is None:
         return PageText("", "")

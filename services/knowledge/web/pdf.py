@@ -8,9 +8,9 @@ import logging
 from pypdf import PdfReader
 
 from services.knowledge.pages import FetchFailed
-from services.knowledge.web.text import PageText
+from services.knowledge.web.contents import PageText
 
-# It reports every irregularity of a file, of which there are many in most.
+# It reports every irregularity, and most files have many.
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 
@@ -19,7 +19,7 @@ def read_pdf(data: bytes, max_chars: int) -> PageText:
 
     Raises:
         FetchFailed: it asks for a password, or unpacks to more than `max_chars`.
-        Exception: it is damaged, in one of the many ways that pypdf does not sum up.
+        Exception: it is damaged; pypdf has no common class for that.
     """
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):

@@ -1,9 +1,15 @@
-"""What Prometheus is shown. Imported only where `metrics.port` is set: the rest of the program hands in functions."""
+"""Metrics for Prometheus, served with `/healthz` for supervisors that restart what hangs.
+
+Imported only where `metrics.port` is set: the rest of the program only calls functions that it is given.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import cast
 
+from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from model.batches import Destination
@@ -13,14 +19,16 @@ from model.outcomes import Ignored, Outcome, Reason, Result
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 CALL_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 240)
-"""Bounds for a call to an LLM, between a cache hit nearby and a job that waits for its turn."""
+"""Bounds for a call to an LLM, from a cache hit nearby to a job that waits in a queue."""
+GRACE_SECONDS = 1.0
+"""How long a scrape may go on while the server closes."""
 SOURCE_COUNTS = (0, 1, 2, 3, 4, 5, 7, 10)
 
 OPEN_BATCHES = "quiet_window"
 """The operator whose items in flight are the open batches."""
 
 _LEFT_ALONE = frozenset({Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
-"""Why routing keeps the bot out of what it would otherwise answer."""
+"""Why routing does not let the bot answer."""
 
 
 class Metrics:
@@ -52,7 +60,7 @@ class Metrics:
             self._routing.labels(Destination.NOTHING).inc()
 
     def gauge(self, operator: str, count: int) -> None:
-        """Take note of how many items an operator has in hand (`operators.step.Gauge`)."""
+        """How many items an operator works on (`operators.step.Gauge`)."""
         if operator == OPEN_BATCHES:
             self._open.set(count)
         else:
@@ -63,7 +71,7 @@ class Metrics:
         self._call.labels(step).observe(seconds)
 
     def fetched(self, result: str) -> None:
-        """Count a web page that was asked for (`operators.fetch`)."""
+        """Count a web page that was asked for (`services.knowledge.WebPages`)."""
         self._fetches.labels(result).inc()
 
     def tokens(self, step: str, kind: str, count: int) -> None:
@@ -85,19 +93,60 @@ class Metrics:
         self._decisions(end.decisions)
 
     def _decisions(self, decisions: dict[str, object]) -> None:
-        gate, select, verify = (_found(decisions, step) for step in ("gate", "select", "verify"))
+        """Count what the steps decided that were reached."""
+        gate, select, verify = (
+            cast("dict[str, object]", decisions.get(step, {})) for step in ("gate", "select", "verify")
+        )
         if "answerable" in gate:
-            self._gate.labels(_label(gate["answerable"])).inc()
+            self._gate.labels("true" if gate["answerable"] else "false").inc()
         if "selected" in select:
             self._selected.observe(len(cast("list[str]", select["selected"])))
         if "good_enough" in verify:
-            self._verification.labels(_label(verify["good_enough"])).inc()
+            self._verification.labels("true" if verify["good_enough"] else "false").inc()
 
 
-def _found(decisions: dict[str, object], step: str) -> dict[str, object]:
-    """What a step decided; nothing if it was not reached."""
-    return cast("dict[str, object]", decisions.get(step, {}))
+class CannotListen(Exception):
+    """The address cannot be used: one readable line that names the keys."""
 
 
-def _label(yes: object) -> str:
-    return "true" if yes else "false"
+@asynccontextmanager
+async def serve_metrics(
+    host: str, port: int, health: Callable[[], str | None], render: Callable[[], bytes], content_type: str
+) -> AsyncGenerator[int]:
+    """Serve while the block runs; gives the port, which is a free one where `port` is 0.
+
+    `health` says in a few words what is wrong, or None: then `/healthz` answers 200 and `ok`, else 503 and the words.
+    `render` makes the content of `/metrics`.
+
+    Raises:
+        CannotListen: the port is taken, or the address is not one of this machine.
+    """
+
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(body=render(), headers={"Content-Type": content_type})
+
+    async def healthz(_request: web.Request) -> web.Response:
+        trouble = health()
+        return web.Response(text=f"{trouble or 'ok'}\n", status=200 if trouble is None else 503)
+
+    application = web.Application()
+    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE_SECONDS)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise CannotListen(
+                f"metrics.port: cannot listen on {host}:{port} ({_reason(error)}); "
+                "choose another metrics.port or metrics.host, or 0 to switch it off"
+            ) from None
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def _reason(error: OSError) -> str:
+    # asyncio puts a whole sentence, address included, where others have the system's message.
+    text = (error.strerror or str(error)).rpartition("] ")[2]
+    return text.rpartition("): ")[2]

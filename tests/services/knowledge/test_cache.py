@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.knowledge import cache
-from services.knowledge.cache import FileFacts, Record, UrlFacts
+from services.knowledge.cache import Record
+from services.knowledge.source_files import FileFacts, FileRecord
+from services.knowledge.source_pages import UrlFacts, UrlRecord
+from tests.shelves import RECORDS as TYPES
 
 TIME = "2026-02-01T03:10:56.000Z"
 HASH = "a" * 64
@@ -16,33 +20,37 @@ NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 
 
 def file_record(name: str = "a.md", summary: str = "About a.") -> Record:
-    return Record("file", HASH, summary, "k", TIME, summary_pending=False, file=FileFacts(name, 12, 34))
+    return FileRecord(
+        content_hash=HASH,
+        summary_text=summary,
+        summary_key="k",
+        last_indexed_at=TIME,
+        summary_pending=False,
+        file=FileFacts(name, 12, 34),
+    )
 
 
 def url_record(url: str = "https://a.example", gone_at: str | None = None) -> Record:
     facts = UrlFacts(url, None, '"e"', None, "timeout", TIME)
-    return Record("url", "", "", "k", TIME, summary_pending=True, url=facts, gone_at=gone_at)
+    return replace(UrlRecord.new(TIME, url=facts), summary_key="k", gone_at=gone_at)
 
 
+COMMON: dict[str, st.SearchStrategy[object]] = {
+    "summary_text": TEXT,
+    "summary_key": TEXT,
+    "last_indexed_at": st.just(TIME),
+    "summary_pending": st.booleans(),
+    "gone_at": st.none() | st.just(TIME),
+}
 FILES = st.builds(
-    Record,
-    st.just("file"),
-    st.sampled_from([HASH, "0" * 64]),
-    TEXT,
-    TEXT,
-    st.just(TIME),
-    st.booleans(),
+    FileRecord,
+    content_hash=st.sampled_from([HASH, "0" * 64]),
     file=st.builds(FileFacts, NAMES, st.integers(0, 2**40), st.integers(-(2**62), 2**62)),
-    gone_at=st.none() | st.just(TIME),
+    **COMMON,
 )
 PAGES = st.builds(
-    Record,
-    st.just("url"),
-    st.sampled_from(["", HASH]),
-    TEXT,
-    TEXT,
-    st.just(TIME),
-    st.booleans(),
+    UrlRecord,
+    content_hash=st.sampled_from(["", HASH]),
     url=st.builds(
         UrlFacts,
         NAMES,
@@ -52,9 +60,13 @@ PAGES = st.builds(
         st.sampled_from(["success", "not_modified", "timeout", "error"]),
         st.just(TIME),
     ),
-    gone_at=st.none() | st.just(TIME),
+    **COMMON,
 )
 RECORDS = st.lists(FILES | PAGES, max_size=5, unique_by=lambda record: record.source_id)
+
+
+def parse(data: bytes, file: str = "cache") -> dict[str, Record]:
+    return cache.parse(data, TYPES, file)
 
 
 def rendered(*records: Record) -> bytes:
@@ -64,21 +76,21 @@ def rendered(*records: Record) -> bytes:
 @given(RECORDS)
 def test_parse_is_the_inverse_of_render(records: list[Record]) -> None:
     data = rendered(*records)
-    assert list(cache.parse(data).values()) == records
+    assert list(parse(data).values()) == records
     assert json.loads(data)["schema_version"] == 1
 
 
 @given(RECORDS)
 def test_the_layout_does_not_matter(records: list[Record]) -> None:
     content = json.loads(rendered(*records))
-    assert list(cache.parse(json.dumps(content, indent=2, ensure_ascii=False).encode()).values()) == records
+    assert list(parse(json.dumps(content, indent=2, ensure_ascii=False).encode()).values()) == records
 
 
 @given(RECORDS, st.data())
 def test_a_torn_file_gives_its_whole_lines_and_never_raises(records: list[Record], data: st.DataObject) -> None:
     whole = rendered(*records)
     cut = whole[: data.draw(st.integers(0, len(whole)))]
-    found = list(cache.parse(cut).values())
+    found = list(parse(cut).values())
     assert found == records[: len(found)]
     lines = cut.count(b"}},\n")
     assert len(found) >= min(lines, len(records)) - 1 or not found
@@ -86,24 +98,24 @@ def test_a_torn_file_gives_its_whole_lines_and_never_raises(records: list[Record
 
 @given(st.binary(max_size=200))
 def test_rubbish_is_an_empty_cache(data: bytes) -> None:
-    assert cache.parse(data) == {}
+    assert parse(data) == {}
 
 
 def test_more_than_a_hundred_records_are_read_in_pieces() -> None:
     records = [file_record(f"{number:03}.md") for number in range(250)]
-    assert list(cache.parse(rendered(*records)).values()) == records
+    assert list(parse(rendered(*records)).values()) == records
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", True, None])
 def test_another_version_is_reported_and_empty(version: object, caplog: pytest.LogCaptureFixture) -> None:
     content = json.loads(rendered(file_record())) | {"schema_version": version}
-    assert cache.parse(json.dumps(content).encode(), "cache.json") == {}
-    assert "cache.json: no cache of schema_version 1" in caplog.text
+    assert parse(json.dumps(content).encode(), "cache.json") == {}
+    assert "cache.json is not a cache of schema_version 1" in caplog.text
 
 
 @pytest.mark.parametrize("content", [[], {"schema_version": 1}, {"schema_version": 1, "sources": []}, 3])
 def test_a_file_without_sources_is_reported_and_empty(content: object, caplog: pytest.LogCaptureFixture) -> None:
-    assert cache.parse(json.dumps(content).encode()) == {}
+    assert parse(json.dumps(content).encode()) == {}
     assert caplog.records
 
 
@@ -126,7 +138,7 @@ def test_one_bad_record_is_reported_and_dropped(change: dict[str, object], caplo
     content = json.loads(rendered(file_record("a.md"), file_record("b.md"), url_record()))
     content["sources"]["b.md"].update(change)
     for data in (json.dumps(content), json.dumps(content, indent=1)):
-        assert list(cache.parse(data.encode())) == ["a.md", "https://a.example"]
+        assert list(parse(data.encode())) == ["a.md", "https://a.example"]
     assert "b.md" in caplog.text
 
 
@@ -135,7 +147,7 @@ def test_a_line_that_is_no_json_costs_that_record(caplog: pytest.LogCaptureFixtu
     lines = rendered(*(file_record(f"{number}.md") for number in range(9))).split(b"\n")
     for number in range(5, 12):
         lines[number] = lines[number][:40] + b"\xff" + lines[number][40:].replace(b":", b";")
-    assert list(cache.parse(b"\n".join(lines))) == ["0.md", "8.md"]
+    assert list(parse(b"\n".join(lines))) == ["0.md", "8.md"]
     assert "2 further records" in caplog.text
 
 

@@ -15,6 +15,8 @@ from clock import VirtualLoop
 from services.knowledge import index_file
 from services.knowledge.disk_library import DiskLibrary
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
+from services.knowledge.source_files import TextFiles
+from services.knowledge.source_pages import WebPages
 from services.storage import confined
 
 PAGE = "https://example.org/faq?a=1"
@@ -35,8 +37,10 @@ class Shelf:
     ) -> DiskLibrary:
         return DiskLibrary(
             index_path=self.index,
-            sources_dir=self.sources,
-            web_cache_dir=self.web,
+            kinds=(
+                TextFiles(self.sources, max_bytes=max_source_bytes),
+                WebPages(self.root / "links.txt", self.web, max_bytes=max_source_bytes),
+            ),
             team_index_path=self.team_index,
             team_topics_dir=self.topics,
             max_source_bytes=max_source_bytes,
@@ -122,7 +126,7 @@ async def test_an_index_that_cannot_be_read_keeps_what_it_held_and_is_tried_agai
     shelf.index.mkdir()
     for _ in range(3):
         assert await library.index() == before
-    assert caplog.messages == [f"{shelf.index}: the index cannot be read (Is a directory); what it held before stays"]
+    assert caplog.messages == [f"{shelf.index}: the index cannot be read (Is a directory); its earlier entries stay"]
     shelf.index.rmdir()
     shelf.index.write_text(text)
     assert await library.index() == before

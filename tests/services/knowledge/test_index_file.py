@@ -105,7 +105,7 @@ def test_a_damaged_file_is_read_as_far_as_it_is_sound(caplog: pytest.LogCaptureF
         "index.txt:5: 'lost its identifier' is no identifier; paragraph skipped",
         "index.txt:7: kb:empty.md has no description; skipped",
         "index.txt:11: an identifier inside a description; skipped to the next blank line",
-        "index.txt:14: kb:a.md stands here a second time; paragraph skipped",
+        "index.txt:14: kb:a.md is listed a second time; paragraph skipped",
         "index.txt:17: 'team:d.txt' is no identifier; paragraph skipped",
     ]
     assert [entry.id for entry in parse(text)][-2:] == ["team:d.txt", "kb:e.md"]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from services.knowledge.source_files import HIDDEN, NotText, list_files, read_text
-from services.knowledge.source_links import parse_links, read_links
+from services.knowledge.source_files import HIDDEN, TextFiles, list_files
+from services.knowledge.source_pages import parse_links
+from services.storage import Outside
 
 
 def test_names_and_kinds_that_are_no_sources(tmp_path: Path) -> None:
@@ -71,19 +72,19 @@ def test_what_cannot_be_looked_at_makes_only_that_unsure(tmp_path: Path, monkeyp
 
 def test_text_is_read_with_few_slips_and_without_its_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes("\ufeffMany good letters and one ".encode() + b"\xe4")
-    found = read_text(tmp_path, "a.md", 100)
+    found = TextFiles(tmp_path, max_bytes=100).read("a.md")
     assert found.text == "Many good letters and one \ufffd"
-    assert found.size_bytes == 30
+    assert not found.flaw
+    assert found.signature[1] == 30
 
 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [(b"a\0b", "binary"), (b"\xff\xfe\xfd", "not UTF-8"), (b" \n", "empty"), (b"x" * 11, "larger than 10 bytes")],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_what_is_no_text_is_never_described(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "a.md").write_bytes(data)
-    with pytest.raises(NotText, match=reason):
-        read_text(tmp_path, "a.md", 10)
+    assert reason in TextFiles(tmp_path, max_bytes=10).read("a.md").flaw
 
 
 def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
@@ -95,31 +96,16 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
     (sources / "in").symlink_to(sources / "a.md")
     (sources / "a.md").write_text("A")
     os.mkfifo(sources / "pipe")
-    assert read_text(sources, "in", 10).text == "A"
+    files = TextFiles(sources, max_bytes=10)
+    assert files.read("in").text == "A"
     for name in ("out", "pipe", "../secret", ".hidden"):
-        with pytest.raises(NotText):
-            read_text(sources, name, 10)
+        with pytest.raises(Outside):
+            files.read(name)
 
 
-def test_a_file_that_comes_in_pieces_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.md").write_text("A longer text")
-    read = os.read
-
-    def little(descriptor: int, size: int) -> bytes:
-        return read(descriptor, min(size, 4))
-
-    monkeypatch.setattr(os, "read", little)
-    assert read_text(tmp_path, "a.md", 100).text == "A longer text"
-
-
-def test_links_are_trimmed_and_each_counts_once(tmp_path: Path) -> None:
-    path = tmp_path / "links.txt"
-    assert read_links(path) is None
-    path.write_bytes(b"\xef\xbb\xbf# pages\n\n  https://a.example/x \r\nhttp://b.example\nhttps://a.example/x\n")
-    links = read_links(path)
-    assert links is not None
-    assert links.urls == ("https://a.example/x", "http://b.example")
-    assert links.left_out == {}
+def test_links_are_trimmed_and_each_counts_once() -> None:
+    links = b"\xef\xbb\xbf# pages\n\n  https://a.example/x \r\nhttp://b.example\nhttps://a.example/x\n"
+    assert parse_links(links) == (["https://a.example/x", "http://b.example"], {})
 
 
 @pytest.mark.parametrize(
@@ -135,7 +121,7 @@ def test_links_are_trimmed_and_each_counts_once(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_web_page_is_left_out_with_its_line_number(line: str) -> None:
-    links = parse_links(f"https://good.example\n{line}\n".encode())
-    assert links.urls == ("https://good.example",)
-    assert list(links.left_out) == ["links, line 2"]
-    assert "p@" not in str(links.left_out)
+    urls, left_out = parse_links(f"https://good.example\n{line}\n".encode())
+    assert urls == ["https://good.example"]
+    assert list(left_out) == ["links, line 2"]
+    assert "p@" not in str(left_out)

@@ -186,7 +186,7 @@ def test_a_crash_at_any_byte_of_a_decision_is_mended_by_the_next_start(
         assert (aside.read_bytes() if aside.exists() else b"") == (
             b"" if whole or not written else line[:written] + b"\n"
         )
-        assert any("torn last line" in message for message in caplog.messages) == aside.exists()
+        assert any("truncated last line" in message for message in caplog.messages) == aside.exists()
         if not whole:
             again.decide(last)
         assert noted(folder) == [added(pairs[0], "gpu"), last]

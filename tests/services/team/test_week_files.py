@@ -88,7 +88,7 @@ def test_a_torn_end_is_moved_aside_and_reported(tmp_path: Path, caplog: pytest.L
         week_files.cut_off_torn(path)
         assert path.read_text() == render(FIRST)
     assert (tmp_path / "2026-W05.txt.torn").read_text() == f"{render(SECOND)[:-1]}\n{render(THIRD)[:40]}\n"
-    assert f"{path}: a torn last block ({len(render(SECOND)) - 1} bytes" in caplog.messages[0]
+    assert f"{path}: a truncated last block ({len(render(SECOND)) - 1} bytes" in caplog.messages[0]
 
 
 def test_a_torn_block_longer_than_one_look_is_moved_whole(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from assembly.graph_parts import library_of
-from assembly.temporary_index import with_an_index
+from assembly.temporary_index import temporary_index
 from model.conversations import Conversation, Role, Turn
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge.library import Library
@@ -28,7 +28,7 @@ HELD_OUT_RIGHT, HELD_OUT_FALSE = 31, 4  # of 48 questions, and 79 messages
 @pytest.fixture
 def books(tmp_path: Path) -> Generator[Library]:
     """The demo's sources, and an index of them as the program makes it."""
-    with with_an_index(load(DEMO).rehearsed_in(tmp_path)) as settings:
+    with temporary_index(load(DEMO).rehearsed_in(tmp_path)) as settings:
         yield library_of(settings)
 
 

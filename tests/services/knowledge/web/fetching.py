@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from services.knowledge.pages import FetchFailed, NotModified, Page, Web
 from services.knowledge.web.client import CheckedClient
-from services.knowledge.web.extraction import Extraction
+from services.knowledge.web.contents import Extraction
 from services.knowledge.web.fetcher import WebFetcher
 
 LOOPBACK = ("127.0.0.1",)

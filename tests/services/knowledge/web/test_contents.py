@@ -11,9 +11,7 @@ import pytest
 import clock
 from services.knowledge.pages import FetchFailed
 from services.knowledge.web.charset import decode
-from services.knowledge.web.contents import read
-from services.knowledge.web.extraction import Extraction
-from services.knowledge.web.text import PageText
+from services.knowledge.web.contents import Extraction, PageText, read
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 
@@ -266,7 +264,7 @@ async def test_pitfall_38_text_that_is_read_for_ever_ends_the_wait(monkeypatch: 
         given_up.wait()
         return PageText("late", "")
 
-    monkeypatch.setattr("services.knowledge.web.extraction.read", slow)
+    monkeypatch.setattr("services.knowledge.web.contents.read", slow)
     extraction = Extraction(max_bytes=MAX, timeout_seconds=0.1)
     begun = clock.now()
     with pytest.raises(FetchFailed, match=r"reading its text takes longer than 0\.1 s"):

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from services.knowledge.pages import FetchFailed
-from services.knowledge.web.fetcher import WebFetcher
-from services.knowledge.web.opening import OpenWeb, RendererMissing, open_web
+from services.knowledge.web.fetcher import OpenWeb, RendererMissing, WebFetcher, open_web
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
 

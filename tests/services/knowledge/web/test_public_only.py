@@ -12,7 +12,7 @@ from yarl import URL
 
 import clock
 from services.knowledge.pages import FetchFailed
-from services.knowledge.web import dialling
+from services.knowledge.web import exchange
 from services.knowledge.web.client import CheckedClient, next_url
 from services.knowledge.web.exchange import Answer, HttpExchange
 from tests.loopback.web_server import WebServer, drop, page, redirect, status
@@ -71,7 +71,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def rerouted(info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
         return Rerouted(info[0], info[1], info[2])
 
-    monkeypatch.setattr(dialling, "_socket", rerouted)
+    monkeypatch.setattr(exchange, "_socket", rerouted)
     Rerouted.dialled.clear()
     return Rerouted.dialled
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.knowledge.pages import FetchFailed
-from services.knowledge.web.urls import checked_url
+from services.knowledge.web.addresses import checked_url
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from commands import progress_counts
-from commands.progress_counts import Count, counted
+from commands import progress
+from commands.progress import Count, counted
 
 
 def test_a_count_reads_as_a_line() -> None:
@@ -19,8 +19,8 @@ def test_a_count_reads_as_a_line() -> None:
 def test_the_count_is_shown_again_and_again_while_the_work_goes_on(
     monkeypatch: pytest.MonkeyPatch, *, terminal: bool
 ) -> None:
-    monkeypatch.setattr(progress_counts, "LINE_SECONDS", 0.001)
-    monkeypatch.setattr(progress_counts, "BAR_SECONDS", 0.001)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.001)
+    monkeypatch.setattr(progress, "BAR_SECONDS", 0.001)
     out = io.StringIO()
     asked, often = 0, threading.Event()
 

@@ -1,0 +1,78 @@
+"""A kind of knowledge source: questions and answers in a JSON file, each of them one source.
+
+    {"Which port does the relay use?": "7070, or what RELAY_PORT says."}
+
+The table in `assembly/sources.py` gets one more entry: `questions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from assembly.sources import SourceSetup
+from clock import now, rfc3339
+from services.knowledge.cache import Record, hash_text
+from services.knowledge.source_kinds import AnyKind, CannotList, Listing, Text
+from services.storage import confined, in_thread
+
+ANSWERS = TypeAdapter(dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFacts:
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRecord(Record):
+    question: QuestionFacts
+    source_type: Literal["question"] = "question"
+
+    @property
+    def source_id(self) -> str:
+        return self.question.id
+
+
+class Questions:
+    noun, step, record = "question", "questions", QuestionRecord
+    batch, concurrency = 100, 1
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def owns(self, source_id: str) -> bool:
+        return source_id.startswith("faq:")
+
+    def list_sources(self, records: Mapping[str, QuestionRecord], _at: float) -> Listing:
+        try:
+            texts = self._texts()
+        except (OSError, ValueError) as error:
+            raise CannotList(str(self._file), f"cannot be read ({error})", "questions") from error
+        known = {source_id: record.content_hash for source_id, record in records.items()}
+        same = {source_id for source_id, text in texts.items() if hash_text(text) == known.get(source_id)}
+        return Listing(unchanged=sorted(same), due=sorted(texts.keys() - same))
+
+    async def fetch(self, due: Mapping[str, QuestionRecord | None]) -> Sequence[QuestionRecord]:
+        texts, at = await in_thread(self._texts), rfc3339(now())
+        records = {name: known or QuestionRecord.new(at, question=QuestionFacts(name)) for name, known in due.items()}
+        return [record.holding(hash_text(texts[name])) for name, record in records.items() if name in texts]
+
+    def read(self, source_id: str) -> Text:
+        signature = confined.signature(self._file.stat())  # first, so that a change meanwhile is noticed
+        return Text(self._texts().get(source_id, ""), self._file, signature)
+
+    def forget(self, source_id: str) -> None:
+        """Nothing is kept besides the file."""
+
+    def _texts(self) -> dict[str, str]:
+        answers = ANSWERS.validate_json(self._file.read_bytes())
+        return {f"faq:{question}": f"# {question}\n\n{answer}\n" for question, answer in answers.items()}
+
+
+def questions(setup: SourceSetup) -> AnyKind:
+    return Questions(setup.kb.sources_dir.with_name("questions.json"))

@@ -1,0 +1,244 @@
+"""What a kind of source is (`SourceKind`), and the events of an update of the knowledge base."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from services.knowledge.cache import Record
+from services.storage import Signature, confined
+from services.telemetry import number_of
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The text of a source.
+
+    Attributes:
+        text: at most as long as the kind allows; `cut` says whether something was left out.
+        path: the file it was read from. As long as that has this `signature`, it need not be read again.
+        flaw: why there can be no description of it, such as "it is binary"; empty when there can.
+    """
+
+    text: str
+    path: Path
+    signature: Signature
+    cut: bool = False
+    flaw: str = ""
+
+
+@dataclass(slots=True)
+class Listing:
+    """The sources of one kind that are there now, in the order in which they are to be worked on.
+
+    Attributes:
+        unchanged: their text is known to be the one that the record tells of.
+        due: they are new, or may have changed: to be fetched.
+        left_out: what is not a source, and why.
+        troubles: places where something could not be looked at, and why.
+        unsure: whether a source may be there although it is not listed; None: what is not listed is gone.
+    """
+
+    unchanged: list[str] = field(default_factory=list[str])
+    due: list[str] = field(default_factory=list[str])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+    troubles: dict[str, str] = field(default_factory=dict[str, str])
+    unsure: Callable[[str], bool] | None = None
+
+
+class CannotList(Exception):
+    """Nothing is known about any source of a kind now, so all of them stay as they are.
+
+    Attributes:
+        about: the path (or address) that is the trouble.
+        setting: the key that names it, such as `kb.links_file_path`.
+    """
+
+    def __init__(self, about: str, message: str, setting: str) -> None:
+        super().__init__(message)
+        self.about, self.setting = about, setting
+
+
+class SourceKind(Protocol[R]):
+    """A kind of knowledge source, such as files or web pages: all that the rest of the program knows about it.
+
+    Its sources have ids, which are their names in the index behind `kb:`. One object serves a whole run, but for
+    `read`, which the answering side also calls on an object of its own. It is registered in `assembly.sources`.
+
+    Attributes:
+        noun: what people call one source of it, such as `file`.
+        step: what the log and the metrics call its fetching; no two kinds may have the same.
+        record: what the cache keeps of one source.
+        batch: how many sources are handed to one call of `fetch`.
+        concurrency: how many calls of `fetch` run at the same time.
+    """
+
+    noun: str
+    step: str
+    record: type[R]
+    batch: int
+    concurrency: int
+
+    def owns(self, source_id: str) -> bool:
+        """Whether an id has the form that this kind gives its sources. Where two kinds say yes, the later one in the
+        table has it: files, which take any name, come first.
+        """
+        ...
+
+    def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
+        """What there is now. `records`: what is known of each source, gone ones too; `at`: now, in seconds since 1970.
+
+        Blocking; runs off the event loop, at the beginning of each update and never during `fetch`.
+
+        Raises:
+            CannotList: that cannot be known.
+        """
+        ...
+
+    async def fetch(self, due: Mapping[str, R | None]) -> Sequence[R | LeftOut | Trouble]:
+        """Bring the present text of these sources to where `read` finds it; `due`: what is known of each.
+
+        Gives for each its record as it is to be from now on (`Record.new`, `Record.holding`), or why there is none:
+        `LeftOut` if it is not a source, `Trouble` if it could not be had. A record may come with either. What there is
+        nothing about is left to the next update. Blocking work goes through `in_thread`.
+        """
+        ...
+
+    def read(self, source_id: str) -> Text:
+        """The text of a source as answers get it, from disk and never from the network. Blocking.
+
+        Raises:
+            Outside: the id leads out of the folder.
+            OSError: it cannot be read.
+        """
+        ...
+
+    def forget(self, source_id: str) -> None:
+        """Delete what is kept of a source that has been gone for a day. Blocking; may raise OSError."""
+        ...
+
+
+AnyKind = SourceKind[Any]
+
+
+def kind_of(kinds: Sequence[AnyKind], source_id: str) -> AnyKind | None:
+    """The kind whose source this is, by its id alone."""
+    return next((kind for kind in reversed(kinds) if kind.owns(source_id)), None)
+
+
+def read_inside(folder: Path, path: Path, max_bytes: int) -> Text:
+    """The text of a file in `folder`, cut at `max_bytes`; for `SourceKind.read`, and raising the same."""
+    text, signature, cut = confined.read(folder, path, max_bytes)
+    return Text(text, path, signature, cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The first event of an update: how many sources there are, by the noun of their kind."""
+
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A source that is new or may have changed: it is to be fetched."""
+
+    kind: AnyKind
+    source_id: str
+
+
+class How(StrEnum):
+    """How the work on a source ended.
+
+    `REUSED`: its content had a description already, under another name. `SAME`: only facts such as times are new.
+    """
+
+    DESCRIBED = "described"
+    REUSED = "reused"
+    SAME = "same"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Nothing is left to do for this source now."""
+
+    record: Record
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The text is known, and its description is missing or out of date."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """Gone for so long that nothing is kept of it any more."""
+
+    source_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that is not a source."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that should have worked; `fatal`: all sources of a kind are affected."""
+
+    about: str
+    phase: str
+    message: str
+    fatal: bool = False
+
+
+UpdateEvent = Discovered | Due | Settled | Pending | Purged | LeftOut | Trouble
+
+
+@dataclass(slots=True)
+class UpdateReport:
+    """Adds up the events of one update; `descriptions`: how many entries the index has afterwards."""
+
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    settled: Counter[How] = field(default_factory=Counter[How])
+    left_out: int = 0
+    troubles: list[Trouble] = field(default_factory=list[Trouble])
+    descriptions: int = 0
+
+    def add(self, event: UpdateEvent) -> None:
+        match event:
+            case Discovered(counts=counts):
+                self.counts = counts
+            case Settled(how=how):
+                self.settled[how] += 1
+            case LeftOut():
+                self.left_out += 1
+            case Trouble():
+                self.troubles.append(event)
+            case _:
+                pass
+
+    @property
+    def text(self) -> str:
+        """One line for people."""
+        settled = self.settled
+        return (
+            f"{', '.join(number_of(count, noun) for noun, count in self.counts.items()) or 'no sources'}: "
+            f"{settled[How.DESCRIBED]} described, "
+            f"{settled[How.REUSED]} recognised, {settled[How.GONE]} gone, {self.left_out} left out, "
+            f"{number_of(len(self.troubles), 'failure')}; "
+            f"the index has {number_of(self.descriptions, 'entry', 'entries')}"
+        )
