@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from services.documents.asking import aggregates
-from services.documents.asking.aggregates import Aggregate
+from services.documents.asking.plan import Aggregate
 from services.documents.asking.conditions import Conditions
 from services.documents.asking.passages import Retrieved
 from services.documents.asking.plan import Plan
@@ -24,8 +23,8 @@ async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, .
         narrower = asked.narrowed(plan.words)
         if (await scope.store.lines(scope.name, narrower.where, limit=1)).total:
             asked = narrower
-        elif counted and not (plan.level_counts or plan.mentions or plan.grouping.columns):
-            if len(plan.words) > 1 or not aggregates.counts_mentions(plan.question):
+        elif counted and not (plan.level_counts or plan.mentions or plan.grouped_by):
+            if len(plan.words) > 1 or not plan.counts_mentions:
                 return None
             return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
         else:
@@ -38,7 +37,7 @@ async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, .
     for column in _columns(plan, asked):
         groups = await scope.store.distinct(scope.name, asked.where, column, limit=MOST_GROUPS + 1)
         facts += _grouped(column, groups, lines.total)
-        if plan.grouping.distinct:
+        if plan.distinct:
             total = len(groups)
             facts.insert(0, f"different values of {column}: {total}{'+' if total > MOST_GROUPS else ''}")
     found = await shown(scope, lines, EXAMPLES, notes)
@@ -46,8 +45,8 @@ async def count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, .
 
 
 def _columns(plan: Plan, asked: Conditions) -> tuple[str, ...]:
-    if plan.grouping.columns:
-        return plan.grouping.columns
+    if plan.grouped_by:
+        return plan.grouped_by
     if plan.aggregate is Aggregate.GROUPS:
         return _USUAL_COLUMNS
     return ("severity",) if len(asked.where.severities) > 1 else ()

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.documents.asking import conditions, counting, names, whole_files
-from services.documents.asking.aggregates import Aggregate
+from services.documents.asking.plan import Aggregate
 from services.documents.asking.conditions import Conditions, Fitting
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.names import Names
 from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.plan import Plan
-from services.documents.asking.positions import Position
+from services.documents.asking.plan import Position
 from services.documents.asking.scope import MOST_NAMED, Scope, chosen, ids_of, listed, logs_of
 from services.documents.asking.surroundings import around, beside, neighbours, shown
 from services.documents.store.protocol import Document, LineWhere
@@ -154,7 +154,7 @@ def _without_levels(plan: Plan) -> Retrieved | None:
 def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
     wants_order = (plan.asks_for_end or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_counts or plan.grouping.columns
+    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by
     return bool(conditions_set or counts_words or wants_order)
 
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from services.documents.extensions import KINDS
+from services.documents.asking.grammar import FILE_NAME
 from services.documents.store.protocol import Document
 
-_ENDINGS = "|".join(re.escape(ending) for ending in sorted(KINDS, key=len, reverse=True))
-_FILE_LIKE = re.compile(rf"(?<![\w./:@-])[\w~-][\w.~/-]*(?:{_ENDINGS})(?![\w/-]|\.\w)", re.IGNORECASE)
+_FILE_LIKE = re.compile(FILE_NAME, re.IGNORECASE)
 _WORDS_FOR_ALL = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
@@ -59,16 +58,6 @@ def stem_words(documents: Sequence[Document]) -> frozenset[str]:
         return frozenset()
     stem = documents[0].filename.rsplit("/", 1)[-1].rsplit(".", 1)[0].casefold()
     return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
-
-
-def is_named(question: str) -> bool:
-    """Whether something in the question looks like a file, whatever documents there are."""
-    return _FILE_LIKE.search(question) is not None
-
-
-def without(question: str) -> str:
-    """The question, but for what looks like a file."""
-    return _FILE_LIKE.sub(" ", question)
 
 
 def _pattern(name: str) -> re.Pattern[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from services.documents.asking.aggregates import Aggregate
+from services.documents.asking.plan import Aggregate
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.plan import Plan
 from services.documents.asking.scope import RECORDS, Scope, chosen, files_listed, ids_of, listed

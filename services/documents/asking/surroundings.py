@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.documents.asking.passages import CitedPassage, Retrieved
-from services.documents.asking.positions import Position
+from services.documents.asking.plan import Position
 from services.documents.asking.scope import Scope, stamp_of
 from services.documents.store.protocol import LineWhere, MatchingLines, StoredLine
 from services.telemetry import number_of

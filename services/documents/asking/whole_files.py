@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.documents.asking import conditions
-from services.documents.asking.aggregates import Aggregate
+from services.documents.asking.plan import Aggregate
 from services.documents.asking.passages import CitedPassage, Retrieved
 from services.documents.asking.plan import Plan
-from services.documents.asking.positions import Position
+from services.documents.asking.plan import Position
 from services.documents.asking.scope import Scope, files_listed, ids_of, logs_of
 from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
@@ -27,7 +27,7 @@ _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "c
 
 async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """None: the question asks for nothing of the kind."""
-    if plan.period or plan.mentions or plan.level_counts or plan.grouping.columns:
+    if plan.period or plan.mentions or plan.level_counts or plan.grouped_by:
         return None
     words = tuple(word for word in plan.words if word.casefold() not in _UNITS)
     if plan.aggregate is None:

@@ -15,10 +15,10 @@ from typing import TypeVar
 
 from clock.shared_calls import SharedCalls
 from services.documents.asking import rewriting, surroundings
-from services.documents.asking.cited import with_citations
+from services.documents.asking.rewriting import with_citations
 from services.documents.asking.passages import Retrieved
 from services.documents.asking.plan import Plan, plan
-from services.documents.asking.positions import Position
+from services.documents.asking.plan import Position
 from services.documents.asking.retrieving import Ranking, retrieve
 from services.documents.asking.rewriting import Resolved, Rewriter
 from services.documents.asking.scope import Scope
