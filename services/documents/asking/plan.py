@@ -21,9 +21,7 @@ _MOST_DIGITS = 15
 """A longer number is that of no line, and none that a store could compare."""
 _UNITS = {"lines": "lines", "columns": "columns"} | dict.fromkeys(("rows", "records", "samples", "entries"), "rows")
 _UNITS |= dict.fromkeys(("keys", "settings", "values"), "keys")
-_UNIT = re.compile(
-    rf"\s+(?:(?:of|the|all|data|different|config(?:uration)?)\s+)*({'|'.join(_UNITS)})\b", re.IGNORECASE
-)
+_UNIT = re.compile(rf"\s+(?:(?:of|the|all|data|different|config(?:uration)?)\s+)*({'|'.join(_UNITS)})\b", re.IGNORECASE)
 _LINES_FOLLOW = re.compile(rf"\s+(?:{any_of('ENTRY')}|times|hits)\b", re.IGNORECASE)
 _ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
 _MENTIONED = re.compile(rf"\b{any_of('MENTION')}\b", re.IGNORECASE)
@@ -162,7 +160,9 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
     severity, level_pieces = levels.read(reading)
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := mentions.read(piece))}
-    unread = [piece for piece in reading.pieces if piece.start not in names and piece not in (*level_pieces, *time_pieces)]
+    unread = [
+        piece for piece in reading.pieces if piece.start not in names and piece not in (*level_pieces, *time_pieces)
+    ]
     lines = reading.of(Kind.LINE)
     steps = reading.of(Kind.STEPS_NEXT, Kind.STEPS_PREVIOUS)
     some = [SOME.search(piece.text) for piece in reading.of(Kind.FIRST, Kind.LAST)]
@@ -234,7 +234,7 @@ def _beside(reading: Reading, period: Period | None) -> Position | None:
 
 
 def _counts_as_side(piece: Piece, text: str, period: Period | None) -> bool:
-    """"Has that happened before?" asks for any time; "10:15, what happened then?" for the time that was named."""
+    """ "Has that happened before?" asks for any time; "10:15, what happened then?" for the time that was named."""
     if piece.text.lower() == "then":
         return period is None or text[: piece.start].lower().endswith("and ")
     return " " in piece.text or not _EVER.search(text[: piece.start])

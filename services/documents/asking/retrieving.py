@@ -6,11 +6,9 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact, key_paths, log_words, names
-from services.documents.asking.passages import CitedPassage, Retrieved
+from services.documents.asking import conditions, exact, key_paths, log_words
+from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan
-from services.documents.asking.scope import RECORDS, Scope, chosen
-from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 from services.search.embedding import Vectors
@@ -57,7 +55,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
     if ranking.exact_paths and plan.mentions:
-        notes = (*await names.unmentioned(scope, plan), *notes)
+        notes = (*await conditions.unmentioned(scope, plan), *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
     if not passages and ranking.exact_paths:
         worst = await exact.worst(scope, plan, k)
@@ -68,7 +66,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
 
 async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[Hit], bool]:
     """Hits in order, and whether only words were compared."""
-    documents = chosen(plan, scope)
+    documents = scope.chosen(plan)
     embedded = await vector()
     text = plan.text
     if any(doc.kind in RECORDS for doc in documents):
@@ -77,7 +75,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=await names.telling(scope, plan),
+        identifiers=await conditions.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
@@ -93,11 +91,10 @@ def _of_level(plan: Plan, hits: list[Hit]) -> tuple[list[Hit], tuple[str, ...]]:
     level = plan.severity
     if level is None or not level.hard:
         return hits, ()
-    wanted = set(level.levels)
-    fitting = [hit for hit in hits if not hit.chunk.severities or wanted.intersection(hit.chunk.severities)]
-    if any(hit.chunk.severities for hit in fitting):
-        return fitting, ()
-    return fitting or hits, (f"no entry matched {level.text}",)
+    kept = [hit for hit in hits if not hit.chunk.severities or not set(level.levels).isdisjoint(hit.chunk.severities)]
+    if any(hit.chunk.severities for hit in kept):
+        return kept, ()
+    return kept or hits, (f"no entry matched {level.text}",)
 
 
 def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:
@@ -118,18 +115,16 @@ def _raise(plan: Plan, chunk: StoredChunk) -> float:
 
 
 async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[CitedPassage]:
-    ordered = _spread_out(hits) if spread else list(hits)
     passages: list[CitedPassage] = []
     shown: set[tuple[str, int]] = set()
-    for hit in ordered:
+    for hit in _spread_out(hits) if spread else hits:
         if len(passages) == k:
             break
         # Two units may hold the same lines: a window, and a pattern in it.
         lines = {(hit.chunk.doc_id, line) for line in _matched(hit.chunk)}
-        if lines <= shown:
-            continue
-        shown |= lines
-        passages.append(await _passage(scope, hit))
+        if not lines <= shown:
+            shown |= lines
+            passages.append(await _passage(scope, hit))
     return passages
 
 
@@ -155,60 +150,34 @@ async def _passage(scope: Scope, hit: Hit) -> CitedPassage:
     if hit.verbatim >= 1:
         relevance = 1.0
     if chunk.type is ChunkType.PATTERN:
-        return await _pattern(scope, hit, relevance)
+        # The first line of a shape with what is around it, and the next ones of that shape by number.
+        around = await scope.around(chunk.doc_id, [chunk.line_start], context=_LEAD)
+        matched = chunk.lines or (chunk.line_start,)
+        ranked = replace(around, score=hit.score, rank_score=hit.rank_score, relevance=relevance)
+        return replace(ranked, matched=matched, chunk_id=chunk.chunk_id, exact=False)
     document = scope.document(chunk.doc_id)
-    text, start, end, matched = chunk.text, chunk.line_start, chunk.line_end, _matched(chunk)
-    held: tuple[str, ...] = ()
+    text, start, end = chunk.text, chunk.line_start, chunk.line_end
     if chunk.type is ChunkType.LEAF:
-        held = (chunk.text,)
-        section = await _section(scope, chunk)
-        if section is not None:
-            start, end = section
-        where = LineWhere((chunk.doc_id,), first=start, last=end)
-        text = "\n".join(
-            line.text for line in (await scope.store.lines(scope.name, where, limit=end - start + 1)).lines
-        )
+        shown_by = [] if chunk.shown_by is None else [chunk.shown_by]
+        for section in (await scope.store.chunks(scope.name, chunk.doc_id, shown_by))[:1]:
+            start, end = section.line_start, section.line_end
+        lines = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
+        text = "\n".join(line.text for line in lines.lines)
+    facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
     return CitedPassage(
         doc_id=chunk.doc_id,
         source=document.filename,
         text=text,
         line_start=start,
         line_end=end,
-        matched=matched,
+        matched=_matched(chunk),
         chunk_id=chunk.chunk_id,
         timestamp=chunk.ts_min,
         severity=chunk.severities[0] if chunk.severities else None,
-        metadata=_metadata(chunk),
-        numbered=document.kind in {DocumentKind.LOG, DocumentKind.ERROR_REPORT, DocumentKind.CONFIG, DocumentKind.CODE},
-        held=held,
+        metadata={**{name: value for name, value in facts.items() if value}, **chunk.extra},
+        numbered=document.kind in {*RECORDS, DocumentKind.CONFIG, DocumentKind.CODE},
+        held=(chunk.text,) if chunk.type is ChunkType.LEAF else (),
         score=hit.score,
         rank_score=hit.rank_score,
         relevance=relevance,
     )
-
-
-async def _pattern(scope: Scope, hit: Hit, relevance: float) -> CitedPassage:
-    """The first line of a shape with what stands around it, and the next ones of that shape by number."""
-    chunk = hit.chunk
-    passage = await around(scope, chunk.doc_id, [chunk.line_start], context=_LEAD)
-    return replace(
-        passage,
-        matched=chunk.lines or (chunk.line_start,),
-        chunk_id=chunk.chunk_id,
-        score=hit.score,
-        rank_score=hit.rank_score,
-        relevance=relevance,
-        exact=False,
-    )
-
-
-async def _section(scope: Scope, chunk: StoredChunk) -> tuple[int, int] | None:
-    if chunk.shown_by is None:
-        return None
-    sections = await scope.store.chunks(scope.name, chunk.doc_id, [chunk.shown_by])
-    return (sections[0].line_start, sections[0].line_end) if sections else None
-
-
-def _metadata(chunk: StoredChunk) -> dict[str, str]:
-    facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
-    return {**{name: value for name, value in facts.items() if value}, **chunk.extra}

@@ -34,7 +34,9 @@ PERIOD = (
 """A moment, from one to another, or all before or after one; with a group for each moment."""
 
 _PERIOD = re.compile(PERIOD, re.IGNORECASE)
-_SIDED = tuple((side, re.compile(words.replace(" ", "|").replace("_", r"\s+"), re.IGNORECASE)) for side, words in SIDES.items())
+_SIDED = tuple(
+    (side, re.compile(words.replace(" ", "|").replace("_", r"\s+"), re.IGNORECASE)) for side, words in SIDES.items()
+)
 _TIME_OF_DAY = re.compile(
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?(?:\s?(?P<half>[ap])\.?m)?",
     re.IGNORECASE,

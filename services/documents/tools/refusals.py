@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from services.documents.asking.passages import Retrieved
-from services.documents.asking.scope import MOST_NAMED
+from services.documents.asking.passages import MOST_NAMED, Retrieved
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import CollectionSummary, Document, State
 from services.documents.tools.config import KBConfig
