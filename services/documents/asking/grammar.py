@@ -9,46 +9,30 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Literal, cast
 
 from services.documents.asking import times
 from services.documents.asking.vocabulary import any_of
 from services.documents.extensions import KINDS
 
-
-class Kind(StrEnum):
-    LEVELS = "levels"
-    QUOTED = "quoted"
-    TIME = "time"
-    LINE = "line"
-    FILE = "file"
-    NAME = "name"
-    NUMBERED = "numbered"
-    IDIOM = "idiom"
-    AROUND = "around"
-    STEPS_NEXT = "steps_next"
-    STEPS_PREVIOUS = "steps_previous"
-    DISTINCT = "distinct"
-    GROUPED = "grouped"
-    GROUPS = "groups"
-    COUNT = "count"
-    BEGAN = "began"
-    STOPPED = "stopped"
-    STORY = "story"
-    NTH = "nth"
-    NEXT = "next"
-    PREVIOUS = "previous"
-    FIRST = "first"
-    LAST = "last"
-    LIST = "list"
-    WORD = "word"
+# fmt: off
+Kind = Literal[
+    "time", "levels", "quoted", "line", "file", "name", "numbered", "idiom", "around", "steps_next", "steps_previous", "distinct",
+    "grouped", "groups", "count", "story", "began", "stopped", "nth", "next", "previous", "first", "last", "list", "word",
+]
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
+    """Part of a question.
+
+    Attributes:
+        match: With the groups of its pattern, and the question as its string.
+    """
+
     kind: Kind
     match: re.Match[str]
-    """With the groups of its pattern."""
 
     @property
     def text(self) -> str:
@@ -88,7 +72,7 @@ class Reading:
 def read(question: str) -> Reading:
     """At each place the first kind of the grammar that fits counts; what fits none is a single word."""
     found = _ANY.finditer(question)
-    return Reading(question, tuple(Piece(Kind(match.lastgroup or Kind.WORD), match) for match in found))
+    return Reading(question, tuple(Piece(cast("Kind", match.lastgroup), match) for match in found))
 
 
 _START, _STOP = r"(?<![\w./:@$-])", r"(?!\w|[-./:@=]\w)"
@@ -122,14 +106,11 @@ def _beside(side: str) -> str:
     """What asks for a line's neighbour on one side: the same ways for both."""
     return _phrases(
         f"CLOSE {side}_ADVERB/{side}_PLACE",
-        f"HAPPENED THING? CLOSE {side}_ADVERB",
         f"HAPPENED THING? {side}_ADVERB NO_TIME",
         f"{side}_ADJECTIVE THING",
         f"THING CLOSE? {side}_ADVERB/{side}_PLACE NO_TIME",
         f"WHAT/THING {side}_VERB",
-        f"{side}_VERB CLOSE",
-        f"{side}_VERB CLOSE* on/after/the/to* IT/THING",
-        f"{side}_VERB END",
+        f"{side}_VERB the? IT/THING",
         f"{side}_TO IT",
         f"{side}_TO the? =line/entry",
         f"{side}_LAST END",
@@ -183,32 +164,32 @@ _SOME = (
 
 _ANY_LEVEL = re.sub(r"\(\?P<\w+>", "(?:", _ONE_LEVEL)
 
-_GRAMMAR = {
-    Kind.TIME: times.PERIOD,
-    Kind.LEVELS: rf"{_ANY_LEVEL}(?:{_JOINED}{_ANY_LEVEL})*",
+_GRAMMAR: dict[Kind, str] = {
+    "time": times.PERIOD,
+    "levels": rf"{_ANY_LEVEL}(?:{_JOINED}{_ANY_LEVEL})*",
     # A time in quotes is a time.
-    Kind.QUOTED: rf"(?!.{times.PERIOD}[\"”`'])(?:{_QUOTES})",
-    Kind.LINE: rf"{_START}(?:(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(?P<from_line>{_DIGITS})"
+    "quoted": rf"(?!.{times.PERIOD}[\"”`'])(?:{_QUOTES})",
+    "line": rf"{_START}(?:(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(?P<from_line>{_DIGITS})"
     rf"(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*|L)?(?P<to_line>{_DIGITS}))?\b(?![.:]\d)"
     rf"|(?P<nth_line>{_DIGITS})(?:st|nd|rd|th)\s+(?:line|row|entry)\b)",
-    Kind.FILE: rf"{FILE_NAME}(?::\d+(?:-\d+)?(?![\d:.]))?",
-    Kind.NAME: r"(?<!\w)[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]|(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w",
+    "file": rf"{FILE_NAME}(?::\d+(?:-\d+)?(?![\d:.]))?",
+    "name": r"(?<!\w)[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]|(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w",
     # "port 8080", "TID 179": `id-00005` and `job5` are names as they stand, a label is parted from its number.
-    Kind.NUMBERED: rf"(?:\b(?P<label>{_LABEL})(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+)"
+    "numbered": rf"(?:\b(?P<label>{_LABEL})(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+)"
     r"|(?<![\w.-])(?P<capitals>(?-i:[A-Z][A-Z_]{1,15}))\s+#?)(?P<number>-?\d+)(?![\w.:/-]*\w)",
-    Kind.IDIOM: _phrases("at first/last", "first of_all/name", "START/STOP with", "turn/turns/turned up", "going on"),
-    Kind.AROUND: _phrases(
+    "idiom": _phrases("at first/last", "first of_all/name", "START/STOP with", "turn/turns/turned up", "going on"),
+    "around": _phrases(
         "N THINGS around",
         "N THINGS before/after/above and after/before/below",
         "N THINGS on/to either/each/both sides?",
     ),
-    Kind.STEPS_NEXT: f"{_steps('NEXT')}|{_phrase('N more/further/other THINGS')}",
-    Kind.STEPS_PREVIOUS: _steps("PREVIOUS"),
-    Kind.DISTINCT: _phrases(
+    "steps_next": f"{_steps('NEXT')}|{_phrase('N more/further/other THINGS')}",
+    "steps_previous": _steps("PREVIOUS"),
+    "distinct": _phrases(
         "how many different/distinct/unique* (?:log_)?levels/severities/components/loggers",
         "number of different/distinct/unique COLUMN",
     ),
-    Kind.GROUPED: _phrases(
+    "grouped": _phrases(
         "BY the/their? COLUMN ENDS",
         "KINDS of/over/by/for/per/across the/all/its* COLUMN",
         "COLUMN KINDS",
@@ -217,31 +198,29 @@ _GRAMMAR = {
         "noisiest/busiest/loudest/rarest COLUMN",
         "do/does/did/has/have each/every COLUMN",
     ),
-    Kind.GROUPS: _phrases(
+    "groups": _phrases(
         "distribution/breakdown/broken_down/histogram/statistics/stats/summar(?:y|ise|ize)/overview/group(?:ed)?_by",
         "most common/frequent/often",
-        "most =errors/warnings",
         "which/what components/levels/severities/loggers/modules/classes/services/processes/daemons",
-        "what kinds_of levels/entries",
     ),
-    Kind.COUNT: _phrases(
+    "count": _phrases(
         r"h\w{0,2} many/often/frequently",
         "number/amount/quantity of",
         "total of/number",
         "count/counting/tally of/the/all*",
     )
     + r"|(?<!\w)(?:#|nos?\.|nr\.?)\s+of\b",
-    Kind.STORY: rf"{_START}how\s+(?:does|do|did)\b(?=.{{0,40}}?\b(?:(?P<start>{any_of('START')})|{any_of('STOP')})\W*$)",
-    Kind.BEGAN: _set_in("START"),
-    Kind.STOPPED: _set_in("STOP"),
-    Kind.NTH: rf"{_START}(?P<ordinal>{any_of('ORDINAL')})(?:[- ](?:to[- ])?(?P<backwards>last|latest|newest))?"
+    "story": rf"{_START}how\s+(?:does|do|did)\b(?=.{{0,40}}?\b(?:(?P<start>{any_of('START')})|{any_of('STOP')})\W*$)",
+    "began": _set_in("START"),
+    "stopped": _set_in("STOP"),
+    "nth": rf"{_START}(?P<ordinal>{any_of('ORDINAL')})(?:[- ](?:to[- ])?(?P<backwards>last|latest|newest))?"
     rf"(?=\s+(?!line|row|entry)(?:{_LEVEL}|{_ENTRY}|time|occurrence|mention|hit)\b)",
-    Kind.NEXT: f"{_beside('NEXT')}|{_phrases('WHAT next', 'afterwards', 'and then END')}" + r"|\bthen(?=\s*\?)",
-    Kind.PREVIOUS: _beside("PREVIOUS"),
-    Kind.FIRST: _phrase("FIRST") + _SOME,
-    Kind.LAST: _phrase("LAST") + _SOME,
-    Kind.LIST: _phrases("list all/every/the?", "show me? all/every", "all/any/every/each the?"),
-    Kind.WORD: r"[\w/@$#+-][\w./:@$#%+~\-]*",
+    "next": f"{_beside('NEXT')}|{_phrases('WHAT next', 'afterwards', 'and then END')}" + r"|\bthen(?=\s*\?)",
+    "previous": _beside("PREVIOUS"),
+    "first": _phrase("FIRST") + _SOME,
+    "last": _phrase("LAST") + _SOME,
+    "list": _phrases("list all/every/the?", "all/any/every/each the?"),
+    "word": r"[\w/@$#+-][\w./:@$#%+~\-]*",
 }
 """Each place of a question is one piece: the first kind that fits."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from services.documents.asking.grammar import ONE_LEVEL, Kind, Piece, Reading
+from services.documents.asking.grammar import ONE_LEVEL, Piece, Reading
 from services.documents.asking.vocabulary import LEVELS
 
 _ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
@@ -32,7 +32,7 @@ class Severity:
 
 def read(reading: Reading) -> tuple[Severity | None, list[Piece]]:
     """What is meant by the levels of a question, and the pieces that say it."""
-    lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of(Kind.LEVELS)}
+    lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of("levels")}
     named = {at: pair for at, pair in lists.items() if any(map(_is_named, pair[1]))}
     plain = {at: (piece, [item for item in items if _word(item) in _PLAIN]) for at, (piece, items) in lists.items()}
     chosen = [pair for pair in (named or plain).values() if pair[1]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from services.documents.asking.grammar import Kind, Piece
+from services.documents.asking.grammar import Piece
 from services.documents.asking.vocabulary import any_of
 
 _EDGE = ".,:;!?-/"
@@ -14,22 +14,22 @@ _EXACT = re.compile(
     r"|/?\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:/\d{1,2})?|(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}",
     re.IGNORECASE,
 )
-_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
+_DIGIT, _LETTER, _CAMEL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
 _AMOUNT = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 # A host, a package, a class with its package: two dots are no slip of the keys.
 _HOST = re.compile(r"[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*){2,}")
-# Columns of a table of events, or of an access log: the number stands there without its label.
+# Columns of a table of events, or of an access log: the number is there without its label.
 _COLUMN = frozenset({"id", "code", "status", "error", "exit", "errno", "event", "eventid", "http", "https", "response"})
 _PLURAL = re.compile(r"\d{3,}(?='?s$)")
-# "How many entries mention X", "what happened to X": X is meant letter by letter, whatever it looks like.
+# "How many entries mention X", "what happened to X": X is meant letter by letter, however it looks.
 _ASKED_FOR = re.compile(
     r"\b(?:mention(?:s|ed|ing)?|contain(?:s|ed|ing)?|refer(?:s|red|ring)? to|reference[sd]?|involv(?:es|ed|ing)"
     r"|happen(?:s|ed|ing)? (?:to|with)|occurrences? of|status of|(?:tell me|know) about|search(?:ed)? for"
-    rf"|(?:{any_of('THING', 'THINGS')}|anything|something|hits?) (?:about|for|on|with|from|regarding|concerning|matching)"
-    r"|look(?:ed|ing)? (?:for|up|at)|find|check(?: for)?|locate|pull up|grep(?: for)?|(?:is|are|was|were) there|did an?|any)"
-    r"\s+(?:(?:the|an?|any)\s+)?(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
+    rf"|(?:{any_of('THING', 'THINGS')}|anything|something|hits?)"
+    r" (?:about|for|on|with|from|regarding|concerning|matching)|look(?:ed|ing)? (?:for|up|at)|find|check(?: for)?"
+    r"|locate|pull up|grep(?: for)?|(?:is|are|was|were) there|did an?|any)\s+(?:(?:the|an?|any)\s+)?"
+    r"(?:string|text|word|term|identifier|id|ip|address|host|block|request|port|process|session)?\s*$",
     re.IGNORECASE,
 )
 # "Was TimeoutException ever logged?"
@@ -38,7 +38,7 @@ _ASKED_ABOUT = re.compile(
     r"(?:mentioned|logged|reported|seen|raised|thrown|recorded|referenced|appear|occur|(?:show|turn)(?:s|ed)? up)",
     re.IGNORECASE,
 )
-# "message DEADBEEF", "job j-fffff": what is called by such a name, and looks like one, is an id without digits.
+# "Message DEADBEEF", "job j-fffff": what has such a name, and looks like one, is an id without digits.
 _CALLED = re.compile(
     r"\b(?:job|message|transaction|request|session|block|task|order|ticket|container|pod|trace|span|batch|id)"
     r"(?:\s+(?:id|no\.?|number|named|called))?\s+$",
@@ -70,18 +70,13 @@ class NameMention:
 
 def read(piece: Piece) -> NameMention | None:
     """The name that a piece is, if it is one."""
-    match piece.kind:
-        case Kind.QUOTED:
-            text = piece.text[1:-1].strip()
-            return NameMention(text, hard=True) if text else None
-        case Kind.NAME:
-            return NameMention(piece.text, hard=True)
-        case Kind.NUMBERED:
-            return _numbered(piece)
-        case Kind.WORD | Kind.FILE:
-            return _name(piece)
-        case _:
-            return None
+    if piece.kind == "quoted":
+        return NameMention(piece.text[1:-1].strip(), hard=True)
+    if piece.kind == "name":
+        return NameMention(piece.text, hard=True)
+    if piece.kind == "numbered":
+        return _numbered(piece)
+    return _name(piece) if piece.kind in {"word", "file"} else None
 
 
 def _numbered(piece: Piece) -> NameMention:
@@ -96,37 +91,33 @@ def _numbered(piece: Piece) -> NameMention:
 
 def _name(piece: Piece) -> NameMention | None:
     text = piece.text.strip(_EDGE)
-    # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
-    if len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
+    plain = text.isalpha() and not (_CAMEL.search(text) or _ID_OF_LETTERS.fullmatch(text))
+    if plain or len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):
         return None
-    if text.isalpha() and not (_CAMEL.search(text) or _ID_OF_LETTERS.fullmatch(text)):
-        return None
-    before = piece.match.string[: piece.start]
-    asked_for = bool(_ASKED_FOR.search(before) or _ASKED_ABOUT.match(piece.match.string, piece.end))
+    before, behind = piece.match.string[: piece.start], piece.match.string[piece.end :]
+    asked_for = bool(_ASKED_FOR.search(before) or _ASKED_ABOUT.match(behind))
     # "When did the 502s start?"
     plural = _PLURAL.match(text)
     text = plural[0] if plural else text
-    called = _ID_OF_LETTERS.fullmatch(text) and _CALLED.search(before)
-    if called or (_looks_exact(text) and (not text.isdigit() or asked_for)):
-        return NameMention(text, hard=True)
     if text.isdigit():
-        return NameMention(text, hard=False) if asked_for or len(text) >= _TELLING_DIGITS else None
+        exact = asked_for and len(text) > _TELLING_DIGITS
+        return NameMention(text, hard=exact) if asked_for or len(text) >= _TELLING_DIGITS else None
+    if _looks_exact(text) or (_ID_OF_LETTERS.fullmatch(text) and _CALLED.search(before)):
+        return NameMention(text, hard=True)
+    # A block's number may be negative: `blk_-1608` keeps its sign, `word -` does not.
     inner = text.strip("/@#$+-")
-    camel = bool(_CAMEL.search(inner))
-    joined = asked_for and "-" in inner.strip("-")
-    spelt = camel or joined or any(mark in inner for mark in ("_", ".", "::", "/"))
-    if _ORDINAL.fullmatch(inner) or not (spelt or _DIGIT.search(inner)):
+    camel, joined = bool(_CAMEL.search(inner)), asked_for and "-" in inner.strip("-")
+    spelt = camel or joined or any(mark in inner for mark in ("_", ".", "::", "/")) or _DIGIT.search(inner)
+    if not spelt or _ORDINAL.fullmatch(inner):
         return None
-    if "." in inner:
-        return NameMention(text, hard=asked_for or _HOST.fullmatch(text) is not None, path=True)
-    return NameMention(text, hard=asked_for and ("_" in inner or camel))
+    path = "." in inner
+    sure = path or "_" in inner or camel
+    return NameMention(text, hard=(asked_for and sure) or (path and bool(_HOST.fullmatch(text))), path=path)
 
 
 def _looks_exact(text: str) -> bool:
     """Whether a word can only be meant letter by letter: an id, an address, a code."""
-    if _EXACT.fullmatch(text):
-        return True
     digits = len(_DIGIT.findall(text))
     if digits and _LETTER.search(text):
-        return not _AMOUNT.fullmatch(text) and digits >= _SHORTEST
-    return digits > 0 and len(text) >= 4  # noqa: PLR2004 (years, ports, process ids)
+        return bool(_EXACT.fullmatch(text)) or (not _AMOUNT.fullmatch(text) and digits >= _SHORTEST)
+    return bool(_EXACT.fullmatch(text)) or (digits > 0 and len(text) > _TELLING_DIGITS)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from services.documents.asking import files_named, grammar, levels, mentions, spelling, times
-from services.documents.asking.grammar import SOME, Kind, Piece, Reading
+from services.documents.asking.grammar import SOME, Piece, Reading
 from services.documents.asking.levels import Severity
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.times import Period
@@ -57,18 +57,14 @@ class Plan:
     """What a question asks for.
 
     Attributes:
-        question: As it was put.
-        text: Without the file's name: what is searched for.
-        doc_ids: The documents that the question names.
-        file: The files as the question names them.
-        unknown_file: A file that the question names and that is not there.
+        text: The question without the file's name: what is searched for.
+        doc_ids: The documents that it names; `file` as it names them, `unknown_file` one that is not there.
         lines: The first line and the last.
-        wanted: Of "the last three errors": 3.
-        which: Of "the second error": 2, counted from the end where negative.
-        steps: Of "the 5 lines after it": 5.
+        wanted: Of "the last three errors": 3; `which` of "the second error": 2, from the end where negative; `steps` of
+            "the 5 lines after it": 5.
         by_time: Whether first and last are told by time, as in "the earliest", and not by place.
-        grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`.
-        distinct: Whether the values of that column are what is counted: "how many components".
+        grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`; `distinct`: their
+            values are what is counted, as in "how many components".
         unit: What is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`.
         anchor: Of "what came after the first error": from where `position` is to be taken.
         writers: Names that may be those of components.
@@ -160,47 +156,44 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
     severity, level_pieces = levels.read(reading)
     period, time_pieces = _period(reading)
     names = {piece.start: name for piece in reading.pieces if (name := mentions.read(piece))}
-    unread = [
-        piece for piece in reading.pieces if piece.start not in names and piece not in (*level_pieces, *time_pieces)
-    ]
-    lines = reading.of(Kind.LINE)
-    steps = reading.of(Kind.STEPS_NEXT, Kind.STEPS_PREVIOUS)
-    some = [SOME.search(piece.text) for piece in reading.of(Kind.FIRST, Kind.LAST)]
-    which = next(map(_which, reading.of(Kind.NTH)), None)
+    read = {*names, *(piece.start for piece in (*level_pieces, *time_pieces))}
+    unread = [piece for piece in reading.pieces if piece.start not in read]
+    which = next(map(_which, reading.of("nth")), None)
     end = _end(reading) or (which and (Position.FIRST if which > 0 else Position.LAST)) or None
-    counts = reading.of(Kind.COUNT)
-    columns, distinct = _columns(reading)
-    units = [_UNIT.match(reading.text, piece.end) for piece in reading.of(Kind.COUNT, Kind.LIST)]
+    columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
+    units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
     return Plan(
         reading.text,
-        lines=_span(lines[0]) if lines else None,
+        lines=next(map(_span, reading.of("line")), None),
         period=period,
         severity=severity,
         mentions=tuple({name.text.casefold(): name for name in names.values()}.values()),
         position=_beside(reading, period) or end,
-        wanted=next((number_of(found[0]) for found in some if found), 1),
+        wanted=_some(reading.of("first", "last")),
         which=which,
-        steps=min(_number(steps[0]), _MOST_STEPS) if steps else 1,
-        by_time=any(_BY_TIME.match(piece.text) for piece in reading.of(Kind.FIRST, Kind.LAST)),
+        steps=min(_some(reading.of("steps_next", "steps_previous")), _MOST_STEPS),
+        by_time=any(_BY_TIME.match(piece.text) for piece in reading.of("first", "last")),
         aggregate=_aggregate(reading),
-        grouped_by=columns,
-        distinct=distinct,
+        grouped_by=tuple(column for column, said in _COLUMN.items() if any(map(said.search, columns))),
+        distinct=reading.has("distinct"),
         unit=next((_UNITS[found[1].lower()] for found in units if found), None),
         anchor=end,
-        counts_lines=bool(counts) and _counts_lines(reading.text, counts[0]),
+        counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
-        words=() if reading.has(Kind.STORY) else tuple(dict.fromkeys(_words(reading, unread, own_words))),
+        words=() if reading.has("story") else tuple(dict.fromkeys(_words(reading, unread, own_words))),
     )
 
 
 def around(reading: Reading) -> int:
     """Of "2 lines before and after it": 2; 0 where one side or none is asked for."""
-    return next((min(_number(piece), _MOST_STEPS) for piece in reading.of(Kind.AROUND)), 0)
+    said = reading.of("around")
+    return min(_some(said), _MOST_STEPS) if said else 0
 
 
-def _number(piece: Piece) -> int:
-    found = SOME.search(piece.text)
-    return number_of(found[0]) if found else 1
+def _some(pieces: Sequence[Piece]) -> int:
+    """Of "the last five", "5 lines after": 5."""
+    found = (SOME.search(piece.text) for piece in pieces)
+    return next((number_of(each[0]) for each in found if each), 1)
 
 
 def _span(piece: Piece) -> tuple[int, int]:
@@ -211,7 +204,7 @@ def _span(piece: Piece) -> tuple[int, int]:
 
 def _period(reading: Reading) -> tuple[Period | None, list[Piece]]:
     """The period that names most limits, with the day that stands beside it: "before 5:00 on Dec 4"; and its pieces."""
-    found = [(piece, times.read(piece.text)) for piece in reading.of(Kind.TIME)]
+    found = [(piece, times.read(piece.text)) for piece in reading.of("time")]
     if not found:
         return None, []
     piece, period = max(found, key=lambda pair: pair[1].limits)
@@ -224,29 +217,28 @@ def _period(reading: Reading) -> tuple[Period | None, list[Piece]]:
 
 
 def _beside(reading: Reading, period: Period | None) -> Position | None:
-    for side, kinds in (
-        (Position.PREVIOUS, (Kind.PREVIOUS, Kind.STEPS_PREVIOUS)),
-        (Position.NEXT, (Kind.NEXT, Kind.STEPS_NEXT)),
-    ):
-        if any(_counts_as_side(piece, reading.text, period) for piece in reading.of(*kinds)):
-            return side
+    if any(_counts_as_side(piece, period) for piece in reading.of("previous", "steps_previous")):
+        return Position.PREVIOUS
+    if any(_counts_as_side(piece, period) for piece in reading.of("next", "steps_next")):
+        return Position.NEXT
     return None
 
 
-def _counts_as_side(piece: Piece, text: str, period: Period | None) -> bool:
+def _counts_as_side(piece: Piece, period: Period | None) -> bool:
     """ "Has that happened before?" asks for any time; "10:15, what happened then?" for the time that was named."""
+    before = piece.match.string[: piece.start]
     if piece.text.lower() == "then":
-        return period is None or text[: piece.start].lower().endswith("and ")
-    return " " in piece.text or not _EVER.search(text[: piece.start])
+        return period is None or before.lower().endswith("and ")
+    return " " in piece.text or not _EVER.search(before)
 
 
 def _end(reading: Reading) -> Position | None:
-    for piece in reading.of(Kind.BEGAN, Kind.STOPPED, Kind.STORY):
-        first = piece.kind is Kind.BEGAN or (piece.kind is Kind.STORY and piece.match["start"])
+    for piece in reading.of("began", "stopped", "story"):
+        first = piece.kind == "began" or (piece.kind == "story" and piece.match["start"])
         return Position.FIRST if first else Position.LAST
-    for piece in reading.of(Kind.FIRST, Kind.LAST):
+    for piece in reading.of("first", "last"):
         if not _HOW_LONG.search(reading.text[: piece.start]):
-            return Position.FIRST if piece.kind is Kind.FIRST else Position.LAST
+            return Position.FIRST if piece.kind == "first" else Position.LAST
     return None
 
 
@@ -256,29 +248,24 @@ def _which(piece: Piece) -> int:
 
 
 def _aggregate(reading: Reading) -> Aggregate | None:
-    if reading.has(Kind.COUNT, Kind.DISTINCT):
+    if reading.has("count", "distinct"):
         return Aggregate.COUNT
-    if reading.has(Kind.GROUPED, Kind.GROUPS):
+    if reading.has("grouped", "groups"):
         return Aggregate.GROUPS
-    return Aggregate.LIST if reading.has(Kind.LIST) else None
+    return Aggregate.LIST if reading.has("list") else None
 
 
-def _columns(reading: Reading) -> tuple[tuple[str, ...], bool]:
-    distinct = reading.of(Kind.DISTINCT)
-    texts = [piece.text for piece in distinct or reading.of(Kind.GROUPED)]
-    return tuple(column for column, said in _COLUMN.items() if any(map(said.search, texts))), bool(distinct)
-
-
-def _counts_lines(text: str, piece: Piece) -> bool:
+def _counts_lines(piece: Piece) -> bool:
+    text = piece.match.string
     often = piece.text.lower().endswith(("often", "frequently"))
     return bool(often or _LINES_FOLLOW.match(text, piece.end)) and not _ASKS_ELSE.search(text[: piece.start])
 
 
 def _words(reading: Reading, unread: Sequence[Piece], own_words: frozenset[str]) -> Iterator[str]:
     """What is left of a question without what was read, and without words that ask."""
-    begins = reading.has(Kind.BEGAN, Kind.STOPPED)
+    begins = reading.has("began", "stopped")
     for piece in unread:
-        if piece.kind in {Kind.WORD, Kind.FILE, Kind.IDIOM, Kind.LEVELS, Kind.TIME}:
+        if piece.kind in {"word", "file", "idiom", "levels", "time"}:
             for run in piece.text.split():
                 word = run.strip(".,:;!?-/@$#+~%")
                 known = word.casefold() in STOP_WORDS | own_words or asks(word) or (begins and _VERBS.fullmatch(word))

@@ -54,9 +54,9 @@ _ANSWER_LIKE = re.compile(
     r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE
 )
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.:]\d+)*(?![\w])")
-_STEPS = {Kind.STEPS_NEXT, Kind.STEPS_PREVIOUS}
-_ENDS = {Kind.FIRST, Kind.LAST, Kind.BEGAN, Kind.STOPPED, Kind.STORY}
-_FACTS = ({Kind.LEVELS}, _ENDS, {Kind.FILE}, {Kind.LINE}, {Kind.TIME})
+_STEPS = {"steps_next", "steps_previous"}
+_ENDS = {"first", "last", "began", "stopped", "story"}
+_FACTS = ({"levels"}, _ENDS, {"file"}, {"line"}, {"time"})
 """What a question may say anew instead of the one before."""
 
 
@@ -121,11 +121,11 @@ class _FollowUp:
     @property
     def stands_alone(self) -> bool:
         """It names a line, a time, a file or an identifier itself."""
-        return bool(self.plan.mentions or self.plan.lines or self.plan.period or self.reading.has(Kind.FILE))
+        return bool(self.plan.mentions or self.plan.lines or self.plan.period or self.reading.has("file"))
 
     @property
     def points_back(self) -> bool:
-        return _POINTS_BACK.search(self.reading.without({Kind.QUOTED, *_STEPS})) is not None
+        return _POINTS_BACK.search(self.reading.without({"quoted", *_STEPS})) is not None
 
     @property
     def is_about_it(self) -> bool:
@@ -206,9 +206,9 @@ def _without_what_changes(previous: str, asked: _FollowUp) -> str:
     """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
     changed = set[Kind]().union(*(fact for fact in _FACTS if asked.reading.has(*fact)))
     if asked.plan.severity is None:
-        changed.discard(Kind.LEVELS)
+        changed.discard("levels")
     if asked.plan.position and not asked.plan.aggregate:
-        changed.add(Kind.COUNT)
+        changed.add("count")
     return " ".join(grammar.read(previous).without(changed).split())
 
 
