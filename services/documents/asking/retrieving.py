@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import conditions, exact, key_paths, log_words
+from services.documents.asking import conditions, exact, meanings
 from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Weights, Where
@@ -70,7 +70,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
     embedded = await vector()
     text = plan.text
     if any(doc.kind in RECORDS for doc in documents):
-        text = f"{text} {log_words.written_for(text)}"
+        text = f"{text} {meanings.words_in_logs(text)}"
     search = Search(
         text=text,
         vector=None if embedded is None else embedded[0],
@@ -105,7 +105,7 @@ def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:
 
 def _raise(plan: Plan, chunk: StoredChunk) -> float:
     if chunk.type is ChunkType.LEAF and chunk.key_path:
-        return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
+        return meanings.BONUS * meanings.fit(plan.text, chunk.key_path)
     if chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
         rare = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
