@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from services.documents import prompts
 from services.documents.asking import grammar, mentions
-from services.documents.asking.grammar import Kind, Piece, Reading
+from services.documents.asking.grammar import Kind, Piece
 from services.documents.asking.mentions import NameMention
-from services.documents.asking.plan import Plan, Position, around, understand
+from services.documents.asking.plan import Position, around, understand
 from services.documents.results import Citation, ConversationContext
 from services.documents.store.protocol import Document
 from services.llm import Asker, CallOptions, LLMError, Usage
@@ -31,19 +31,17 @@ OPTIONS = CallOptions(temperature=0.0, max_tokens=150, retries=1)
 _FEW_WORDS = 4
 _MOST_CITED = 10
 
-_THINGS = (
-    r"(?:happen|occur|one|be|was|is|did|does|time|error|line|entry|file|message|request|block|user|host|session|connection|warning"
-    r"|exception|process|job|task|service|value|setting|key|port|address|node)\w*"
-)
 _POINTS_BACK = re.compile(
     r"\b(?:it|its|this|these|those|they|them|their|he|she|him|the same|the other (?:one|two)|another one"
     r"|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b))\b"
-    rf"|\bthat\b(?!\s+\w)|\b(?:is|was)\s+that\s+an?\b|\bthat\s+{_THINGS}",
+    r"|\bthat\b(?!\s+\w)|\b(?:is|was)\s+that\s+an?\b|\bthat\s+(?:happen|occur|one|be|was|is|did|does|time|error|line|entry|file"
+    r"|message|request|block|user|host|session|connection|warning|exception|process|job|task|service|value|setting|key|port"
+    r"|address|node)",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"^\s*(?:(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?|then|what about|how about|how come|anything else"
-    r"|what else|more|again|next|previous|before|after)\b"
+    r"^\s*(?:(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?|then|(?:what|how) about|how come|(?:anything|what)"
+    r" else|more|again|next|previous|before|after)\b"
     r"|(?:which (?:file|line|one|time|component|host|user)|why|when|where|who|how|really)\s*\?)",
     re.IGNORECASE,
 )
@@ -54,9 +52,13 @@ _ANSWER_LIKE = re.compile(
     r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE
 )
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.:]\d+)*(?![\w])")
-_STEPS = {"steps_next", "steps_previous"}
-_ENDS = {"first", "last", "began", "stopped", "story"}
-_FACTS = ({"levels"}, _ENDS, {"file"}, {"line"}, {"time"})
+_FACTS: tuple[frozenset[Kind], ...] = (
+    frozenset({"levels"}),
+    frozenset({"first", "last", "began", "stopped", "story"}),
+    frozenset({"file"}),
+    frozenset({"line"}),
+    frozenset({"time"}),
+)
 """What a question may say anew instead of the one before."""
 
 
@@ -115,56 +117,47 @@ class _FollowUp:
     """What a question says, and what it leaves to the conversation."""
 
     def __init__(self, question: str) -> None:
-        self.reading: Reading = grammar.read(question)
-        self.plan: Plan = understand(self.reading)
-
-    @property
-    def stands_alone(self) -> bool:
+        self.reading = grammar.read(question)
+        self.plan = plan = understand(self.reading)
+        self.facts = frozenset[Kind]().union(*(fact for fact in _FACTS if self.reading.has(*fact)))
+        self.stands_alone = bool(plan.mentions or plan.lines or plan.period or "file" in self.facts)
         """It names a line, a time, a file or an identifier itself."""
-        return bool(self.plan.mentions or self.plan.lines or self.plan.period or self.reading.has("file"))
-
-    @property
-    def points_back(self) -> bool:
-        return _POINTS_BACK.search(self.reading.without({"quoted", *_STEPS})) is not None
-
-    @property
-    def is_about_it(self) -> bool:
+        plain = self.reading.without({"quoted", "steps_next", "steps_previous"})
+        self.points_back = _POINTS_BACK.search(plain) is not None
+        self.is_about_it = all(word.casefold() in QUERY_STOP_WORDS for word in plan.words)
         """It asks only what a cited line itself can tell: its time, its component, its text."""
-        return not any(word.casefold() not in QUERY_STOP_WORDS for word in self.plan.words)
-
-    @property
-    def needs_context(self) -> bool:
-        """A pronoun, an ellipsis, or next to nothing of its own."""
-        if self._only_another_fact():
-            return True
-        if self.stands_alone:
-            return False
-        if _GOES_ON.search(self.reading.text) or self.points_back:
-            return True
-        words = [word for word in re.findall(r"[\w.-]+", self.reading.text) if word.casefold() not in QUERY_STOP_WORDS]
-        return len(words) < _FEW_WORDS and self.plan.severity is None
-
-    def _only_another_fact(self) -> bool:
-        """Says a file, a line, a time or a level, and not what is asked of it: "and in worker.log?", "at 10:03?"."""
-        if not _GOES_ON.search(self.reading.text) or self.plan.aggregate or self.plan.position:
-            return False
-        facts = set[Kind]().union(*_FACTS)
-        rest = self.reading.without(facts)
-        names = [piece for piece in self.reading.pieces if piece.kind not in facts]
-        return bool(
-            self.reading.has(*facts) and not _names(names) and not _ASKS.search(rest) and _FollowUp(rest).is_about_it
-        )
 
 
 def needs_context(question: str) -> bool:
-    """Whether a question makes sense only after the ones before it."""
-    return _FollowUp(question).needs_context
+    """Whether a question makes sense only after the ones before it: it has a pronoun, an ellipsis, or next to nothing
+    of its own.
+    """
+    return _needs_context(_FollowUp(question))
+
+
+def _needs_context(asked: _FollowUp) -> bool:
+    goes_on = _GOES_ON.search(asked.reading.text) is not None
+    if goes_on and _says_only_a_fact(asked):
+        return True
+    if asked.stands_alone or goes_on or asked.points_back:
+        return not asked.stands_alone
+    words = [word for word in re.findall(r"[\w.-]+", asked.reading.text) if word.casefold() not in QUERY_STOP_WORDS]
+    return len(words) < _FEW_WORDS and asked.plan.severity is None
+
+
+def _says_only_a_fact(asked: _FollowUp) -> bool:
+    """A file, a line, a time or a level, and not what is asked of it: "and in worker.log?", "at 10:03?"."""
+    if not asked.facts or asked.plan.aggregate or asked.plan.position:
+        return False
+    names = _names(piece for piece in asked.reading.pieces if piece.kind not in asked.facts)
+    rest = asked.reading.without(asked.facts)
+    return not names and not _ASKS.search(rest) and _FollowUp(rest).is_about_it
 
 
 async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> Resolved:
     """`question` in a form that can be looked for."""
     asked = _FollowUp(question)
-    if context is None or not (context.turns or context.citations) or not asked.needs_context:
+    if context is None or not (context.turns or context.citations) or not _needs_context(asked):
         return Resolved(question, question)
     anchored = _from_the_cited_lines(asked, context.citations)
     if anchored is not None:
@@ -186,25 +179,23 @@ def _from_the_cited_lines(asked: _FollowUp, cited: tuple[Citation, ...]) -> Reso
     """What asks about the lines cited before, or those beside them; None: it asks for others."""
     if not cited or asked.stands_alone:
         return None
-    question, plan, reach = asked.reading.text, asked.plan, around(asked.reading)
+    plan, reach = asked.plan, around(asked.reading)
+    at_cited = Resolved(plan.question, plan.question, "the cited lines", anchors=cited)
     if reach:
-        wider = tuple(
+        wider = (
             replace(each, line_start=max(1, each.line_start - reach), line_end=each.line_end + reach) for each in cited
         )
-        return Resolved(question, question, "around the cited lines", anchors=wider)
+        return replace(at_cited, how="around the cited lines", anchors=tuple(wider))
     if plan.goes_beside:
-        how = "beside the cited line"
-        return Resolved(question, question, how, anchors=cited, position=plan.position, steps=plan.steps)
+        return replace(at_cited, how="beside the cited line", position=plan.position, steps=plan.steps)
     # "And WARN?" asks for other lines, "was it an error?" about these.
     about_them = plan.severity is None or asked.points_back
-    if about_them and plan.position is None and plan.aggregate is None and asked.is_about_it:
-        return Resolved(question, question, "the cited lines", anchors=cited)
-    return None
+    return at_cited if about_them and not plan.position and not plan.aggregate and asked.is_about_it else None
 
 
 def _without_what_changes(previous: str, asked: _FollowUp) -> str:
     """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
-    changed = set[Kind]().union(*(fact for fact in _FACTS if asked.reading.has(*fact)))
+    changed = set(asked.facts)
     if asked.plan.severity is None:
         changed.discard("levels")
     if asked.plan.position and not asked.plan.aggregate:
@@ -237,7 +228,7 @@ def _exact_parts(text: str) -> list[str]:
     return [name.text for name in _names(grammar.read(text).pieces) if not name.forms] + _NUMBER.findall(text)
 
 
-def _names(pieces: Sequence[Piece]) -> list[NameMention]:
+def _names(pieces: Iterable[Piece]) -> list[NameMention]:
     return [name for piece in pieces if (name := mentions.read(piece))]
 
 
