@@ -19,8 +19,10 @@ from services.search import STOP_WORDS
 _MOST_STEPS = 50
 _MOST_DIGITS = 15
 """A longer number is that of no line, and none that a store could compare."""
-_UNITS = {"lines": "lines", "columns": "columns"} | dict.fromkeys(("rows", "records", "samples", "entries"), "rows")
-_UNITS |= dict.fromkeys(("keys", "settings", "values"), "keys")
+_UNITS = {
+    **{"lines": "lines", "columns": "columns", "keys": "keys", "settings": "keys", "values": "keys"},
+    **dict.fromkeys(("rows", "records", "samples", "entries"), "rows"),
+}
 _UNIT = re.compile(rf"\s+(?:(?:of|the|all|data|different|config(?:uration)?)\s+)*({'|'.join(_UNITS)})\b", re.IGNORECASE)
 _LINES_FOLLOW = re.compile(rf"\s+(?:{any_of('ENTRY')}|times|hits)\b", re.IGNORECASE)
 _ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
@@ -225,7 +227,7 @@ def _beside(reading: Reading, period: Period | None) -> Position | None:
 
 
 def _counts_as_side(piece: Piece, period: Period | None) -> bool:
-    """ "Has that happened before?" asks for any time; "10:15, what happened then?" for the time that was named."""
+    """Not in "has that happened before?", which asks for any time, and "10:15, what happened then?"."""
     before = piece.match.string[: piece.start]
     if piece.text.lower() == "then":
         return period is None or before.lower().endswith("and ")

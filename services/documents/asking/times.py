@@ -148,17 +148,10 @@ def _day(text: str) -> str:
 
 def _span(hour: str, minute: str | None, second: str | None, fraction: str | None = None) -> tuple[str, str]:
     """From a time of day to the end of the hour, minute, second or fraction that it names."""
-    at = f"{int(hour):02}:{minute or '00'}:{second or '00'}"
-    if second is None:
-        return at, _later(at, (60 if minute else 3600) * 1_000_000)
     digits = (fraction or "")[:6]
-    at += f".{digits.ljust(6, '0')}"
-    return at, _later(at, 10 ** (6 - len(digits)))
-
-
-def _later(at: str, microseconds: int) -> str:
-    hour, minute, rest = at.split(":")
-    second, _, fraction = rest.partition(".")
-    total = ((int(hour) * 60 + int(minute)) * 60 + int(second)) * 1_000_000 + int(fraction.ljust(6, "0") or 0)
-    seconds, micro = divmod(total + microseconds, 1_000_000)
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micro:06}"
+    step = 10 ** (6 - len(digits)) if second else (60 if minute else 3600) * 1_000_000
+    parts = f".{digits.ljust(6, '0')}" if second else ""
+    total = ((int(hour) * 60 + int(minute or 0)) * 60 + int(second or 0)) * 1_000_000 + int(digits.ljust(6, "0")) + step
+    seconds, micro = divmod(total, 1_000_000)
+    end = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micro:06}"
+    return f"{int(hour):02}:{minute or '00'}:{second or '00'}{parts}", end

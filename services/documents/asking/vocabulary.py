@@ -38,8 +38,10 @@ COLUMNS = {
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
-_NUMBERS = {"a couple of": 2, "a few": 3, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
-_NUMBERS |= {"nine": 9, "ten": 10, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "penultimate": 2}
+_NUMBERS = {
+    **{"a couple of": 2, "a few": 3, "penultimate": 2, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "two": 2},
+    **{"three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10},
+}
 
 SIDES = {
     "until": "no_later_than not_later_than up_to_and_including up_to until till by",
