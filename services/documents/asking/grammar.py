@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns are read in one piece)
 """One walk over a question: typed pieces with their places, and what is left over (DOCUMENT_QA 5.1).
 
 A phrase is words in their order. Capitals name a class of `vocabulary`, or a place (`_PLACES`); `a/b` are words of which

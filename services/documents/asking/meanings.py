@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of patterns, one meaning a line)
 """What people say where files have other words: "kicked out" is `disconnecting`, "how often" is `interval`.
 
 Added to what is ranked; never to conditions that a line has to fulfil.

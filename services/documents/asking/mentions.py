@@ -59,7 +59,7 @@ class NameMention:
         text: As the question writes it.
         hard: Whether nothing else will do: when it is nowhere, there is no answer.
         path: Whether it may be the path of a key: `server.pool.size`, which no configuration holds as it is.
-        forms: What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of a form.
+        forms: What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of one.
     """
 
     text: str

@@ -67,7 +67,7 @@ class Retrieved:
     Attributes:
         facts: Computed over whole files: counts and groups.
         notes: What the reader has to know: what was not there, what was dropped.
-        missing: Why nothing was found, where that is certain: `line 900 is beyond the end of app.log, which has 80 lines`.
+        missing: Why nothing was found, where that is certain: `line 900 is beyond the end of app.log`.
         exact: Whether everything was found by exact conditions.
         searched: The files that were searched in vain, where that were not all.
     """

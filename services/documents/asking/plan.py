@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from services.documents.asking import files_named, grammar, levels, mentions, spelling, times
+from services.documents.asking import files_named, grammar, levels, mentions, times
 from services.documents.asking.grammar import SOME, Piece, Reading
 from services.documents.asking.levels import Severity
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.times import Period
-from services.documents.asking.vocabulary import COLUMNS, any_of, asks, number_of
+from services.documents.asking.vocabulary import COLUMNS, any_of, asks, mended, number_of
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
@@ -20,7 +20,11 @@ _MOST_STEPS = 50
 _MOST_DIGITS = 15
 """A longer number is that of no line, and none that a store could compare."""
 _UNITS = {
-    **{"lines": "lines", "columns": "columns", "keys": "keys", "settings": "keys", "values": "keys"},
+    "lines": "lines",
+    "columns": "columns",
+    "keys": "keys",
+    "settings": "keys",
+    "values": "keys",
     **dict.fromkeys(("rows", "records", "samples", "entries"), "rows"),
 }
 _UNIT = re.compile(rf"\s+(?:(?:of|the|all|data|different|config(?:uration)?)\s+)*({'|'.join(_UNITS)})\b", re.IGNORECASE)
@@ -65,8 +69,8 @@ class Plan:
         wanted: Of "the last three errors": 3; `which` of "the second error": 2, from the end where negative; `steps` of
             "the 5 lines after it": 5.
         by_time: Whether first and last are told by time, as in "the earliest", and not by place.
-        grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`; `distinct`: their
-            values are what is counted, as in "how many components".
+        grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`; `distinct`:
+            their values are what is counted, as in "how many components".
         unit: What is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`.
         anchor: Of "what came after the first error": from where `position` is to be taken.
         writers: Names that may be those of components.
@@ -141,7 +145,7 @@ class Plan:
 def plan(question: str, documents: Sequence[Document]) -> Plan:
     """`documents`: those that may be searched, for the names of files."""
     files = files_named.find(question, documents)
-    understood = understand(grammar.read(spelling.mended(files.rest)), files_named.stem_words(documents))
+    understood = understand(grammar.read(mended(files.rest)), files_named.stem_words(documents))
     return replace(
         understood,
         question=question,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -81,7 +82,8 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
         weights=ranking.weights,
         mode=ranking.mode,
     )
-    hits = _reordered(plan, await scope.store.search(scope.name, search))
+    found = [_raised(plan, hit) for hit in await scope.store.search(scope.name, search)]
+    hits = sorted(found, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
     keyword_only = embedded is None or all(hit.score is None for hit in hits)
     return hits, keyword_only and bool(hits)
 
@@ -97,21 +99,17 @@ def _of_level(plan: Plan, hits: list[Hit]) -> tuple[list[Hit], tuple[str, ...]]:
     return kept or hits, (f"no entry matched {level.text}",)
 
 
-def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:
+def _raised(plan: Plan, hit: Hit) -> Hit:
     """With what only the question's words and the kind of a chunk can tell."""
-    raised = [replace(hit, rank_score=hit.rank_score + _raise(plan, hit.chunk)) for hit in hits]
-    return sorted(raised, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
-
-
-def _raise(plan: Plan, chunk: StoredChunk) -> float:
+    chunk, more = hit.chunk, 0.0
     if chunk.type is ChunkType.LEAF and chunk.key_path:
-        return meanings.BONUS * meanings.fit(plan.text, chunk.key_path)
-    if chunk.type is ChunkType.PATTERN:
+        more = meanings.BONUS * meanings.fit(plan.text, chunk.key_path)
+    elif chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
-        rare = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
-        level = plan.severity
-        return rare + LEVEL_BONUS * (level is not None and not set(level.levels).isdisjoint(chunk.severities))
-    return 0.0
+        more = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        if plan.severity and not set(plan.severity.levels).isdisjoint(chunk.severities):
+            more += LEVEL_BONUS
+    return replace(hit, rank_score=hit.rank_score + more)
 
 
 async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[CitedPassage]:
@@ -129,12 +127,13 @@ async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) 
 
 
 def _spread_out(hits: Sequence[Hit]) -> list[Hit]:
-    seen: dict[str, int] = {}
+    """The first hits of each document, then the others."""
+    seen = Counter[str]()
     first: list[Hit] = []
     later: list[Hit] = []
     for hit in hits:
-        count = seen[hit.chunk.doc_id] = seen.get(hit.chunk.doc_id, 0) + 1
-        (first if count <= PER_DOCUMENT else later).append(hit)
+        seen[hit.chunk.doc_id] += 1
+        (first if seen[hit.chunk.doc_id] <= PER_DOCUMENT else later).append(hit)
     return first + later
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of words, one class a line)
 """The words of questions about files, each list once: the phrases of `grammar` are made of these classes.
 
 A word is a regular expression, letter case aside; `_` stands for a space.
@@ -6,6 +7,7 @@ A word is a regular expression, letter case aside; `_` stands for a space.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 LEVELS = {
     "fatal": ("FATAL", "CRITICAL"),
@@ -39,8 +41,22 @@ COLUMNS = {
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 _NUMBERS = {
-    **{"a couple of": 2, "a few": 3, "penultimate": 2, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "two": 2},
-    **{"three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10},
+    "a couple of": 2,
+    "a few": 3,
+    "penultimate": 2,
+    "second": 2,
+    "third": 3,
+    "fourth": 4,
+    "fifth": 5,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
 }
 
 SIDES = {
@@ -98,12 +114,6 @@ _ASKING = """
     down still ever sign altogether overall quote happening search look(?:ing)? grep refer(?:s|red)? per only single very gone
     wrong points? instan(?:ce|t) occurrences? numbers? later entries and""".replace("\n", " ")
 
-STEERING = """
-    first last latest earliest oldest newest final recent initial many number count often error errors warning warnings
-    fatal critical entry entries message messages line lines before after between previous next following when which
-    what where""".split()  # noqa: SIM905 (thirty lines of quotes otherwise)
-"""Words in which slips are mended."""
-
 
 def any_of(*names: str) -> str:
     """A pattern for the words of classes, and for other words as they are."""
@@ -130,3 +140,38 @@ def number_of(words: str) -> int:
     """Of `5`, `five`, `a few`, `3rd`, `third`."""
     digits = re.match(r"\d+", words)
     return max(1, int(digits[0])) if digits else _NUMBERS[" ".join(words.lower().split())]
+
+
+_STEERING = """
+    first last latest earliest oldest newest final recent initial many number count often error errors warning warnings
+    fatal critical entry entries message messages line lines before after between previous next following when which
+    what where""".split()  # noqa: SIM905 (thirty lines of quotes otherwise)
+_REAL = frozenset({"fist", "thirst", "terror", "lastly"})
+_SHORT = 4
+"""Words up to this length have too many neighbours: only swapped letters are mended in them."""
+_QUOTED = r"\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)"
+_WORD = re.compile(rf"{_QUOTED}|(?<![\w./:@#$%+=-])([A-Za-z][a-z]{{2,11}})(?![\w/@=-]|[.:]\w)")
+
+
+def mended(question: str) -> str:
+    """`question` without typing errors in the words that steer a search: `frist`, `eror`, `how mnay`.
+
+    Only one swapped, missing or doubled letter is mended: a changed letter too often makes another word (`lost` and
+    `last`). What is quoted, and what may be a name, is left alone.
+    """
+    return _WORD.sub(lambda found: _slips().get(found[0].lower(), found[0]), question)
+
+
+@lru_cache(maxsize=1)
+def _slips() -> dict[str, str]:
+    slips = {"lastest": "latest"} | {slip: word for word in reversed(_STEERING) for slip in _slips_of(word)}
+    return {slip: word for slip, word in slips.items() if slip not in _REAL.union(_STEERING)}
+
+
+def _slips_of(word: str) -> set[str]:
+    """The first letter is seldom missed."""
+    swapped = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in range(len(word) - 1)}
+    if len(word) <= _SHORT:
+        return swapped
+    missing = {word[:at] + word[at + 1 :] for at in range(1, len(word))}
+    return swapped | missing | {word[:at] + word[at] + word[at:] for at in range(1, len(word))}

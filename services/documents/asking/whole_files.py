@@ -32,23 +32,29 @@ async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) 
     configs = [doc for doc in documents if doc.kind is DocumentKind.CONFIG]
     if configs and (plan.unit == "keys" or not (plan.unit or plan.counts_lines)):
         return await _keys(scope, plan, words, configs, k)
-    if words or plan.aggregate is not Aggregate.COUNT:
-        return None
+    return None if words or plan.aggregate is not Aggregate.COUNT else await _sizes(scope, plan.unit, documents)
+
+
+async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) -> Retrieved | None:
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
-    if tables and plan.unit == "columns":
-        columns = {doc.filename: await columns_of(scope, doc) for doc in tables}
-        facts = {
-            f"columns in {name}: {len(of_one)}: {', '.join(of_one)}": len(of_one) for name, of_one in columns.items()
-        }
-        return await _counted(scope, facts, tables)
-    if tables and others and plan.unit == "rows":
-        rows = {doc.filename: await _rows(scope, doc) for doc in tables}
-        return await _counted(scope, {f"rows in {name}: {number}": number for name, number in rows.items()}, tables)
-    if plan.unit != "lines" or not others:
+    others = not logs_of(documents)
+    numbers: dict[str, int] = {}
+    if tables and (unit == "columns" or (unit == "rows" and others)):
+        documents = tables
+        for table in tables:
+            columns = await columns_of(scope, table)
+            number = len(columns) if unit == "columns" else await _rows(scope, table)
+            names = f": {', '.join(columns)}" if unit == "columns" else ""
+            numbers[f"{unit} in {table.filename}: {number}{names}"] = number
+    elif unit == "lines" and others:
+        numbers = {f"lines in {doc.filename}: {doc.n_lines}": doc.n_lines for doc in documents}
+    if not numbers:
         return None
-    return await _counted(
-        scope, {f"lines in {doc.filename}: {doc.n_lines}": doc.n_lines for doc in documents}, documents
-    )
+    total, facts = sum(numbers.values()), list(numbers)
+    if len(documents) > 1:
+        facts.insert(0, f"in {files_listed(documents)} altogether: {total}")
+    first = [await scope.around(doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
+    return Retrieved(tuple(first), facts="\n".join(facts), count=total, exact=True)
 
 
 async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
@@ -112,15 +118,6 @@ async def _rows(scope: Scope, table: Document) -> int:
     """Without the header."""
     chunks = [chunk for chunk in await _chunks(scope, table) if chunk.type is ChunkType.ROWS]
     return sum(int(chunk.extra.get("rows", "0")) for chunk in chunks)
-
-
-async def _counted(scope: Scope, numbers: dict[str, int], documents: Sequence[Document]) -> Retrieved:
-    """`numbers` by the sentences that tell them."""
-    total, facts = sum(numbers.values()), list(numbers)
-    if len(documents) > 1:
-        facts.insert(0, f"in {files_listed(documents)} altogether: {total}")
-    first = [await scope.around(doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
-    return Retrieved(tuple(first), facts="\n".join(facts), count=total, exact=True)
 
 
 async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retrieved | None:

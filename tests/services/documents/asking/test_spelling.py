@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.documents.asking import spelling
+from services.documents.asking import vocabulary
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from services.documents.asking import spelling
     ],
 )
 def test_slips_in_words_that_steer_are_put_right(slip: str, meant: str) -> None:
-    assert spelling.mended(slip) == meant
+    assert vocabulary.mended(slip) == meant
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ def test_slips_in_words_that_steer_are_put_right(slip: str, meant: str) -> None:
     ["fist terror thirst", "the lost list", 'grep for "frist"', "eror_code=7", "frist.log", "/var/eror", "past costs"],
 )
 def test_other_words_names_and_quotes_keep_their_letters(question: str) -> None:
-    assert spelling.mended(question) == question
+    assert vocabulary.mended(question) == question
