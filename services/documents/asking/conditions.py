@@ -61,15 +61,6 @@ class Conditions:
         return replace(self, where=replace(self.where, words=words))
 
 
-@dataclass(frozen=True, slots=True)
-class Relaxed:
-    """What fits, maybe with less asked for than the question does: how many lines, and what was dropped."""
-
-    conditions: Conditions
-    total: int
-    notes: tuple[str, ...] = ()
-
-
 def at(period: Period, doc_ids: tuple[str, ...]) -> LineWhere:
     return LineWhere(doc_ids, clocks=period.clocks, days=period.days, instants=period.instants)
 
@@ -87,16 +78,20 @@ def conditions_of(plan: Plan, documents: Sequence[Document], names: Names, compo
     return Conditions(tuple(documents), where, level.text if level else "", time, names.asked)
 
 
-async def relaxed(scope: Scope, asked: Conditions, others: Sequence[Document]) -> Relaxed:
+async def relaxed(
+    scope: Scope, asked: Conditions, others: Sequence[Document]
+) -> tuple[Conditions, int, tuple[str, ...]]:
     """What fits with all that is asked; else without the level, then without the time, then also in `others` than the
     files that were named. A name or a time has to be left of what was asked.
+
+    Returns: the conditions, how many lines fit, and notes about what was dropped.
     """
     notes: tuple[str, ...] = ()
     for less, note in ((asked, ""), *_less_and_less(asked, others)):
         notes = (*notes, note) if note else notes
         if total := await scope.total(less.where):
-            return Relaxed(less, total, notes)
-    return Relaxed(asked, 0)
+            return less, total, notes
+    return asked, 0, ()
 
 
 def _less_and_less(asked: Conditions, others: Sequence[Document]) -> Iterator[tuple[Conditions, str]]:

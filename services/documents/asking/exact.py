@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.documents.asking import conditions, whole_files
-from services.documents.asking.conditions import Conditions, Names, Relaxed
+from services.documents.asking.conditions import Conditions, Names
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope, ids_of, logs_of
 from services.documents.asking.plan import Aggregate, Plan, Position
@@ -120,7 +120,10 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
     if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
         return await whole_files.rows_at(scope, plan, documents, k)
     if not logs:
-        return _without_levels(plan)
+        # Where entries of a level are put in order or counted, and there are no entries.
+        level = plan.severity if plan.position or plan.aggregate else None
+        none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
+        return Retrieved(missing=none, count=0 if counted else None) if level and level.hard else None
     plan, components = await _written_by(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
@@ -131,22 +134,15 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
             await _by_words(scope, plan, Conditions(logs, LineWhere(ids_of(logs), words=words)), k) if words else None
         )
     asked = await _of_its_level(scope, conditions.conditions_of(plan, logs, named, components))
+    fit, total, notes = asked, 0, ()
     if counted:
-        fit = Relaxed(asked, await scope.total(asked.where))
+        total = await scope.total(asked.where)
     else:
-        fit = await conditions.relaxed(scope, asked, [doc for doc in logs_of(scope.documents) if doc not in logs])
-    found = await _from(scope, plan, asked, replace(fit, notes=(*named.notes, *fit.notes)), k)
+        others = [doc for doc in logs_of(scope.documents) if doc not in logs]
+        fit, total, notes = await conditions.relaxed(scope, asked, others)
+    found = await _from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
     # A name that is in other files than logs is looked for there.
     return None if found and found.missing and named.found and len(logs) < len(documents) else found
-
-
-def _without_levels(plan: Plan) -> Retrieved | None:
-    """Where entries of a level are put in order or counted, and there are no entries."""
-    level = plan.severity
-    if level is None or not level.hard or not (plan.position or plan.aggregate):
-        return None
-    count = 0 if plan.aggregate is Aggregate.COUNT else None
-    return Retrieved(missing=f"no log is among them, and only entries of logs have levels ({level.text})", count=count)
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
@@ -196,25 +192,26 @@ async def _by_words(scope: Scope, plan: Plan, asked: Conditions, k: int) -> Retr
     return await (scope.beside(asked.where, plan) if plan.goes_beside else _in_order(scope, plan, asked, k, ()))
 
 
-async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Relaxed, k: int) -> Retrieved | None:
-    """From the lines that fit to the answer."""
-    if not fit.total:
+async def _from(
+    scope: Scope, plan: Plan, asked: Conditions, kept: Conditions, total: int, k: int, notes: tuple[str, ...]
+) -> Retrieved | None:
+    """From the `total` lines that fit what was `kept` of what was `asked` to the answer."""
+    if not total:
         counted = plan.aggregate is Aggregate.COUNT
         if counted and not plan.period:
-            return Retrieved(facts=f"{asked.described}: 0", count=0, notes=fit.notes, exact=True)
-        return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=fit.notes)
-    kept = fit.conditions
+            return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
+        return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await _count(scope, plan, kept, fit.notes)
-    sure = bool(kept.names or kept.time)
-    if plan.words and (fit.total > k or not sure):
+        return await _count(scope, plan, kept, notes)
+    sure, dropped = bool(kept.names or kept.time), kept != asked
+    if plan.words and (total > k or not sure):
         narrower = kept.narrowed(plan.words)
         if await scope.total(narrower.where):
             kept = narrower
         elif not sure and not (plan.goes_beside and plan.level_counts):
             return None  # its words say more than its conditions: rank
-    found = await _in_order(scope, plan, kept, k, fit.notes)
-    if fit.conditions == asked:
+    found = await _in_order(scope, plan, kept, k, notes)
+    if not dropped:
         return found
     # What was asked for, and what was found instead: no number may be taken for the other.
     instead = found.facts or f"{kept.described}: {await scope.total(kept.where)}"

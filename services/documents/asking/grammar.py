@@ -19,7 +19,7 @@ from services.documents.extensions import KINDS
 # fmt: off
 Kind = Literal[
     "time", "levels", "quoted", "line", "file", "name", "numbered", "idiom", "around", "steps_next", "steps_previous", "distinct",
-    "grouped", "groups", "count", "story", "began", "stopped", "nth", "next", "previous", "first", "last", "list", "word",
+    "grouped", "groups", "count", "opens", "closes", "began", "stopped", "nth", "next", "previous", "first", "last", "list", "word",
 ]
 # fmt: on
 
@@ -133,6 +133,11 @@ def _set_in(verb: str) -> str:
     return rf"{_START}(?:(?:since\s+)?when|where|at what time)\s+(?:did|do|does|have)(?=\s+{what}{any_of(verb)}\b)"
 
 
+def _story(verb: str) -> str:
+    """Of the whole file: "how does the log end?"."""
+    return rf"{_START}how\s+(?:does|do|did)\b(?=.{{0,40}}?\b{any_of(verb)}\W*$)"
+
+
 _WORSE, _LESS = r"(?:above|worse|higher|more\s+severe)\b", r"(?:below|lower|less\s+severe)\b"
 _NOT = (
     r"(?:non-?|(?:not|isn't|aren't|wasn't|weren't|neither|except(?:\s+for)?|excluding|without|other\s+than|apart\s+from|besides"
@@ -211,7 +216,8 @@ _GRAMMAR: dict[Kind, str] = {
         "count/counting/tally of/the/all*",
     )
     + r"|(?<!\w)(?:#|nos?\.|nr\.?)\s+of\b",
-    "story": rf"{_START}how\s+(?:does|do|did)\b(?=.{{0,40}}?\b(?:(?P<start>{any_of('START')})|{any_of('STOP')})\W*$)",
+    "opens": _story("START"),
+    "closes": _story("STOP"),
     "began": _set_in("START"),
     "stopped": _set_in("STOP"),
     "nth": rf"{_START}(?P<ordinal>{any_of('ORDINAL')})(?:[- ](?:to[- ])?(?P<backwards>last|latest|newest))?"

@@ -32,7 +32,6 @@ _LINES_FOLLOW = re.compile(rf"\s+(?:{any_of('ENTRY')}|times|hits)\b", re.IGNOREC
 _ASKS_ELSE = re.compile(r"\b(?:wh(?:ich|at|ere|en|o|y)|how)\b", re.IGNORECASE)
 _MENTIONED = re.compile(rf"\b{any_of('MENTION')}\b", re.IGNORECASE)
 _BY_TIME = re.compile(r"earliest|oldest|latest|newest|most\s+recent", re.IGNORECASE)
-_HOW_LONG = re.compile(r"\bhow long did\b", re.IGNORECASE)
 _EVER = re.compile(r"\b(?:has|have|had|ever)\b", re.IGNORECASE)
 _VERBS = re.compile(any_of("START", "STOP"), re.IGNORECASE)
 _BESIDE_DAY = re.compile(r"(?:on|of|the|[\s,])*", re.IGNORECASE)
@@ -186,7 +185,7 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         anchor=end,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
-        words=() if reading.has("story") else tuple(dict.fromkeys(_words(reading, unread, own_words))),
+        words=() if reading.has("opens", "closes") else tuple(dict.fromkeys(_words(reading, unread, own_words))),
     )
 
 
@@ -239,13 +238,10 @@ def _counts_as_side(piece: Piece, period: Period | None) -> bool:
 
 
 def _end(reading: Reading) -> Position | None:
-    for piece in reading.of("began", "stopped", "story"):
-        first = piece.kind == "began" or (piece.kind == "story" and piece.match["start"])
-        return Position.FIRST if first else Position.LAST
-    for piece in reading.of("first", "last"):
-        if not _HOW_LONG.search(reading.text[: piece.start]):
-            return Position.FIRST if piece.kind == "first" else Position.LAST
-    return None
+    asked = reading.of("began", "opens", "stopped", "closes") or reading.of("first", "last")
+    if not asked:
+        return None
+    return Position.FIRST if asked[0].kind in {"began", "opens", "first"} else Position.LAST
 
 
 def _which(piece: Piece) -> int:
