@@ -163,11 +163,7 @@ _LABEL = (
     r"|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd|broadcast"
     r"|instance|event|eventid|http|https|response)"
 )
-_SOME = (
-    rf"(?:\s+(?:\d{{1,2}}|\d{{3}}(?=\s+(?:{any_of('THINGS')}|{_LEVEL})\b)|{any_of('N')[3:].partition('|')[2]}{_STOP})?"
-)
-
-
+_SOME = rf"(?:\s+(?:\d{{1,2}}|\d{{3}}(?=\s+(?:{any_of('THINGS')}|{_LEVEL})\b)|{any_of('FEW')}){_STOP})?"
 _ANY_LEVEL = re.sub(r"\(\?P<\w+>", "(?:", _ONE_LEVEL)
 
 _GRAMMAR: dict[Kind, str] = {

@@ -67,10 +67,12 @@ SIDES = {
 }
 """Which side of a time is meant."""
 
+_FEW = "a_couple_of a_few two three four five six seven eight nine ten"
 _CLASSES = {
     "LEVEL": " ".join(f"{word}s?" for word in sorted(LEVELS, key=len, reverse=True)),
     "COLUMN": " ".join(COLUMNS.values()),
-    "N": r"\d{1,3} a_couple_of a_few two three four five six seven eight nine ten",
+    "FEW": _FEW,
+    "N": rf"\d{{1,3}} {_FEW}",
     "ORDINAL": r"second third fourth fifth penultimate [2-9](?:nd|rd|th)",
     "ENTRY": "entr(?:y|ies) lines? messages? records? events? logs? level lvl severity statements? output",
     "THING": "entry line message one record log row event thing",
@@ -123,7 +125,7 @@ def any_of(*names: str) -> str:
 
 _STRUCTURE = re.compile(
     any_of(
-        *("THING", "THINGS", "WHAT", "HAPPENED", "CLOSE", "N", "ORDINAL", "FIRST", "LAST", "MENTION"),
+        *("THING", "THINGS", "WHAT", "HAPPENED", "CLOSE", "FEW", "ORDINAL", "FIRST", "LAST", "MENTION"),
         *(f"{side}_{form}" for side in ("NEXT", "PREVIOUS") for form in ("ADVERB", "ADJECTIVE", "VERB")),
         _ASKING,
     ),

@@ -21,6 +21,7 @@ WORSE = FATAL | {"ERROR"}
         ("errors and warnings", WORSE | {"WARN"}),
         ("info or debug messages", {"INFO", "DEBUG"}),
         ("entries that are not INFO", WORSE | {"WARN", "DEBUG", "TRACE"}),
+        ("lines that are neither INFO nor DEBUG", WORSE | {"WARN", "TRACE"}),
         ("all but INFO", WORSE | {"WARN", "DEBUG", "TRACE"}),
         ("non-INFO lines", WORSE | {"WARN", "DEBUG", "TRACE"}),
         ("everything except DEBUG and INFO", WORSE | {"WARN", "TRACE"}),

@@ -22,6 +22,7 @@ from tests.services.documents.asking.planning import planned
         ("line #7", (7, 7)),
         ("Whats written in row 12 of server.log", (12, 12)),
         ("server.log line number 3", (3, 3)),
+        ("server.log L22-L25", (22, 25)),
         ("read me server.log:10-14", (10, 14)),
     ],
 )
