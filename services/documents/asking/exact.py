@@ -175,7 +175,7 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
 
 
 async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
-    """FATAL and CRITICAL stand for each other only in logs that have but one of them."""
+    """FATAL and CRITICAL mean the same only in logs that have but one of them."""
     own = asked.where.severities[:1]
     if set(asked.where.severities) != set(_WORST[0]):
         return asked

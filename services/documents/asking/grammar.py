@@ -1,8 +1,8 @@
 # ruff: noqa: E501 (patterns are read in one piece)
 """One walk over a question: typed pieces with their places, and what is left over (DOCUMENT_QA 5.1).
 
-A phrase is words in their order. Capitals name a class of `vocabulary`, or a place (`_PLACES`); `a/b` are words of which
-one stands there, `?` and `*` follow what may be missing, and `=` stands before what only has to follow.
+A phrase is words in their order. Capitals name a class of `vocabulary`, or a place (`_PLACES`); of `a/b`
+one word is there, `?` and `*` follow what may be missing, and `=` precedes what has to follow without being part of it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Kind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Part of a question.
+class Phrase:
+    """Words of a question that belong together.
 
     Attributes:
         match: With the groups of its pattern, and the question as its string.
@@ -53,9 +53,9 @@ class Reading:
     """A question with its pieces, in order; no two of them overlap."""
 
     text: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Phrase, ...]
 
-    def of(self, *kinds: Kind) -> list[Piece]:
+    def of(self, *kinds: Kind) -> list[Phrase]:
         return [piece for piece in self.pieces if piece.kind in kinds]
 
     def has(self, *kinds: Kind) -> bool:
@@ -73,7 +73,7 @@ class Reading:
 def read(question: str) -> Reading:
     """At each place the first kind of the grammar that fits counts; what fits none is a single word."""
     found = _ANY.finditer(question)
-    return Reading(question, tuple(Piece(cast("Kind", match.lastgroup), match) for match in found))
+    return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
 
 
 _START, _STOP = r"(?<![\w./:@$-])", r"(?!\w|[-./:@=]\w)"
@@ -176,7 +176,7 @@ _GRAMMAR: dict[Kind, str] = {
     rf"|(?P<nth_line>{_DIGITS})(?:st|nd|rd|th)\s+(?:line|row|entry)\b)",
     "file": rf"{FILE_NAME}(?::\d+(?:-\d+)?(?![\d:.]))?",
     "name": r"(?<!\w)[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]|(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w",
-    # "port 8080", "TID 179": `id-00005` and `job5` are names as they stand, a label is parted from its number.
+    # "port 8080", "TID 179": `id-00005` and `job5` are whole names, a label is parted from its number.
     "numbered": rf"(?:\b(?P<label>{_LABEL})(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+)"
     r"|(?<![\w.-])(?P<capitals>(?-i:[A-Z][A-Z_]{1,15}))\s+#?)(?P<number>-?\d+)(?![\w.:/-]*\w)",
     "idiom": _phrases("at first/last", "first of_all/name", "START/STOP with", "turn/turns/turned up", "going on"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from services.documents.asking.grammar import ONE_LEVEL, Piece, Reading
+from services.documents.asking.grammar import ONE_LEVEL, Phrase, Reading
 from services.documents.asking.vocabulary import LEVELS
 
 _ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
@@ -20,7 +20,7 @@ class Severity:
     """Levels that a question names.
 
     Attributes:
-        levels: The worst first; of FATAL and CRITICAL, which may stand for each other, first the one that was said.
+        levels: The worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
         hard: Whether a level is named. A plain "errors" counts only where entries are counted, listed or put in order.
         text: As the question says it.
     """
@@ -30,7 +30,7 @@ class Severity:
     text: str
 
 
-def read(reading: Reading) -> tuple[Severity | None, list[Piece]]:
+def read(reading: Reading) -> tuple[Severity | None, list[Phrase]]:
     """What is meant by the levels of a question, and the pieces that say it."""
     lists = {piece.start: (piece, list(_items(reading.text, piece))) for piece in reading.of("levels")}
     named = {at: pair for at, pair in lists.items() if any(map(_is_named, pair[1]))}
@@ -55,7 +55,7 @@ def read(reading: Reading) -> tuple[Severity | None, list[Piece]]:
     return Severity(in_order, bool(named), text), [piece for piece, _ in chosen]
 
 
-def _items(text: str, piece: Piece) -> Iterator[re.Match[str]]:
+def _items(text: str, piece: Phrase) -> Iterator[re.Match[str]]:
     for item in ONE_LEVEL.finditer(text, piece.start):
         if item.start() >= piece.end:
             return

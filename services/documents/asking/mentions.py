@@ -1,11 +1,11 @@
-"""Names that a question holds and that stand in files letter by letter: ids, addresses, codes, quoted strings."""
+"""Names in a question that files hold letter by letter: ids, addresses, codes, quoted strings."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from services.documents.asking.grammar import Piece
+from services.documents.asking.grammar import Phrase
 from services.documents.asking.vocabulary import any_of
 
 _EDGE = ".,:;!?-/"
@@ -68,7 +68,7 @@ class NameMention:
     forms: tuple[tuple[str, ...], ...] = ()
 
 
-def read(piece: Piece) -> NameMention | None:
+def read(piece: Phrase) -> NameMention | None:
     """The name that a piece is, if it is one."""
     if piece.kind == "quoted":
         return NameMention(piece.text[1:-1].strip(), hard=True)
@@ -79,7 +79,7 @@ def read(piece: Piece) -> NameMention | None:
     return _name(piece) if piece.kind in {"word", "file"} else None
 
 
-def _numbered(piece: Piece) -> NameMention:
+def _numbered(piece: Phrase) -> NameMention:
     """As it is written, or as programs write it: `[4711]`, `:8080`, `job-4711`, the label elsewhere in the line."""
     label, number = (piece.match["label"] or piece.match["capitals"]).split()[0], piece.match["number"]
     forms = [(f"[{number}]",), (f":{number}",), (f"{label}-{number}",), (f"{label}_{number}",), (label, number)]
@@ -89,7 +89,7 @@ def _numbered(piece: Piece) -> NameMention:
     return NameMention(" ".join(piece.text.split()), hard=len(number) >= _TELLING_DIGITS, forms=tuple(forms))
 
 
-def _name(piece: Piece) -> NameMention | None:
+def _name(piece: Phrase) -> NameMention | None:
     text = piece.text.strip(_EDGE)
     plain = text.isalpha() and not (_CAMEL.search(text) or _ID_OF_LETTERS.fullmatch(text))
     if plain or len(text) < _SHORTEST or not (_LETTER.search(text) or _DIGIT.search(text)):

@@ -13,7 +13,7 @@ from services.telemetry import number_of
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 MOST_NAMED = 3
-"""Of more files only the number is told."""
+"""Of more files only the number is given."""
 CONTEXT_LINES = 10
 _JOINED = 3
 """Matches no further apart than this are shown in one passage."""
@@ -28,7 +28,7 @@ class CitedPassage:
         matched: The lines that answer, or that were found; the others are around them.
         score: Cosine, or 1 for what was found by an exact condition; None when only words were compared.
         relevance: What confidence is made of: the score, else the share of the question's words.
-        numbered: Whether its lines are records, told apart by their numbers.
+        numbered: Whether its lines are records, which their numbers identify.
         held: Of a leaf of a configuration file: `key = value`.
     """
 

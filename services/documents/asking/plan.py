@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from services.documents.asking import files_named, grammar, levels, mentions, times
-from services.documents.asking.grammar import SOME, Piece, Reading
+from services.documents.asking.grammar import SOME, Phrase, Reading
 from services.documents.asking.levels import Severity
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.times import Period
@@ -67,7 +67,7 @@ class Plan:
         lines: The first line and the last.
         wanted: Of "the last three errors": 3; `which` of "the second error": 2, from the end where negative; `steps` of
             "the 5 lines after it": 5.
-        by_time: Whether first and last are told by time, as in "the earliest", and not by place.
+        by_time: Whether first and last go by time, as in "the earliest", and not by place.
         grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`; `distinct`:
             their values are what is counted, as in "how many components".
         unit: What is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`.
@@ -195,20 +195,20 @@ def around(reading: Reading) -> int:
     return min(_some(said), _MOST_STEPS) if said else 0
 
 
-def _some(pieces: Sequence[Piece]) -> int:
+def _some(pieces: Sequence[Phrase]) -> int:
     """Of "the last five", "5 lines after": 5."""
     found = (SOME.search(piece.text) for piece in pieces)
     return next((number_of(each[0]) for each in found if each), 1)
 
 
-def _span(piece: Piece) -> tuple[int, int]:
+def _span(piece: Phrase) -> tuple[int, int]:
     said = [piece.match[group] for group in ("from_line", "to_line", "nth_line") if piece.match[group]]
     numbers = [int(digits.replace(",", "")[:_MOST_DIGITS]) for digits in said]
     return min(numbers), max(numbers)
 
 
-def _period(reading: Reading) -> tuple[Period | None, list[Piece]]:
-    """The period that names most limits, with the day that stands beside it: "before 5:00 on Dec 4"; and its pieces."""
+def _period(reading: Reading) -> tuple[Period | None, list[Phrase]]:
+    """The period that names most limits, with the day beside it: "before 5:00 on Dec 4"; and its pieces."""
     found = [(piece, times.read(piece.text)) for piece in reading.of("time")]
     if not found:
         return None, []
@@ -229,7 +229,7 @@ def _beside(reading: Reading, period: Period | None) -> Position | None:
     return None
 
 
-def _counts_as_side(piece: Piece, period: Period | None) -> bool:
+def _counts_as_side(piece: Phrase, period: Period | None) -> bool:
     """Not in "has that happened before?", which asks for any time, and "10:15, what happened then?"."""
     before = piece.match.string[: piece.start]
     if piece.text.lower() == "then":
@@ -244,7 +244,7 @@ def _end(reading: Reading) -> Position | None:
     return Position.FIRST if asked[0].kind in {"began", "opens", "first"} else Position.LAST
 
 
-def _which(piece: Piece) -> int:
+def _which(piece: Phrase) -> int:
     backwards = piece.match["backwards"] or piece.match["ordinal"].lower() == "penultimate"
     return number_of(piece.match["ordinal"]) * (-1 if backwards else 1)
 
@@ -257,13 +257,13 @@ def _aggregate(reading: Reading) -> Aggregate | None:
     return Aggregate.LIST if reading.has("list") else None
 
 
-def _counts_lines(piece: Piece) -> bool:
+def _counts_lines(piece: Phrase) -> bool:
     text = piece.match.string
     often = piece.text.lower().endswith(("often", "frequently"))
     return bool(often or _LINES_FOLLOW.match(text, piece.end)) and not _ASKS_ELSE.search(text[: piece.start])
 
 
-def _words(reading: Reading, unread: Sequence[Piece], own_words: frozenset[str]) -> Iterator[str]:
+def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:
     """What is left of a question without what was read, and without words that ask."""
     begins = reading.has("began", "stopped")
     for piece in unread:

@@ -38,7 +38,7 @@ Vector = Callable[[], Awaitable[tuple[Vectors, str] | None]]
 class Ranking:
     weights: Weights = field(default_factory=Weights)
     spread: bool = False
-    """Prose: at most `PER_DOCUMENT` passages of a document, then whatever comes next."""
+    """Prose: at most `PER_DOCUMENT` passages of a document, then the rest in order."""
     exact_paths: bool = True
     internal: bool = True
     mode: SearchMode = SearchMode.HYBRID

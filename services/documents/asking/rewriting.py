@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from services.documents import prompts
 from services.documents.asking import grammar, mentions
-from services.documents.asking.grammar import Kind, Piece
+from services.documents.asking.grammar import Kind, Phrase
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.plan import Position, around, understand
 from services.documents.results import Citation, ConversationContext
@@ -204,7 +204,7 @@ def _without_what_changes(previous: str, asked: _FollowUp) -> str:
 
 
 def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a rewrite may stand for the question: it keeps what was there, and invents nothing."""
+    """Whether a rewrite may replace the question: it keeps what was there, and invents nothing."""
     text = rewritten.strip()
     if not text or "\n" in text or len(text) > MAX_CHARS or _ANSWER_LIKE.match(text):
         return False
@@ -228,7 +228,7 @@ def _exact_parts(text: str) -> list[str]:
     return [name.text for name in _names(grammar.read(text).pieces) if not name.forms] + _NUMBER.findall(text)
 
 
-def _names(pieces: Iterable[Piece]) -> list[NameMention]:
+def _names(pieces: Iterable[Phrase]) -> list[NameMention]:
     return [name for piece in pieces if (name := mentions.read(piece))]
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (tables of words, one class a line)
 """The words of questions about files, each list once: the phrases of `grammar` are made of these classes.
 
-A word is a regular expression, letter case aside; `_` stands for a space.
+A word is a regular expression, letter case aside; `_` means a space.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEVELS = {
     "debug": ("DEBUG",),
     "trace": ("TRACE",),
 }
-"""What people call a level. FATAL and CRITICAL may stand for each other: the one that was said comes first."""
+"""What people call a level. FATAL and CRITICAL may mean the same: the one that was said comes first."""
 
 COLUMNS = {
     "severity": "(?:log_)?levels? severit(?:y|ies)",
