@@ -24,64 +24,52 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Checked:
+    """An answer, and its citations that hold, in order, each once."""
+
     answer: str
     unverified: int
     cited: tuple[Citation, ...]
-    """The citations of the answer that hold, in order, each once."""
 
 
 def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> Checked:
     """`allowed`: more text that may be quoted: the question, the headers, what was computed."""
-    checker = _Checker(passages, _plain("\n".join([*(passage.text for passage in passages), *allowed])))
-    checked = _QUOTE.sub(checker.quote, answer)
-    checked = _ANY_FILE_LINE.sub(checker.located, checked)
-    checked = _BARE_LINE.sub(checker.line, checked)
-    checked = _ARTICLE.sub(checker.article, checked)
-    unique = {(citation.doc_id, citation.line_start, citation.line_end): citation for citation in checker.cited}
-    return Checked(checked, checker.wrong, tuple(unique.values()))
+    held = _plain("\n".join([*(passage.text for passage in passages), *allowed]))
+    cited: dict[tuple[str, int, int], Citation] = {}
+    wrong: list[str] = []
 
+    def kept(whole: str, text: str, instead: str = UNVERIFIED) -> str:
+        if _plain(text) in held:
+            return whole
+        wrong.append(whole)
+        return instead
 
-class _Checker:
-    """Gives back what is held by the passages, and something else for what is not."""
-
-    def __init__(self, passages: Sequence[CitedPassage], held: str) -> None:
-        self._passages = passages
-        self._held = held
-        self.cited: list[Citation] = []
-        self.wrong = 0
-
-    def located(self, match: re.Match[str]) -> str:
+    def located(match: re.Match[str]) -> str:
         """As in `server.log:1045 (14:32:15Z)`."""
         first, last = _span(match, 2)
-        for passage in self._passages:
+        for passage in passages:
             if _same_file(passage.source, match[1]) and passage.line_start <= first <= last <= passage.line_end:
-                stamp = _stamp(passage, first)
-                self.cited.append(Citation(passage.doc_id, passage.source, first, last, stamp, passage.chunk_id))
+                # The time is known of the line that matched first.
+                stamp = passage.timestamp if passage.matched[:1] == (first,) else None
+                here = Citation(passage.doc_id, passage.source, first, last, stamp, passage.chunk_id)
+                cited.setdefault((passage.doc_id, first, last), here)
                 return match[0]
         # Copied from a passage, it is no citation of ours.
-        return self._kept(match[0], match[0])
+        return kept(match[0], match[0])
 
-    def line(self, match: re.Match[str]) -> str:
-        """As in `line 1045`."""
+    def line(match: re.Match[str]) -> str:
         first, last = _span(match, 1)
-        inside = any(passage.line_start <= first and last <= passage.line_end for passage in self._passages)
-        return match[0] if inside else self._kept(match[0], match[0])
+        inside = any(passage.line_start <= first and last <= passage.line_end for passage in passages)
+        return match[0] if inside else kept(match[0], match[0])
 
-    def quote(self, match: re.Match[str]) -> str:
+    def quote(match: re.Match[str]) -> str:
         inner = next(group for group in match.groups() if group is not None)
         if _ANY_FILE_LINE.fullmatch(inner):
             return match[0]  # judged as a citation
-        return self._kept(match[0], inner.strip(" .…,"), f"{match[0]} {UNVERIFIED}")
+        return kept(match[0], inner.strip(" .…,"), f"{match[0]} {UNVERIFIED}")
 
-    def article(self, match: re.Match[str]) -> str:
-        """As in `KB-1234`."""
-        return self._kept(match[0], match[0])
-
-    def _kept(self, whole: str, text: str, instead: str = UNVERIFIED) -> str:
-        if _plain(text) in self._held:
-            return whole
-        self.wrong += 1
-        return instead
+    checked = _ANY_FILE_LINE.sub(located, _QUOTE.sub(quote, answer))
+    checked = _ARTICLE.sub(lambda match: kept(match[0], match[0]), _BARE_LINE.sub(line, checked))
+    return Checked(checked, len(wrong), tuple(cited.values()))
 
 
 def _span(match: re.Match[str], group: int) -> tuple[int, int]:
@@ -92,11 +80,6 @@ def _span(match: re.Match[str], group: int) -> tuple[int, int]:
 def _same_file(source: str, name: str) -> bool:
     source, name = source.casefold(), name.casefold()
     return source == name or source.endswith(f"/{name}")
-
-
-def _stamp(passage: CitedPassage, line: int) -> str | None:
-    """The time is known of the line that matched first."""
-    return passage.timestamp if passage.matched and passage.matched[0] == line else None
 
 
 def _plain(text: str) -> str:

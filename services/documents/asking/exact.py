@@ -6,20 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.documents.asking import conditions, counting, names, whole_files
-from services.documents.asking.aggregates import Aggregate
-from services.documents.asking.conditions import Conditions, Fitting
+from services.documents.asking import conditions, whole_files
+from services.documents.asking.conditions import Conditions, Names
 from services.documents.asking.mentions import NameMention
-from services.documents.asking.names import Names
-from services.documents.asking.passages import CitedPassage, Retrieved
-from services.documents.asking.plan import Plan
-from services.documents.asking.positions import Position
-from services.documents.asking.scope import MOST_NAMED, Scope, chosen, ids_of, listed, logs_of
-from services.documents.asking.surroundings import around, beside, neighbours, shown
+from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope, ids_of, logs_of
+from services.documents.asking.plan import Aggregate, Plan, Position
 from services.documents.store.protocol import Document, LineWhere
 from services.telemetry import number_of
 
 MANY = 200
+EXAMPLES = 5
+MOST_GROUPS = 50
 
 _WORD = re.compile(r"\w+")
 _WORST = (("FATAL", "CRITICAL"), ("ERROR",), ("WARN",))
@@ -33,26 +30,26 @@ _TROUBLE = re.compile(
 async def find(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
     """The answer by exact conditions; None where the question sets none, so that it has to be ranked."""
     plan = await _with_files_that_are_there(scope, plan)
-    documents = chosen(plan, scope)
+    documents = scope.chosen(plan)
     if plan.lines is not None:
-        found = await _lines(scope, plan, documents, k)
+        found = await _lines(scope, plan, plan.lines, documents[:k])
     else:
         found = await whole_files.find(scope, plan, documents, k) or await _by_conditions(scope, plan, documents, k)
     if found is None:
         return None
     if plan.unknown_file:
         found = _elsewhere_than_asked(scope, plan, found)
-    return found if found.searched or not found.missing else replace(found, searched=files_of(documents))
+    return found if found.searched or not found.missing else replace(found, searched=_names_of(documents))
 
 
-def files_of(documents: Sequence[Document]) -> tuple[str, ...]:
+def _names_of(documents: Sequence[Document]) -> tuple[str, ...]:
     return tuple(doc.filename for doc in documents)
 
 
 async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
-    """What looks like a file, and stands in the documents, is a name like any other: "line 17 in main.py"."""
+    """What looks like a file, and is in the documents, is a name like any other: "line 17 in main.py"."""
     name = plan.unknown_file
-    if name is None or not await names.is_held(scope, name, scope.documents):
+    if name is None or not await conditions.is_held(scope, name, scope.documents):
         return plan
     place = () if plan.lines is None else (NameMention(f"line {plan.lines[0]}", hard=False),)
     mentions = (*plan.mentions, NameMention(name, hard=True), *place)
@@ -63,34 +60,36 @@ def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retriev
     """A file that is not there may be left out of what is asked only where a name or a time is left of it."""
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
-        return Retrieved(missing=none, searched=files_of(scope.documents))
+        return Retrieved(missing=none, searched=_names_of(scope.documents))
     return replace(found, notes=(f"{none}; the others were searched", *found.notes))
 
 
-async def _lines(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved:
-    """Lines by their numbers, in each of the files; whatever else is asked of them is looked for in them alone."""
-    first, last = plan.lines or (1, 1)
+async def _lines(scope: Scope, plan: Plan, lines: tuple[int, int], documents: Sequence[Document]) -> Retrieved:
+    """Lines by their numbers, in each of the files; what else is asked of them is looked for in them alone."""
+    first, last = lines
     passages: list[CitedPassage] = []
     beyond: list[str] = []
     notes: list[str] = []
-    for doc in documents[:k]:
+    for doc in documents:
         if first < 1 or first > doc.n_lines:
-            length = number_of(doc.n_lines, "line")
-            beyond.append(f"line {first} is beyond the end of {doc.filename}, which has {length}")
-            continue
-        if plan.goes_beside and plan.position:
+            beyond.append(
+                f"line {first} is beyond the end of {doc.filename}, which has {number_of(doc.n_lines, 'line')}"
+            )
+        elif plan.goes_beside:
             start = last if plan.position is Position.NEXT else first
-            found = await neighbours(scope, doc.doc_id, start, plan.position, steps=plan.steps)
+            found = await scope.neighbours(doc.doc_id, start, plan.position, plan.steps)
             passages += found.passages
             notes += found.notes
             beyond += [found.missing] if found.missing else []
-            continue
-        end = min(last, doc.n_lines, first + MANY)
-        passages.append(await around(scope, doc.doc_id, range(first, end + 1)))
-        notes += await _not_on_them(scope, plan, doc, first, end)
+        else:
+            end = min(last, doc.n_lines, first + MANY)
+            passages.append(await scope.around(doc.doc_id, range(first, end + 1)))
+            notes += await _not_on_them(scope, plan, doc, first, end)
     if not passages:
-        told = beyond if len(beyond) <= MOST_NAMED else [f"line {first} is beyond the end of all {len(beyond)} files"]
-        return Retrieved(missing="; ".join(told))
+        many = len(beyond) > MOST_NAMED
+        return Retrieved(
+            missing=f"line {first} is beyond the end of all {len(beyond)} files" if many else "; ".join(beyond)
+        )
     return Retrieved(tuple(passages), notes=(*notes, *(beyond if plan.doc_ids else ())), exact=True)
 
 
@@ -101,60 +100,55 @@ async def _not_on_them(scope: Scope, plan: Plan, doc: Document, first: int, last
         checks[plan.period.text] = conditions.at(plan.period, ())
     if plan.severity:
         checks[plan.severity.text] = LineWhere((), severities=plan.severity.levels)
-    missing: list[str] = []
-    for said, where in checks.items():
-        there = replace(where, doc_ids=(doc.doc_id,), first=first, last=last)
-        if not (await scope.store.lines(scope.name, there, limit=1)).total:
-            missing.append(said)
+    there = {said: replace(where, doc_ids=(doc.doc_id,), first=first, last=last) for said, where in checks.items()}
+    missing = [said for said, where in there.items() if not await scope.total(where)]
     place = f"line {first}" if first == last else f"lines {first}-{last}"
-    return [f"{place} of {doc.filename} did not match {listed(missing)}"] if missing else []
+    return [f"{place} of {doc.filename} did not match {', '.join(missing)}"] if missing else []
 
 
 async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ...], k: int) -> Retrieved | None:
-    named = await names.look_for(scope, plan, documents)
+    counted = plan.aggregate is Aggregate.COUNT
+    named = await conditions.names_in(scope, plan, documents)
     if named.absent:
-        elsewhere = await names.look_elsewhere(scope, plan, documents)
-        if elsewhere is None or plan.aggregate is Aggregate.COUNT:
-            count = 0 if plan.aggregate is Aggregate.COUNT else None
+        elsewhere = await conditions.names_elsewhere(scope, plan, documents)
+        if elsewhere is None or counted:
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
-            missing = f"no entry mentions {listed(named.absent)}"
-            return Retrieved(missing=missing, count=count, notes=notes, searched=files_of(searched))
+            missing = f"no entry mentions {', '.join(named.absent)}"
+            return Retrieved(missing=missing, count=0 if counted else None, notes=notes, searched=_names_of(searched))
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
         return await whole_files.rows_at(scope, plan, documents, k)
     if not logs:
-        return _without_levels(plan)
+        # Where entries of a level are put in order or counted, and there are no entries.
+        level = plan.severity if plan.position or plan.aggregate else None
+        none = f"no log is among them, and only entries of logs have levels ({level.text})" if level else ""
+        return Retrieved(missing=none, count=0 if counted else None) if level and level.hard else None
     plan, components = await _written_by(scope, plan, logs)
     if components:
         kept = tuple(name for name in named.asked if name in plan.identifiers)
         named = replace(named, asked=kept, found=tuple(form for form in named.found if form in plan.identifiers))
     if not (_has_conditions(plan, named) or components):
-        asked_for = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
-        return await _by_words(scope, plan, logs, asked_for, k) if asked_for else None
-    asked = await _of_its_level(scope, conditions.of(plan, logs, named, components))
-    others = tuple(doc for doc in logs_of(scope.documents) if doc not in logs)
-    fit = await conditions.fitting(scope, asked, others=others, exactly=plan.aggregate is Aggregate.COUNT)
-    found = await _from(scope, plan, asked, replace(fit, notes=(*named.notes, *fit.notes)), k)
-    if found is None or not found.missing:
-        return found
-    # A name that stands in other files than logs is looked for there.
-    return None if named.found and len(logs) < len(documents) else found
-
-
-def _without_levels(plan: Plan) -> Retrieved | None:
-    """Where entries of a level are put in order or counted, and there are no entries."""
-    level = plan.severity
-    if level is None or not level.hard or not (plan.position or plan.aggregate):
-        return None
-    count = 0 if plan.aggregate is Aggregate.COUNT else None
-    return Retrieved(missing=f"no log is among them, and only entries of logs have levels ({level.text})", count=count)
+        words = (plan.words if plan.position else ()) or (() if plan.words else plan.identifiers)
+        return (
+            await _by_words(scope, plan, Conditions(logs, LineWhere(ids_of(logs), words=words)), k) if words else None
+        )
+    asked = await _of_its_level(scope, conditions.conditions_of(plan, logs, named, components))
+    fit, total, notes = asked, 0, ()
+    if counted:
+        total = await scope.total(asked.where)
+    else:
+        others = [doc for doc in logs_of(scope.documents) if doc not in logs]
+        fit, total, notes = await conditions.relaxed(scope, asked, others)
+    found = await _from(scope, plan, asked, fit, total, k, (*named.notes, *notes))
+    # A name that is in other files than logs is looked for there.
+    return None if found and found.missing and named.found and len(logs) < len(documents) else found
 
 
 def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
     wants_order = (plan.asks_for_end or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_counts or plan.grouping.columns
+    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by
     return bool(conditions_set or counts_words or wants_order)
 
 
@@ -172,9 +166,8 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
     if plan.aggregate is not Aggregate.COUNT and not plan.asks_for_end:
         return plan, ()
     for name in plan.writers:
-        where = LineWhere(ids_of(logs), components=(name,))
-        if (await scope.store.lines(scope.name, where, limit=1)).total:
-            spoken = set(_WORD.findall(name.casefold())) | {name.casefold()}
+        if await scope.total(LineWhere(ids_of(logs), components=(name,))):
+            spoken = {*_WORD.findall(name.casefold()), name.casefold()}
             words = tuple(word for word in plan.words if word.casefold() not in spoken)
             kept = tuple(mention for mention in plan.mentions if mention.text.casefold() not in spoken)
             return replace(plan, words=words, mentions=kept), (name,)
@@ -182,97 +175,120 @@ async def _written_by(scope: Scope, plan: Plan, logs: Sequence[Document]) -> tup
 
 
 async def _of_its_level(scope: Scope, asked: Conditions) -> Conditions:
-    """FATAL and CRITICAL stand for each other only in logs that have but one of them."""
+    """FATAL and CRITICAL mean the same only in logs that have but one of them."""
+    own = asked.where.severities[:1]
     if set(asked.where.severities) != set(_WORST[0]):
         return asked
-    own = asked.where.severities[:1]
-    where = LineWhere(asked.where.doc_ids, severities=own)
-    there = (await scope.store.lines(scope.name, where, limit=1)).total
+    there = await scope.total(LineWhere(asked.where.doc_ids, severities=own))
     return replace(asked, where=replace(asked.where, severities=own)) if there else asked
 
 
-async def _by_words(
-    scope: Scope, plan: Plan, logs: tuple[Document, ...], asked_for: tuple[str, ...], k: int
-) -> Retrieved | None:
+async def _by_words(scope: Scope, plan: Plan, asked: Conditions, k: int) -> Retrieved | None:
     """The last of the lines that hold all words, or parts of a name; None where there are none: then it is ranked."""
-    asked = Conditions(logs, LineWhere(ids_of(logs), words=asked_for))
-    total = await _total(scope, asked)
-    if not total:
+    total = await scope.total(asked.where)
+    # Beside which of them?
+    if not total or (plan.goes_beside and total > k and not plan.anchor):
         return None
-    if plan.goes_beside and plan.position:
-        # Beside which of them?
-        if total > k and not plan.anchor:
-            return None
-        return await beside(scope, asked.where, plan.position, steps=plan.steps, start=plan.anchor)
-    return await _in_order(scope, plan, asked, k, ())
+    return await (scope.beside(asked.where, plan) if plan.goes_beside else _in_order(scope, plan, asked, k, ()))
 
 
-async def _from(scope: Scope, plan: Plan, asked: Conditions, fit: Fitting, k: int) -> Retrieved | None:
-    """From the lines that fit to the answer."""
-    if not fit.lines.total:
-        return _nothing(plan, asked, fit.notes)
+async def _from(
+    scope: Scope, plan: Plan, asked: Conditions, kept: Conditions, total: int, k: int, notes: tuple[str, ...]
+) -> Retrieved | None:
+    """From the `total` lines that fit what was `kept` of what was `asked` to the answer."""
+    if not total:
+        counted = plan.aggregate is Aggregate.COUNT
+        if counted and not plan.period:
+            return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
+        return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await counting.count(scope, plan, fit.conditions, fit.notes)
-    kept = fit.conditions
-    sure = bool(kept.names or kept.time)
-    if plan.words and (fit.lines.total > k or not sure):
+        return await _count(scope, plan, kept, notes)
+    sure, dropped = bool(kept.names or kept.time), kept != asked
+    if plan.words and (total > k or not sure):
         narrower = kept.narrowed(plan.words)
-        if (await scope.store.lines(scope.name, narrower.where, limit=1)).total:
+        if await scope.total(narrower.where):
             kept = narrower
         elif not sure and not (plan.goes_beside and plan.level_counts):
             return None  # its words say more than its conditions: rank
-    found = await _in_order(scope, plan, kept, k, fit.notes)
-    if fit.conditions == asked:
+    found = await _in_order(scope, plan, kept, k, notes)
+    if not dropped:
         return found
     # What was asked for, and what was found instead: no number may be taken for the other.
-    relaxed = f"{asked.described}: 0\n{found.facts or f'{kept.described}: {await _total(scope, kept)}'}"
-    return replace(found, facts=relaxed, count=0)
-
-
-def _nothing(plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Retrieved:
-    counted = plan.aggregate is Aggregate.COUNT
-    if counted and not plan.period:
-        return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
-    return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
-
-
-async def _total(scope: Scope, asked: Conditions) -> int:
-    return (await scope.store.lines(scope.name, asked.where, limit=1)).total
+    instead = found.facts or f"{kept.described}: {await scope.total(kept.where)}"
+    return replace(found, facts=f"{asked.described}: 0\n{instead}", count=0)
 
 
 async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Retrieved:
     where = asked.where
     if plan.asks_for_end:
-        last = plan.position is Position.LAST
         by_time = plan.by_time or len(where.doc_ids) > 1
         wanted = abs(plan.which or plan.wanted)
-        some = await scope.store.lines(scope.name, where, limit=wanted, newest_first=last, by_time=by_time)
-        if plan.which:
-            if some.total < wanted:
-                return Retrieved(missing=f"there are only {some.total} {asked.described}", notes=notes)
-            some = replace(some, lines=some.lines[-1:])
-        return await shown(scope, some, k, notes)
-    if plan.goes_beside and plan.position and (where.holding or where.severities or plan.period or plan.anchor):
-        return await beside(scope, where, plan.position, steps=plan.steps, start=plan.anchor, notes=notes)
-    some = await scope.store.lines(scope.name, where, limit=MANY)
+        some = await scope.lines(where, wanted, last=plan.position is Position.LAST, by_time=by_time)
+        if plan.which and some.total < wanted:
+            return Retrieved(missing=f"there are only {some.total} {asked.described}", notes=notes)
+        return await scope.shown(some.lines[-1:] if plan.which else some.lines, k, notes)
+    if plan.goes_beside and (where.holding or where.severities or plan.period or plan.anchor):
+        return await scope.beside(where, plan, notes)
+    some = await scope.lines(where, MANY)
+    lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
-        wanted = plan.severity.levels
-        some = replace(some, lines=tuple(sorted(some.lines, key=lambda line: line.severity not in wanted)))
-    found = await shown(scope, some, k, notes)
+        wanted_levels = plan.severity.levels
+        lines = sorted(lines, key=lambda line: line.severity not in wanted_levels)
+    found = await scope.shown(lines, k, notes)
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
     return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
 
 
+async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Retrieved | None:
+    """How many lines fit, by what the question wants them counted by: over whole files, never over the passages that
+    happen to be shown (DOCUMENT_QA 5.3, 10). None: its words are not about lines.
+    """
+    counted = plan.aggregate is Aggregate.COUNT
+    if plan.words:
+        narrower = asked.narrowed(plan.words)
+        if await scope.total(narrower.where):
+            asked = narrower
+        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by:
+            notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
+        elif len(plan.words) > 1 or not plan.counts_mentions:
+            return None
+        else:
+            return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
+    lines = await scope.lines(asked.where, EXAMPLES)
+    facts = [f"{asked.described}: {lines.total}"]
+    if len(asked.documents) > 1:
+        facts += [f"{doc.filename}: {lines.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
+    total = lines.total
+    usual = ("severity", "component") if not counted else ("severity",) if len(asked.where.severities) > 1 else ()
+    for column in plan.grouped_by or usual:
+        groups = await scope.store.distinct(scope.name, asked.where, column, limit=MOST_GROUPS + 1)
+        facts.append(f"by {column}: {_listed(groups, lines.total)}")
+        if plan.distinct:
+            total = len(groups)
+            facts.insert(0, f"different values of {column}: {total}{'+' if total > MOST_GROUPS else ''}")
+    return replace(await scope.shown(lines.lines, EXAMPLES, notes), facts="\n".join(facts), count=total)
+
+
+def _listed(groups: list[tuple[str, int]], total: int) -> str:
+    said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
+    without = total - sum(number for _, number in groups[:MOST_GROUPS])
+    if len(groups) > MOST_GROUPS:
+        said.append(f"others or none {without}")
+    elif without:
+        said.append(f"without one {without}")
+    return ", ".join(said) if groups else "no line names one"
+
+
 async def worst(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
-    """The closest there is to a trouble that is told in words which stand nowhere: the first of the worst entries."""
-    logs = logs_of(chosen(plan, scope))
+    """The closest there is to a trouble whose words are nowhere: the first of the worst entries."""
+    logs = logs_of(scope.chosen(plan))
     if not logs or plan.mentions or not _TROUBLE.search(plan.text):
         return None
     for levels in _WORST:
-        lines = await scope.store.lines(scope.name, LineWhere(ids_of(logs), severities=levels), limit=k)
-        if lines.total:
+        lines = (await scope.lines(LineWhere(ids_of(logs), severities=levels), k)).lines
+        if lines:
             note = f"nothing matched the words of the question; these are the {'/'.join(levels)} entries"
-            return await shown(scope, lines, k, (note,))
+            return await scope.shown(lines, k, (note,))
     return None

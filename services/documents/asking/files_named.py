@@ -6,27 +6,30 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from services.documents.extensions import KINDS
+from services.documents.asking.grammar import FILE_NAME
 from services.documents.store.protocol import Document
 
-_ENDINGS = "|".join(re.escape(ending) for ending in sorted(KINDS, key=len, reverse=True))
-_FILE_LIKE = re.compile(rf"(?<![\w./:@-])[\w~-][\w.~/-]*(?:{_ENDINGS})(?![\w/-]|\.\w)", re.IGNORECASE)
 _WORDS_FOR_ALL = frozenset(
     "error errors warn warning info debug trace fatal critical log logs file config output text data message".split()  # noqa: SIM905 (a list of so many is twice as long)
 )
 _NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
-_STEM_NOUN = r"(?:\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b)"
+_NOUN = r"\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b"
+_LINE = r"(?::(?P<line>\d+(?:-\d+)?)(?![\d:.]))?"
+"""`:42` behind a file's name."""
+_FILE_LIKE = re.compile(f"(?P<said>{FILE_NAME}){_LINE}", re.IGNORECASE)
 _MOST_DOTS = 2
 
 
 class Files(NamedTuple):
+    """Documents, as the question names them; `unknown` looks like a file and is none of them.
+
+    `rest` is the question without the names; `:42` behind one has become `line 42`.
+    """
+
     doc_ids: tuple[str, ...]
     named: tuple[str, ...]
-    """As the question names them."""
     unknown: str | None
-    """What looks like a file and is none of the documents."""
     rest: str
-    """The question without the names; `:42` behind one has become `line 42`."""
 
 
 def find(question: str, documents: Sequence[Document]) -> Files:
@@ -35,22 +38,17 @@ def find(question: str, documents: Sequence[Document]) -> Files:
     for doc in documents:
         for name in _names(doc):
             names.setdefault(name, []).append(doc.doc_id)
-    doc_ids: dict[str, None] = {}
-    named: dict[str, str] = {}
-    rest = question
-    for name in sorted(names, key=lambda name: (-len(name), name)):
-        for found in reversed(list(_pattern(name).finditer(rest))):
-            doc_ids |= dict.fromkeys(names[name])
-            named[name] = found[0]
-            rest = f"{rest[: found.start()]} {_kept_line(rest[found.end() :])}"
+    found = list(_pattern([name for name in names if name in question.casefold()]).finditer(question))
     # Beside a file that is there, another name may well be what is looked for in it.
-    others = () if doc_ids else _FILE_LIKE.finditer(rest)
-    unknown = next((found[0] for found in others if not _is_host(found[0])), None)
-    if unknown:
-        at = rest.index(unknown)
-        rest = f"{rest[:at]} {_kept_line(rest[at + len(unknown) :])}"
-    in_order = sorted(named.values(), key=question.find)
-    return Files(tuple(doc_ids), tuple(in_order), unknown, rest)
+    others = () if found else _FILE_LIKE.finditer(question)
+    unknown = next((like for like in others if not _is_host(like["said"])), None)
+    rest = question
+    for place in reversed(found or ([unknown] if unknown else [])):
+        line = f"line {place['line']}" if place["line"] else ""
+        rest = f"{rest[: place.start()]} {line}{rest[place.end() :]}"
+    ids = (doc_id for place in found for doc_id in names.get((place["name"] or place["stem"]).casefold(), ()))
+    said = dict.fromkeys(place["said"] for place in found)
+    return Files(tuple(dict.fromkeys(ids)), tuple(said), unknown["said"] if unknown else None, rest)
 
 
 def stem_words(documents: Sequence[Document]) -> frozenset[str]:
@@ -61,37 +59,25 @@ def stem_words(documents: Sequence[Document]) -> frozenset[str]:
     return frozenset({stem, *_NAME_PARTS.findall(stem)}) - _WORDS_FOR_ALL
 
 
-def is_named(question: str) -> bool:
-    """Whether something in the question looks like a file, whatever documents there are."""
-    return _FILE_LIKE.search(question) is not None
-
-
-def without(question: str) -> str:
-    """The question, but for what looks like a file."""
-    return _FILE_LIKE.sub(" ", question)
-
-
-def _pattern(name: str) -> re.Pattern[str]:
-    # `db/app.yaml` is not named by `mydb/app.yaml`, nor `app.log` by `app.log.1`.
-    if "." in name or "/" in name:
-        text = rf"(?<![\w./-]){re.escape(name)}(?![\w-]|\.\w|/\w)"
-    else:
-        text = rf"(?<![\w./-]){re.escape(name)}(?![\w./-]\w){_STEM_NOUN}"
-    return re.compile(text, re.IGNORECASE)
-
-
-def _kept_line(rest: str) -> str:
-    """`:42` behind a file's name is a line."""
-    return re.sub(r"^:(\d+(?:-\d+)?)(?![\d:.])", r" line \1", rest)
+def _pattern(names: list[str]) -> re.Pattern[str]:
+    """`db/app.yaml` is not named by `mydb/app.yaml`, nor `app.log` by `app.log.1`; what has no ending needs a noun."""
+    ordered = sorted(names, key=len, reverse=True)
+    spelt, bare = (
+        "|".join(re.escape(name) for name in ordered if bool({".", "/"} & set(name)) is marked) or "(?!)"
+        for marked in (True, False)
+    )
+    return re.compile(
+        rf"(?<![\w./-])(?P<said>(?P<name>{spelt})(?![\w-]|\.\w|/\w)|(?P<stem>{bare})(?![\w./-]\w){_NOUN}){_LINE}",
+        re.IGNORECASE,
+    )
 
 
 def _names(doc: Document) -> list[str]:
-    """How people call a file: by its whole name, its last part, or its stem."""
+    """How people call a file: by its whole name, its last part, its title, or its stem ("the ERROR log" is a level)."""
     whole = doc.filename.casefold()
     last = whole.rsplit("/", 1)[-1]
     stem = last.rsplit(".", 1)[0]
     titles = [doc.origin.extra[key].casefold() for key in ("title", "topic") if doc.origin.extra.get(key)]
-    # "The ERROR log" speaks of a level, and "the log" of any file.
     stems = () if stem in _WORDS_FOR_ALL else (stem,)
     return [name for name in dict.fromkeys((whole, last, *stems, *titles)) if len(name) > 2]  # noqa: PLR2004 (shorter ones name nothing)
 

@@ -1,39 +1,53 @@
-"""What a question is answered from: pieces of documents, with the lines that matter in them."""
+"""What is asked, and what it is answered from: pieces of documents, with the lines that matter in them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from services.documents.asking.plan import Plan, Position
 from services.documents.results import Citation
+from services.documents.store.protocol import Document, DocumentStore, LineWhere, MatchingLines, StoredLine
+from services.documents.units import DocumentKind
+from services.telemetry import number_of
+
+RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
+MOST_NAMED = 3
+"""Of more files only the number is given."""
+CONTEXT_LINES = 10
+_JOINED = 3
+"""Matches no further apart than this are shown in one passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitedPassage:
+    """Lines of a file, as they are shown.
+
+    Attributes:
+        source: The file's name.
+        matched: The lines that answer, or that were found; the others are around them.
+        score: Cosine, or 1 for what was found by an exact condition; None when only words were compared.
+        relevance: What confidence is made of: the score, else the share of the question's words.
+        numbered: Whether its lines are records, which their numbers identify.
+        held: Of a leaf of a configuration file: `key = value`.
+    """
+
     doc_id: str
     source: str
-    """The file's name."""
     text: str
-    """What is shown, lines as they are in the file."""
     line_start: int
     line_end: int
-    """Of what is shown."""
     matched: tuple[int, ...]
-    """The lines that answer, or that were found; the rest is around them."""
     chunk_id: str
     score: float | None = None
-    """Cosine, or 1 for what was found by an exact condition; None when only words were compared."""
     rank_score: float = 0.0
     relevance: float | None = None
-    """What confidence is made of: the score, else the share of the question's words."""
     timestamp: str | None = None
     severity: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
     numbered: bool = True
-    """Whether its lines are records, told apart by their numbers."""
     exact: bool = False
     held: tuple[str, ...] = ()
-    """Of a leaf of a configuration file: `key = value`."""
 
     @property
     def citation(self) -> Citation:
@@ -48,15 +62,120 @@ class CitedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
+    """What was found.
+
+    Attributes:
+        facts: Computed over whole files: counts and groups.
+        notes: What the reader has to know: what was not there, what was dropped.
+        missing: Why nothing was found, where that is certain: `line 900 is beyond the end of app.log`.
+        exact: Whether everything was found by exact conditions.
+        searched: The files that were searched in vain, where that were not all.
+    """
+
     passages: tuple[CitedPassage, ...] = ()
     facts: str = ""
-    """Computed over whole files: counts and groups."""
     count: int | None = None
     notes: tuple[str, ...] = ()
-    """What the reader has to know: what was not there, what was dropped."""
     missing: str = ""
-    """Why nothing was found, where that is certain: `line 900 is beyond the end of app.log, which has 80 lines`."""
     exact: bool = False
-    """Whether everything was found by exact conditions."""
     searched: tuple[str, ...] = ()
-    """The files that were searched in vain, where that were not all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One collection, and the documents of it that may answer: current and searchable."""
+
+    store: DocumentStore
+    name: str
+    documents: tuple[Document, ...]
+
+    def document(self, doc_id: str) -> Document:
+        return next(doc for doc in self.documents if doc.doc_id == doc_id)
+
+    def chosen(self, plan: Plan) -> tuple[Document, ...]:
+        """The documents that the question names; all of them where it names none."""
+        return tuple(doc for doc in self.documents if doc.doc_id in plan.doc_ids) or self.documents
+
+    async def lines(self, where: LineWhere, limit: int, *, last: bool = False, by_time: bool = False) -> MatchingLines:
+        return await self.store.lines(self.name, where, limit=limit, newest_first=last, by_time=by_time)
+
+    async def total(self, where: LineWhere) -> int:
+        return (await self.lines(where, 1)).total
+
+    async def around(self, doc_id: str, matched: Sequence[int], *, context: int = CONTEXT_LINES) -> CitedPassage:
+        """A passage of lines around those that matched."""
+        first, last = max(1, min(matched) - context), max(matched) + context
+        shown = (await self.lines(LineWhere((doc_id,), first=first, last=last), last - first + 1)).lines
+        document = self.document(doc_id)
+        hit = next((line for line in shown if line.line_no == matched[0]), None)
+        return CitedPassage(
+            doc_id=doc_id,
+            source=document.filename,
+            text="\n".join(line.text for line in shown),
+            line_start=shown[0].line_no if shown else first,
+            line_end=shown[-1].line_no if shown else first,
+            matched=tuple(sorted(matched)),
+            chunk_id=f"{doc_id}:L{min(matched)}" + (f"-{max(matched)}" if len(matched) > 1 else ""),
+            score=1.0,
+            relevance=1.0,
+            rank_score=1.0,
+            # As people compare times: normalised where that was possible, else as written.
+            timestamp=(hit.ts_utc or hit.ts) if hit else None,
+            severity=hit.severity if hit else None,
+            metadata={"filename": document.filename, **document.origin.extra},
+            exact=True,
+        )
+
+    async def shown(self, lines: Sequence[StoredLine], k: int, notes: tuple[str, ...] = ()) -> Retrieved:
+        """At most `k` passages with these lines, in their order; lines close to each other share one."""
+        groups: list[tuple[str, list[int]]] = []
+        for line in lines:
+            near = groups and groups[-1][0] == line.doc_id and abs(groups[-1][1][-1] - line.line_no) <= _JOINED
+            if near and len(groups[-1][1]) < CONTEXT_LINES * 2:
+                groups[-1][1].append(line.line_no)
+            else:
+                groups.append((line.doc_id, [line.line_no]))
+        passages = [await self.around(doc_id, numbers) for doc_id, numbers in groups[:k]]
+        if left := sum(len(numbers) for _, numbers in groups[k:]):
+            notes = (*notes, number_of(left, "more line fits and is not shown", "more lines fit and are not shown"))
+        return Retrieved(tuple(passages), notes=notes, exact=True)
+
+    async def beside(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Retrieved:
+        """The lines that follow, or go before, the lines that fit, or the first or last of them (`plan.anchor`)."""
+        latest = (plan.anchor or plan.position) in {Position.LAST, Position.NEXT}
+        found = (await self.lines(where, 1, last=latest)).lines
+        if not found:
+            return Retrieved(missing="there is no such entry", notes=notes)
+        beside = await self.neighbours(found[0].doc_id, found[0].line_no, plan.position, plan.steps)
+        return replace(beside, notes=(*notes, *beside.notes))
+
+    async def neighbours(self, doc_id: str, line_no: int, side: Position | None, steps: int = 1) -> Retrieved:
+        """The nearest `steps` lines on one side of a line, blank ones skipped."""
+        after = side is Position.NEXT
+        reach = CONTEXT_LINES + 2 * steps
+        first, last = (line_no + 1, line_no + reach) if after else (max(1, line_no - reach), line_no - 1)
+        lines = (await self.lines(LineWhere((doc_id,), first=first, last=last), reach, last=not after)).lines
+        near = [line.line_no for line in lines if line.text.strip()][:steps]
+        name = self.document(doc_id).filename
+        if not near or last < first:
+            return Retrieved(missing=f"line {line_no} is the {'last' if after else 'first'} of {name}")
+        notes: tuple[str, ...] = ()
+        if len(near) < steps:
+            verb = "follow" if after else "precede"
+            notes = (f"only {number_of(len(near), f'line {verb}s', f'lines {verb}')} line {line_no} of {name}",)
+        return Retrieved((await self.around(doc_id, sorted(near)),), notes=notes, exact=True)
+
+
+def logs_of(documents: Sequence[Document]) -> tuple[Document, ...]:
+    return tuple(doc for doc in documents if doc.kind in RECORDS)
+
+
+def ids_of(documents: Sequence[Document]) -> tuple[str, ...]:
+    return tuple(doc.doc_id for doc in documents)
+
+
+def files_listed(documents: Sequence[Document]) -> str:
+    """By name while they are few."""
+    if len(documents) > MOST_NAMED:
+        return f"{len(documents)} files"
+    return ", ".join(doc.filename for doc in documents)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.documents.asking import exact, key_paths, log_words, names
-from services.documents.asking.passages import CitedPassage, Retrieved
+from services.documents.asking import conditions, exact, meanings
+from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan
-from services.documents.asking.scope import RECORDS, Scope, chosen
-from services.documents.asking.surroundings import around
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 from services.search.embedding import Vectors
@@ -39,7 +38,7 @@ Vector = Callable[[], Awaitable[tuple[Vectors, str] | None]]
 class Ranking:
     weights: Weights = field(default_factory=Weights)
     spread: bool = False
-    """Prose: at most `PER_DOCUMENT` passages of a document, then whatever comes next."""
+    """Prose: at most `PER_DOCUMENT` passages of a document, then the rest in order."""
     exact_paths: bool = True
     internal: bool = True
     mode: SearchMode = SearchMode.HYBRID
@@ -57,7 +56,7 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     if plan.unknown_file:
         notes = (f"there is no file {plan.unknown_file}; the others were searched", *notes)
     if ranking.exact_paths and plan.mentions:
-        notes = (*await names.unmentioned(scope, plan), *notes)
+        notes = (*await conditions.unmentioned(scope, plan), *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
     if not passages and ranking.exact_paths:
         worst = await exact.worst(scope, plan, k)
@@ -68,22 +67,23 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
 
 async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[Hit], bool]:
     """Hits in order, and whether only words were compared."""
-    documents = chosen(plan, scope)
+    documents = scope.chosen(plan)
     embedded = await vector()
     text = plan.text
     if any(doc.kind in RECORDS for doc in documents):
-        text = f"{text} {log_words.written_for(text)}"
+        text = f"{text} {meanings.words_in_logs(text)}"
     search = Search(
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
-        identifiers=await names.telling(scope, plan),
+        identifiers=await conditions.telling(scope, plan),
         depth=max(3 * k, DEPTH),
         where=Where(frozenset(doc.doc_id for doc in documents), internal=ranking.internal),
         weights=ranking.weights,
         mode=ranking.mode,
     )
-    hits = _reordered(plan, await scope.store.search(scope.name, search))
+    found = [_raised(plan, hit) for hit in await scope.store.search(scope.name, search)]
+    hits = sorted(found, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
     keyword_only = embedded is None or all(hit.score is None for hit in hits)
     return hits, keyword_only and bool(hits)
 
@@ -93,53 +93,47 @@ def _of_level(plan: Plan, hits: list[Hit]) -> tuple[list[Hit], tuple[str, ...]]:
     level = plan.severity
     if level is None or not level.hard:
         return hits, ()
-    wanted = set(level.levels)
-    fitting = [hit for hit in hits if not hit.chunk.severities or wanted.intersection(hit.chunk.severities)]
-    if any(hit.chunk.severities for hit in fitting):
-        return fitting, ()
-    return fitting or hits, (f"no entry matched {level.text}",)
+    kept = [hit for hit in hits if not hit.chunk.severities or not set(level.levels).isdisjoint(hit.chunk.severities)]
+    if any(hit.chunk.severities for hit in kept):
+        return kept, ()
+    return kept or hits, (f"no entry matched {level.text}",)
 
 
-def _reordered(plan: Plan, hits: Sequence[Hit]) -> list[Hit]:
+def _raised(plan: Plan, hit: Hit) -> Hit:
     """With what only the question's words and the kind of a chunk can tell."""
-    raised = [replace(hit, rank_score=hit.rank_score + _raise(plan, hit.chunk)) for hit in hits]
-    return sorted(raised, key=lambda hit: -hit.rank_score)  # stable: ties stay as they were
-
-
-def _raise(plan: Plan, chunk: StoredChunk) -> float:
+    chunk, more = hit.chunk, 0.0
     if chunk.type is ChunkType.LEAF and chunk.key_path:
-        return key_paths.BONUS * key_paths.fit(plan.text, chunk.key_path)
-    if chunk.type is ChunkType.PATTERN:
+        more = meanings.BONUS * meanings.fit(plan.text, chunk.key_path)
+    elif chunk.type is ChunkType.PATTERN:
         # What happened once is asked about more than what happens all the time.
-        rare = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
-        level = plan.severity
-        return rare + LEVEL_BONUS * (level is not None and not set(level.levels).isdisjoint(chunk.severities))
-    return 0.0
+        more = RARE_BONUS * (1 - math.log(max(len(chunk.lines), 1)) / math.log(_COMMON))
+        if plan.severity and not set(plan.severity.levels).isdisjoint(chunk.severities):
+            more += LEVEL_BONUS
+    return replace(hit, rank_score=hit.rank_score + more)
 
 
 async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[CitedPassage]:
-    ordered = _spread_out(hits) if spread else list(hits)
     passages: list[CitedPassage] = []
     shown: set[tuple[str, int]] = set()
-    for hit in ordered:
+    for hit in _spread_out(hits) if spread else hits:
         if len(passages) == k:
             break
         # Two units may hold the same lines: a window, and a pattern in it.
         lines = {(hit.chunk.doc_id, line) for line in _matched(hit.chunk)}
-        if lines <= shown:
-            continue
-        shown |= lines
-        passages.append(await _passage(scope, hit))
+        if not lines <= shown:
+            shown |= lines
+            passages.append(await _passage(scope, hit))
     return passages
 
 
 def _spread_out(hits: Sequence[Hit]) -> list[Hit]:
-    seen: dict[str, int] = {}
+    """The first hits of each document, then the others."""
+    seen = Counter[str]()
     first: list[Hit] = []
     later: list[Hit] = []
     for hit in hits:
-        count = seen[hit.chunk.doc_id] = seen.get(hit.chunk.doc_id, 0) + 1
-        (first if count <= PER_DOCUMENT else later).append(hit)
+        seen[hit.chunk.doc_id] += 1
+        (first if seen[hit.chunk.doc_id] <= PER_DOCUMENT else later).append(hit)
     return first + later
 
 
@@ -155,60 +149,34 @@ async def _passage(scope: Scope, hit: Hit) -> CitedPassage:
     if hit.verbatim >= 1:
         relevance = 1.0
     if chunk.type is ChunkType.PATTERN:
-        return await _pattern(scope, hit, relevance)
+        # The first line of a shape with what is around it, and the next ones of that shape by number.
+        around = await scope.around(chunk.doc_id, [chunk.line_start], context=_LEAD)
+        matched = chunk.lines or (chunk.line_start,)
+        ranked = replace(around, score=hit.score, rank_score=hit.rank_score, relevance=relevance)
+        return replace(ranked, matched=matched, chunk_id=chunk.chunk_id, exact=False)
     document = scope.document(chunk.doc_id)
-    text, start, end, matched = chunk.text, chunk.line_start, chunk.line_end, _matched(chunk)
-    held: tuple[str, ...] = ()
+    text, start, end = chunk.text, chunk.line_start, chunk.line_end
     if chunk.type is ChunkType.LEAF:
-        held = (chunk.text,)
-        section = await _section(scope, chunk)
-        if section is not None:
-            start, end = section
-        where = LineWhere((chunk.doc_id,), first=start, last=end)
-        text = "\n".join(
-            line.text for line in (await scope.store.lines(scope.name, where, limit=end - start + 1)).lines
-        )
+        shown_by = [] if chunk.shown_by is None else [chunk.shown_by]
+        for section in (await scope.store.chunks(scope.name, chunk.doc_id, shown_by))[:1]:
+            start, end = section.line_start, section.line_end
+        lines = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
+        text = "\n".join(line.text for line in lines.lines)
+    facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
     return CitedPassage(
         doc_id=chunk.doc_id,
         source=document.filename,
         text=text,
         line_start=start,
         line_end=end,
-        matched=matched,
+        matched=_matched(chunk),
         chunk_id=chunk.chunk_id,
         timestamp=chunk.ts_min,
         severity=chunk.severities[0] if chunk.severities else None,
-        metadata=_metadata(chunk),
-        numbered=document.kind in {DocumentKind.LOG, DocumentKind.ERROR_REPORT, DocumentKind.CONFIG, DocumentKind.CODE},
-        held=held,
+        metadata={**{name: value for name, value in facts.items() if value}, **chunk.extra},
+        numbered=document.kind in {*RECORDS, DocumentKind.CONFIG, DocumentKind.CODE},
+        held=(chunk.text,) if chunk.type is ChunkType.LEAF else (),
         score=hit.score,
         rank_score=hit.rank_score,
         relevance=relevance,
     )
-
-
-async def _pattern(scope: Scope, hit: Hit, relevance: float) -> CitedPassage:
-    """The first line of a shape with what stands around it, and the next ones of that shape by number."""
-    chunk = hit.chunk
-    passage = await around(scope, chunk.doc_id, [chunk.line_start], context=_LEAD)
-    return replace(
-        passage,
-        matched=chunk.lines or (chunk.line_start,),
-        chunk_id=chunk.chunk_id,
-        score=hit.score,
-        rank_score=hit.rank_score,
-        relevance=relevance,
-        exact=False,
-    )
-
-
-async def _section(scope: Scope, chunk: StoredChunk) -> tuple[int, int] | None:
-    if chunk.shown_by is None:
-        return None
-    sections = await scope.store.chunks(scope.name, chunk.doc_id, [chunk.shown_by])
-    return (sections[0].line_start, sections[0].line_end) if sections else None
-
-
-def _metadata(chunk: StoredChunk) -> dict[str, str]:
-    facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
-    return {**{name: value for name, value in facts.items() if value}, **chunk.extra}

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import BaseModel
 
 from services.documents import prompts
-from services.documents.asking import aggregates, files_named, levels, line_spans, mentions, positions, times, wording
-from services.documents.asking.positions import Position
+from services.documents.asking import grammar, mentions
+from services.documents.asking.grammar import Kind, Phrase
+from services.documents.asking.mentions import NameMention
+from services.documents.asking.plan import Position, around, understand
 from services.documents.results import Citation, ConversationContext
+from services.documents.store.protocol import Document
 from services.llm import Asker, CallOptions, LLMError, Usage
 from services.search import QUERY_STOP_WORDS
 
@@ -24,17 +27,22 @@ KEPT_TURNS = 3
 TURN_CHARS = 200
 MAX_CHARS = 300
 SECONDS = 3.0
-MANNER = CallOptions(temperature=0.0, max_tokens=150, retries=1)
+OPTIONS = CallOptions(temperature=0.0, max_tokens=150, retries=1)
 _FEW_WORDS = 4
+_MOST_CITED = 10
 
 _POINTS_BACK = re.compile(
-    r"\b(?:it|its|this|these|those|they|them|their|he|she|him|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b)|the same|the other (?:one|two)|another one)\b|\bthat\b(?!\s+\w)|\b(?:is|was)\s+that\s+an?\b|\bthat\s+(?:happen|occur|one|be|was|is|did|time|error|line|entry|file|message|request"
-    r"|block|user|host|session|connection|warning|exception|process|job|task|service|value|setting|key|port|address|node)\w*",
+    r"\b(?:it|its|this|these|those|they|them|their|he|she|him|the same|the other (?:one|two)|another one"
+    r"|(?<!is )(?<!are )(?<!was )(?<!were )there(?! (?:is|are|was|were|any|an?)\b))\b"
+    r"|\bthat\b(?!\s+\w)|\b(?:is|was)\s+that\s+an?\b|\bthat\s+(?:happen|occur|one|be|was|is|did|does|time|error|line|entry|file"
+    r"|message|request|block|user|host|session|connection|warning|exception|process|job|task|service|value|setting|key|port"
+    r"|address|node)",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"^\s*(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?,?|then|what about|how about|which (?:file|line|one|time|component|host|user)\s*\?|why\s*\?|when\s*\?"
-    r"|where\s*\?|who\s*\?|how\s*\?|really\s*\?|since when|how come|anything else|what else|more|again|next|previous|before|after)\b",
+    r"^\s*(?:(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?|then|(?:what|how) about|how come|(?:anything|what)"
+    r" else|more|again|next|previous|before|after)\b"
+    r"|(?:which (?:file|line|one|time|component|host|user)|why|when|where|who|how|really)\s*\?)",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
@@ -43,6 +51,15 @@ _ASKS = re.compile(
 _ANSWER_LIKE = re.compile(
     r"^\s*(?:yes|no|it is|it was|there (?:is|are|was|were)|the answer|according to|i |sorry)\b", re.IGNORECASE
 )
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.:]\d+)*(?![\w])")
+_FACTS: tuple[frozenset[Kind], ...] = (
+    frozenset({"levels"}),
+    frozenset({"first", "last", "began", "stopped", "opens", "closes"}),
+    frozenset({"file"}),
+    frozenset({"line"}),
+    frozenset({"time"}),
+)
+"""What a question may say anew instead of the one before."""
 
 
 class RewrittenQuestion(BaseModel):
@@ -61,22 +78,26 @@ class Rewriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A question, ready to be looked for."""
+    """A question, ready to be looked for.
+
+    Attributes:
+        question: As asked.
+        query: What is looked for.
+        how: `as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `around the cited lines`,
+            `the cited lines`.
+        refused: Whether a rewrite was rejected.
+        anchors: The lines that the question starts from.
+        position: On which side of them.
+        steps: How many lines of that side.
+    """
 
     question: str
-    """As asked."""
     query: str
-    """What is looked for."""
     how: str = "as asked"
-    """`as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `around the cited lines`,
-    `the cited lines`."""
     refused: bool = False
-    """Whether a rewrite was thrown away."""
     anchors: tuple[Citation, ...] = ()
-    """The lines that the question starts from."""
     position: Position | None = None
     steps: int = 1
-    """How many lines of that side."""
 
 
 class ModelRewriter:
@@ -86,18 +107,60 @@ class ModelRewriter:
 
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
         prompt = prompts.rewrite_question(question, turns, MAX_CHARS)
-        result = await self._asker.ask("rewrite", prompt, RewrittenQuestion, self._usage, options=MANNER)
+        result = await self._asker.ask("rewrite", prompt, RewrittenQuestion, self._usage, options=OPTIONS)
         return result.question
 
 
+class _FollowUp:
+    """What a question says, and what it leaves to the conversation."""
+
+    def __init__(self, question: str) -> None:
+        self.reading = grammar.read(question)
+        self.plan = plan = understand(self.reading)
+        self.facts = frozenset[Kind]().union(*(fact for fact in _FACTS if self.reading.has(*fact)))
+        self.stands_alone = bool(plan.mentions or plan.lines or plan.period or "file" in self.facts)
+        """It names a line, a time, a file or an identifier itself."""
+        plain = self.reading.without({"quoted", "steps_next", "steps_previous"})
+        self.points_back = _POINTS_BACK.search(plain) is not None
+        self.is_about_it = all(word.casefold() in QUERY_STOP_WORDS for word in plan.words)
+        """It asks only what a cited line itself can tell: its time, its component, its text."""
+
+
+def needs_context(question: str) -> bool:
+    """Whether a question makes sense only after the ones before it: it has a pronoun, an ellipsis, or next to nothing
+    of its own.
+    """
+    return _needs_context(_FollowUp(question))
+
+
+def _needs_context(asked: _FollowUp) -> bool:
+    goes_on = _GOES_ON.search(asked.reading.text) is not None
+    if goes_on and _says_only_a_fact(asked):
+        return True
+    if asked.stands_alone or goes_on or asked.points_back:
+        return not asked.stands_alone
+    words = [word for word in re.findall(r"[\w.-]+", asked.reading.text) if word.casefold() not in QUERY_STOP_WORDS]
+    return len(words) < _FEW_WORDS and asked.plan.severity is None
+
+
+def _says_only_a_fact(asked: _FollowUp) -> bool:
+    """A file, a line, a time or a level, and not what is asked of it: "and in worker.log?", "at 10:03?"."""
+    if not asked.facts or asked.plan.aggregate or asked.plan.position:
+        return False
+    names = _names(piece for piece in asked.reading.pieces if piece.kind not in asked.facts)
+    rest = asked.reading.without(asked.facts)
+    return not names and not _ASKS.search(rest) and _FollowUp(rest).is_about_it
+
+
 async def resolve(question: str, context: ConversationContext | None, rewriter: Rewriter | None) -> Resolved:
-    """`question` in a form that can be looked for, whatever happens."""
-    if context is None or not (context.turns or context.citations) or not needs_context(question):
+    """`question` in a form that can be looked for."""
+    asked = _FollowUp(question)
+    if context is None or not (context.turns or context.citations) or not _needs_context(asked):
         return Resolved(question, question)
-    anchored = _from_the_cited_lines(question, context.citations)
+    anchored = _from_the_cited_lines(asked, context.citations)
     if anchored is not None:
         return anchored
-    turns = _shortened(context)
+    turns = tuple((said[:TURN_CHARS], answered[:TURN_CHARS]) for said, answered in context.turns[-KEPT_TURNS:])
     if not turns:
         return Resolved(question, question)
     refused = False
@@ -106,87 +169,40 @@ async def resolve(question: str, context: ConversationContext | None, rewriter: 
         if rewritten is not None and accepted(question, rewritten, turns):
             return Resolved(question, rewritten, "rewritten")
         refused = rewritten is not None
-    previous = _without_what_changes(turns[-1][0], question)
+    previous = _without_what_changes(turns[-1][0], asked)
     return Resolved(question, f"{previous} {question}", "with the previous question", refused=refused)
 
 
-def _from_the_cited_lines(question: str, cited: tuple[Citation, ...]) -> Resolved | None:
+def _from_the_cited_lines(asked: _FollowUp, cited: tuple[Citation, ...]) -> Resolved | None:
     """What asks about the lines cited before, or those beside them; None: it asks for others."""
-    if not cited or _stands_alone(question):
+    if not cited or asked.stands_alone:
         return None
-    reach = positions.around(question)
+    plan, reach = asked.plan, around(asked.reading)
+    at_cited = Resolved(plan.question, plan.question, "the cited lines", anchors=cited)
     if reach:
-        wider = tuple(
+        wider = (
             replace(each, line_start=max(1, each.line_start - reach), line_end=each.line_end + reach) for each in cited
         )
-        return Resolved(question, question, "around the cited lines", anchors=wider)
-    steps, plain = positions.without_steps(question)
-    position = positions.position(plain)
-    if position in {Position.NEXT, Position.PREVIOUS}:
-        return Resolved(question, question, "beside the cited line", anchors=cited, position=position, steps=steps)
+        return replace(at_cited, how="around the cited lines", anchors=tuple(wider))
+    if plan.goes_beside:
+        return replace(at_cited, how="beside the cited line", position=plan.position, steps=plan.steps)
     # "And WARN?" asks for other lines, "was it an error?" about these.
-    about_them = levels.severity(question) is None or _points_back(question)
-    counted = aggregates.aggregate(question) is not None or bool(aggregates.grouping(question)[0].columns)
-    if about_them and position is None and not counted and _about_it(question):
-        return Resolved(question, question, "the cited lines", anchors=cited)
-    return None
+    about_them = plan.severity is None or asked.points_back
+    return at_cited if about_them and not plan.position and not plan.aggregate and asked.is_about_it else None
 
 
-def _without_what_changes(previous: str, question: str) -> str:
+def _without_what_changes(previous: str, asked: _FollowUp) -> str:
     """What a question says anew is not taken from before: "and the last WARN?" after "how many ERROR entries"."""
-    for said, without in _FACTS:
-        if said(question):
-            previous = without(previous)
-    if positions.position(question) and not aggregates.aggregate(question):
-        previous = aggregates.without_count(previous)
-    return " ".join(previous.split())
-
-
-def _without_period(question: str) -> str:
-    period = times.find(question)
-    return question if period is None else question.replace(period.text, " ", 1)
-
-
-# What a question may say anew, each with what takes it out of the question before.
-_FACTS: tuple[tuple[Callable[[str], object], Callable[[str], str]], ...] = (
-    (levels.severity, lambda previous: levels.find(previous)[1]),
-    (positions.first_or_last, positions.without_position),
-    (files_named.is_named, files_named.without),
-    (line_spans.find, line_spans.without),
-    (times.find, _without_period),
-)
-
-
-def needs_context(question: str) -> bool:
-    """A pronoun, an ellipsis, or next to nothing of its own."""
-    if _only_another_fact(question):
-        return True
-    own = _stands_alone(question)
-    if _GOES_ON.search(question) and not own:
-        return True
-    if _points_back(question) and not own:
-        return True
-    return len(_words(question)) < _FEW_WORDS and not own and levels.severity(question) is None
-
-
-def _only_another_fact(question: str) -> bool:
-    """Says a file, a line, a time or a level, and not what is asked of it: "and in worker.log?", "at 10:03?"."""
-    if not _GOES_ON.search(question) or aggregates.aggregate(question) or positions.position(question):
-        return False
-    rest = question
-    for _, without in _FACTS:
-        rest = without(rest)
-    found, _ = mentions.find(rest)
-    return rest != question and not found and not _ASKS.search(rest) and _about_it(rest)
-
-
-def _points_back(question: str) -> bool:
-    _, plain = positions.without_steps(_without_quotes(question))
-    return _POINTS_BACK.search(plain) is not None
+    changed = set(asked.facts)
+    if asked.plan.severity is None:
+        changed.discard("levels")
+    if asked.plan.position and not asked.plan.aggregate:
+        changed.add("count")
+    return " ".join(grammar.read(previous).without(changed).split())
 
 
 def accepted(question: str, rewritten: str, turns: tuple[tuple[str, str], ...]) -> bool:
-    """Whether a rewrite may stand for the question: it keeps what was there, and invents nothing."""
+    """Whether a rewrite may replace the question: it keeps what was there, and invents nothing."""
     text = rewritten.strip()
     if not text or "\n" in text or len(text) > MAX_CHARS or _ANSWER_LIKE.match(text):
         return False
@@ -202,39 +218,39 @@ async def _rewritten(question: str, turns: tuple[tuple[str, str], ...], rewriter
         async with asyncio.timeout(SECONDS):
             return await rewriter.rewrite(question, turns)
     except (LLMError, TimeoutError) as error:
-        log.info("A follow-up question is looked for as it is: %s", type(error).__name__)
+        log.info("A follow-up question is searched for as it is: %s", type(error).__name__)
         return None
 
 
-def _shortened(context: ConversationContext) -> tuple[tuple[str, str], ...]:
-    return tuple((asked[:TURN_CHARS], answered[:TURN_CHARS]) for asked, answered in context.turns[-KEPT_TURNS:])
-
-
 def _exact_parts(text: str) -> list[str]:
-    found, _ = mentions.find(text)
-    numbers = re.findall(r"(?<![\w.])\d+(?:[.:]\d+)*(?![\w])", text)
-    return [mention.text for mention in found if not mention.forms] + numbers
+    return [name.text for name in _names(grammar.read(text).pieces) if not name.forms] + _NUMBER.findall(text)
 
 
-def _stands_alone(question: str) -> bool:
-    """It names a line, a time, a file or an identifier itself."""
-    _, plain = positions.without_steps(question)
-    found, _ = mentions.find(plain)
-    return bool(found or line_spans.find(plain) or times.find(plain) or _named_file(plain))
+def _names(pieces: Iterable[Phrase]) -> list[NameMention]:
+    return [name for piece in pieces if (name := mentions.read(piece))]
 
 
-def _named_file(question: str) -> bool:
-    return re.search(r"\b[\w-]+\.[a-z]{2,5}\b", question, re.IGNORECASE) is not None
+def with_citations(context: ConversationContext | None, documents: Sequence[Document]) -> ConversationContext | None:
+    """`context` with the citations of its last answer: as they were given, else as they are written in it."""
+    if context is None or context.citations or not context.turns:
+        return context
+    return replace(context, citations=cited_in(context.turns[-1][1], documents))
 
 
-def _about_it(question: str) -> bool:
-    """Only what a cited line itself can tell: its time, its component, its text."""
-    return len(_words(wording.content(question))) == 0
-
-
-def _words(question: str) -> list[str]:
-    return [word for word in re.findall(r"[\w.-]+", question) if word.casefold() not in QUERY_STOP_WORDS]
-
-
-def _without_quotes(question: str) -> str:
-    return re.sub(r"\"[^\"]*\"|`[^`]*`", " ", question)
+def cited_in(answer: str, documents: Sequence[Document]) -> tuple[Citation, ...]:
+    """`app.log:40`, `app.log:40-44` and "line 40 of app.log", of files that are there, in their order."""
+    found: dict[int, Citation] = {}
+    # The longest name first: what it matched is no other file's.
+    for doc in sorted(documents, key=lambda doc: -len(doc.filename)):
+        name = re.escape(doc.filename)
+        for place in re.finditer(
+            rf"(?<![\w./-]){name}:(?P<first>\d{{1,7}})(?:-(?P<last>\d{{1,7}}))?\b"
+            rf"|\blines? (?P<only>\d{{1,7}}) (?:of|in) {name}(?![\w/-])",
+            answer,
+            re.IGNORECASE,
+        ):
+            first = int(place["first"] or place["only"])
+            last = max(first, int(place["last"] or first))
+            if last <= doc.n_lines and place.start() not in found:
+                found[place.start()] = Citation(doc.doc_id, doc.filename, first, last, None, f"{doc.doc_id}:L{first}")
+    return tuple(found[at] for at in sorted(found))[:_MOST_CITED]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -36,16 +35,19 @@ class CondensedAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What an answer is made from."""
+    """What an answer is made from.
+
+    Attributes:
+        query: The question as it was looked for, where that differs.
+        headers: `[Chunk 1 - Score: 0.94, …]`, one a passage.
+        citations: How each passage is cited in a sentence.
+    """
 
     question: str
     query: str
-    """The question as it was looked for, where that differs."""
     passages: tuple[CitedPassage, ...]
     headers: tuple[str, ...]
-    """`[Chunk 1 - Score: 0.94, …]`, one a passage."""
     citations: tuple[str, ...]
-    """How each passage is cited in a sentence."""
     system_prompt: str = ""
     citation_format: str = ""
     facts: str = ""
@@ -109,7 +111,7 @@ class ModelSynthesiser:
 
 
 class ExtractiveSynthesiser:
-    """Quotes what was found, with where it stands; nothing is put into other words."""
+    """Quotes what was found, with its place; nothing is put into other words."""
 
     @property
     def id(self) -> str:
@@ -160,48 +162,42 @@ def quoted(passage: CitedPassage, citation: str, material: Material) -> str:
     """One passage in a few lines."""
     if passage.held:
         return f"{citation}: {' '.join(passage.held)}"
+    words = set(query_tokens(material.query))
     if passage.numbered:
-        return _quoted_lines(passage, citation, material)
-    return f"{citation}: {_excerpt(passage.text, material)}"
+        return _quoted_lines(passage, citation, words)
+    return f"{citation}: {_excerpt(passage.text, words, material.max_tokens * 2)}"
 
 
-def _quoted_lines(passage: CitedPassage, citation: str, material: Material) -> str:
+def _quoted_lines(passage: CitedPassage, citation: str, words: set[str]) -> str:
     """Each line under its own number, so that none is taken for another."""
     matched = set(passage.matched)
     lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]
-    if len(lines) > _QUOTED_LINES and not passage.exact:
-        lines = _telling(lines, material)
     more = len(lines) - _QUOTED_LINES
+    if more > 0 and not passage.exact:
+        lines = sorted(sorted(lines, key=lambda line: -_shared(words, line[1]))[:_QUOTED_LINES])
+        more = 0
     shown = [(number, line[:_QUOTED_CHARS]) for number, line in lines[:_QUOTED_LINES]]
     if len(shown) == 1 and more <= 0:
         return f"{citation}: {shown[0][1]}"
     cited = passage.citation
     if shown and not cited.line_start <= shown[-1][0] <= cited.line_end:
-        others = [f"{passage.source}:{number}: {line}" for number, line in shown[1:]]
-        rows = [f"{citation}: {shown[0][1]}", *others]
+        rows = [f"{citation}: {shown[0][1]}", *(f"{passage.source}:{number}: {line}" for number, line in shown[1:])]
     else:
         rows = [f"{citation}:", *(f"  {number}: {line}" for number, line in shown)]
     return "\n".join([*rows, *([f"  (and {more} more lines)"] if more > 0 else [])])
 
 
-def _telling(lines: Sequence[tuple[int, str]], material: Material) -> list[tuple[int, str]]:
-    """The lines that share most with the question, in their order."""
-    words = set(query_tokens(material.query))
-    scored = sorted(range(len(lines)), key=lambda at: (-len(words & set(tokens(lines[at][1]))), at))
-    return [lines[at] for at in sorted(scored[:_QUOTED_LINES])]
-
-
-def _excerpt(text: str, material: Material) -> str:
+def _excerpt(text: str, words: set[str], limit: int) -> str:
     """The paragraph that shares most with the question, and what follows while there is room."""
-    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
-    if not paragraphs:
-        return ""
-    words = set(query_tokens(material.query))
-    best = max(range(len(paragraphs)), key=lambda at: (len(words & set(tokens(paragraphs[at]))), -at))
+    paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()] or [""]
+    best = max(range(len(paragraphs)), key=lambda at: (_shared(words, paragraphs[at]), -at))
     taken = paragraphs[best]
     for following in paragraphs[best + 1 :]:
-        if len(taken) + len(following) > material.max_tokens * 2:
+        if len(taken) + len(following) > limit:
             break
         taken = f"{taken}\n\n{following}"
-    limit = material.max_tokens * 2
     return taken if len(taken) <= limit else taken[:limit].rsplit(" ", 1)[0] + " …"
+
+
+def _shared(words: set[str], text: str) -> int:
+    return len(words & set(tokens(text)))

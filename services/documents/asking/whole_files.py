@@ -8,12 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.documents.asking import conditions
-from services.documents.asking.aggregates import Aggregate
-from services.documents.asking.passages import CitedPassage, Retrieved
-from services.documents.asking.plan import Plan
-from services.documents.asking.positions import Position
-from services.documents.asking.scope import Scope, files_listed, ids_of, logs_of
-from services.documents.asking.surroundings import around
+from services.documents.asking.passages import CitedPassage, Retrieved, Scope, files_listed, ids_of, logs_of
+from services.documents.asking.plan import Aggregate, Plan, Position
 from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.documents.units import ChunkType, DocumentKind
 from services.search import parts
@@ -27,56 +23,59 @@ _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "c
 
 async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """None: the question asks for nothing of the kind."""
-    if plan.period or plan.mentions or plan.level_counts or plan.grouping.columns:
+    if plan.period or plan.mentions or plan.level_counts or plan.grouped_by:
         return None
     words = tuple(word for word in plan.words if word.casefold() not in _UNITS)
+    others = not logs_of(documents)
     if plan.aggregate is None:
-        at_end = plan.asks_for_end and not words and not logs_of(documents)
-        return await _end(scope, plan, documents, k) if at_end else None
+        return await _end(scope, plan, documents[:k]) if plan.asks_for_end and not words and others else None
     configs = [doc for doc in documents if doc.kind is DocumentKind.CONFIG]
     if configs and (plan.unit == "keys" or not (plan.unit or plan.counts_lines)):
         return await _keys(scope, plan, words, configs, k)
-    if words or plan.aggregate is not Aggregate.COUNT:
-        return None
-    return await _sizes(scope, plan, documents)
+    return None if words or plan.aggregate is not Aggregate.COUNT else await _sizes(scope, plan.unit, documents)
 
 
-async def _sizes(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retrieved | None:
+async def _sizes(scope: Scope, unit: str | None, documents: Sequence[Document]) -> Retrieved | None:
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
-    only_others = not logs_of(documents)
-    if tables and (plan.unit == "columns" or (plan.unit == "rows" and only_others)):
-        return await _of_tables(scope, plan.unit, tables)
-    if plan.unit != "lines" or not only_others:
+    others = not logs_of(documents)
+    numbers: dict[str, int] = {}
+    if tables and (unit == "columns" or (unit == "rows" and others)):
+        documents = tables
+        for table in tables:
+            columns = await columns_of(scope, table)
+            number = len(columns) if unit == "columns" else await _rows(scope, table)
+            names = f": {', '.join(columns)}" if unit == "columns" else ""
+            numbers[f"{unit} in {table.filename}: {number}{names}"] = number
+    elif unit == "lines" and others:
+        numbers = {f"lines in {doc.filename}: {doc.n_lines}": doc.n_lines for doc in documents}
+    if not numbers:
         return None
-    facts = [f"lines in {doc.filename}: {doc.n_lines}" for doc in documents]
-    return await _counted(scope, facts, sum(doc.n_lines for doc in documents), documents)
+    total, facts = sum(numbers.values()), list(numbers)
+    if len(documents) > 1:
+        facts.insert(0, f"in {files_listed(documents)} altogether: {total}")
+    first = [await scope.around(doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
+    return Retrieved(tuple(first), facts="\n".join(facts), count=total, exact=True)
 
 
 async def rows_at(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """The rows of tables at the time that is asked for; None where there are none."""
-    period = plan.period
     tables = [doc for doc in documents if doc.kind is DocumentKind.METRICS]
-    if period is None or not tables:
+    if plan.period is None or not tables:
         return None
-    where = conditions.at(period, ids_of(tables))
-    last = plan.position is Position.LAST
+    where = conditions.at(plan.period, ids_of(tables))
     limit = plan.wanted if plan.asks_for_end else k
-    lines = await scope.store.lines(scope.name, where, limit=limit, newest_first=last, by_time=True)
+    lines = await scope.lines(where, limit, last=plan.position is Position.LAST, by_time=True)
     if not lines.total:
         return None
     names = {doc.doc_id: await columns_of(scope, doc) for doc in tables}
     passages = [
-        replace(await around(scope, line.doc_id, [line.line_no]), held=_cells(names[line.doc_id], line.text))
+        replace(await scope.around(line.doc_id, [line.line_no]), held=_cells(names[line.doc_id], line.text))
         for line in lines.lines
     ]
-    fact = f"rows {period.text} in {files_listed(tables)}: {lines.total}"
     counted = plan.aggregate is Aggregate.COUNT
-    return Retrieved(
-        tuple(passages),
-        facts=fact if counted or lines.total > limit else "",
-        count=lines.total if counted else None,
-        exact=True,
-    )
+    fact = f"rows {plan.period.text} in {files_listed(tables)}: {lines.total}"
+    facts = fact if counted or lines.total > limit else ""
+    return Retrieved(tuple(passages), facts=facts, count=lines.total if counted else None, exact=True)
 
 
 async def columns_of(scope: Scope, table: Document) -> tuple[str, ...]:
@@ -91,34 +90,28 @@ async def _keys(
     """How many values there are, or how many of one name; None where that is the name of none."""
     if len(words) > 1 or (plan.unit is None and (not words or plan.aggregate is not Aggregate.COUNT)):
         return None
-    name = words[0] if words else ""
-    of_each = [[leaf for leaf in await _leaves(scope, doc) if not name or _is_called(leaf, name)] for doc in configs]
-    leaves = [leaf for found in of_each for leaf in found]
+    of_each: dict[str, list[StoredChunk]] = {}
+    for doc in configs:
+        leaves = [chunk for chunk in await _chunks(scope, doc) if chunk.type is ChunkType.LEAF and chunk.key_path]
+        of_each[doc.filename] = [leaf for leaf in leaves if not words or _is_called(leaf, words[0])]
+    leaves = [leaf for found in of_each.values() for leaf in found]
     if not leaves:
         return None
-    what = f'keys called "{name}"' if name else "keys with a value"
-    facts = [f"{what} in {doc.filename}: {len(found)}" for doc, found in zip(configs, of_each, strict=True)]
-    if len(configs) > 1:
-        facts.insert(0, f"{what} in {files_listed(configs)}: {len(leaves)}")
+    what = f'keys called "{words[0]}"' if words else "keys with a value"
+    facts = [f"{what} in {files_listed(configs)}: {len(leaves)}"] if len(configs) > 1 else []
+    facts += [f"{what} in {name}: {len(found)}" for name, found in of_each.items()]
     if plan.aggregate is not Aggregate.COUNT:
         facts += [str(leaf.key_path) for leaf in leaves[:_MOST_LISTED]]
         facts += [f"(and {len(leaves) - _MOST_LISTED} more)"] if len(leaves) > _MOST_LISTED else []
-    passages = [await _leaf(scope, leaf) for leaf in leaves[:k]]
+    passages = [
+        replace(
+            await scope.around(leaf.doc_id, range(leaf.line_start, leaf.line_end + 1)),
+            chunk_id=leaf.chunk_id,
+            held=(leaf.text,),
+        )
+        for leaf in leaves[:k]
+    ]
     return Retrieved(tuple(passages), facts="\n".join(facts), count=len(leaves), exact=True)
-
-
-async def _of_tables(scope: Scope, unit: str, tables: Sequence[Document]) -> Retrieved:
-    if unit == "columns":
-        names = [await columns_of(scope, table) for table in tables]
-        numbers = [len(columns) for columns in names]
-        facts = [
-            f"columns in {table.filename}: {len(columns)}: {', '.join(columns)}"
-            for table, columns in zip(tables, names, strict=True)
-        ]
-    else:
-        numbers = [await _rows(scope, table) for table in tables]
-        facts = [f"rows in {table.filename}: {rows}" for table, rows in zip(tables, numbers, strict=True)]
-    return await _counted(scope, facts, sum(numbers), tables)
 
 
 async def _rows(scope: Scope, table: Document) -> int:
@@ -127,29 +120,16 @@ async def _rows(scope: Scope, table: Document) -> int:
     return sum(int(chunk.extra.get("rows", "0")) for chunk in chunks)
 
 
-async def _counted(scope: Scope, facts: list[str], number: int, documents: Sequence[Document]) -> Retrieved:
-    if len(documents) > 1:
-        facts = [f"in {files_listed(documents)} altogether: {number}", *facts]
-    first = [await around(scope, doc.doc_id, [1], context=0) for doc in documents[:1] if doc.n_lines]
-    return Retrieved(tuple(first), facts="\n".join(facts), count=number, exact=True)
-
-
-async def _end(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
+async def _end(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Retrieved | None:
     """The first or the last lines of files that are not empty."""
     passages: list[CitedPassage] = []
-    for doc in documents[:k]:
+    for doc in documents:
         last = plan.position is Position.LAST
-        some = await scope.store.lines(
-            scope.name, LineWhere((doc.doc_id,)), limit=2 * plan.wanted + 2, newest_first=last
-        )
+        some = await scope.lines(LineWhere((doc.doc_id,)), 2 * plan.wanted + 2, last=last)
         numbers = [line.line_no for line in some.lines if line.text.strip()][: plan.wanted]
         if numbers:
-            passages.append(await around(scope, doc.doc_id, sorted(numbers)))
+            passages.append(await scope.around(doc.doc_id, sorted(numbers)))
     return Retrieved(tuple(passages), exact=True) if passages else None
-
-
-async def _leaves(scope: Scope, doc: Document) -> list[StoredChunk]:
-    return [chunk for chunk in await _chunks(scope, doc) if chunk.type is ChunkType.LEAF and chunk.key_path]
 
 
 async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
@@ -158,11 +138,6 @@ async def _chunks(scope: Scope, doc: Document) -> list[StoredChunk]:
         indices = range(first, min(first + _AT_ONCE, doc.n_chunks))
         found += await scope.store.chunks(scope.name, doc.doc_id, indices)
     return found
-
-
-async def _leaf(scope: Scope, leaf: StoredChunk) -> CitedPassage:
-    passage = await around(scope, leaf.doc_id, range(leaf.line_start, leaf.line_end + 1))
-    return replace(passage, chunk_id=leaf.chunk_id, held=(leaf.text,))
 
 
 def _is_called(leaf: StoredChunk, name: str) -> bool:

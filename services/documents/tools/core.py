@@ -14,14 +14,11 @@ from typing import TypeVar
 
 import clock
 from clock.shared_calls import SharedCalls
-from services.documents.asking import rewriting, surroundings
-from services.documents.asking.cited import with_citations
-from services.documents.asking.passages import Retrieved
-from services.documents.asking.plan import Plan, plan
-from services.documents.asking.positions import Position
+from services.documents.asking import rewriting
+from services.documents.asking.passages import Retrieved, Scope
+from services.documents.asking.plan import Plan, Position, plan
 from services.documents.asking.retrieving import Ranking, Vector, retrieve
-from services.documents.asking.rewriting import Resolved, Rewriter
-from services.documents.asking.scope import Scope
+from services.documents.asking.rewriting import Resolved, Rewriter, with_citations
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Synthesiser
 from services.documents.results import ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import Collection, Document, DocumentStore, StoreUnavailable
@@ -296,14 +293,14 @@ async def _anchored(scope: Scope, resolved: Resolved) -> Retrieved | None:
         return None
     if resolved.position is None:
         passages = [
-            await surroundings.around(scope, anchor.doc_id, range(anchor.line_start, last + 1))
+            await scope.around(anchor.doc_id, range(anchor.line_start, last + 1))
             for anchor in anchors
             if anchor.line_start <= (last := min(anchor.line_end, scope.document(anchor.doc_id).n_lines))
         ]
         return Retrieved(tuple(passages), exact=True)
     anchor = anchors[0]
     line = anchor.line_end if resolved.position is Position.NEXT else anchor.line_start
-    return await surroundings.neighbours(scope, anchor.doc_id, line, resolved.position, steps=resolved.steps)
+    return await scope.neighbours(anchor.doc_id, line, resolved.position, resolved.steps)
 
 
 def _in_scope(documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.documents.asking import checking
-from services.documents.asking.passages import CitedPassage, Retrieved
+from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved
 from services.documents.asking.rewriting import Resolved
-from services.documents.asking.scope import MOST_NAMED
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import Document, State

@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
-from services.documents.asking.rewriting import accepted, needs_context, resolve
+from services.documents.asking.rewriting import accepted, cited_in, needs_context, resolve, with_citations
 from services.documents.results import Citation, ConversationContext
+from tests.services.documents.asking.planning import documents
 
 TURNS = (("What happened to blk_42 in data.log?", "It was deleted at 10:02."),)
 SAID = ConversationContext(TURNS)
+DOCUMENTS = documents("app.log", "old/app.log")
 
 
 @pytest.mark.parametrize(
@@ -176,3 +178,46 @@ async def test_lines_on_both_sides_are_asked_for_together() -> None:
     resolved = await resolve("show me 5 lines before and after it", ConversationContext(TURNS, CITED), None)
     assert [(each.line_start, each.line_end) for each in resolved.anchors] == [(1, 9)]
     assert (resolved.how, resolved.position) == ("around the cited lines", None)
+
+
+def test_was_that_an_error_points_back() -> None:
+    assert needs_context("was that an error?")
+    assert not needs_context("how many errors?")
+
+
+@pytest.mark.parametrize(
+    ("before", "question", "kept", "gone"),
+    [
+        ("What was the first WARN entry?", "and the last one?", "WARN", "first"),
+        ("What was the first WARN entry?", "and the first ERROR?", "entry", "WARN"),
+        ("How many WARN entries are there?", "when was the first of them?", "WARN", "How many"),
+        ("What happened to ord-58213?", "and the next line?", "ord-58213", "last"),
+    ],
+)
+async def test_what_a_follow_up_says_anew_is_not_taken_from_before(
+    before: str, question: str, kept: str, gone: str
+) -> None:
+    resolved = await resolve(question, ConversationContext(((before, "It is there."),)), None)
+    assert resolved.query.endswith(question)
+    asked_before = resolved.query.removesuffix(question)
+    assert kept in asked_before
+    assert gone not in asked_before
+
+
+def test_the_lines_that_an_answer_cites_are_those_of_files_that_are_there() -> None:
+    answer = "See app.log:40 (10:00:40), old/app.log:3-5, other.log:7, app.log:900 and line 12 of app.log."
+    found = cited_in(answer, DOCUMENTS)
+    assert [(each.source, each.line_start, each.line_end) for each in found] == [
+        ("app.log", 40, 40),
+        ("old/app.log", 3, 5),
+        ("app.log", 12, 12),
+    ]
+
+
+def test_citations_that_were_given_are_not_read_anew() -> None:
+    given = ConversationContext((("a?", "app.log:40"),), (Citation("b", "old/app.log", 1, 1, None, "b:L1"),))
+    assert with_citations(given, DOCUMENTS) == given
+    assert with_citations(None, DOCUMENTS) is None
+    read = with_citations(ConversationContext((("a?", "app.log:40"),)), DOCUMENTS)
+    assert read is not None
+    assert [each.line_start for each in read.citations] == [40]

@@ -1,0 +1,46 @@
+"""Which files a question names."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.documents.asking import files_named
+from tests.services.documents.asking.planning import documents, planned
+
+
+@pytest.mark.parametrize(
+    ("question", "ids"),
+    [
+        ("What is the image of db in deploy/compose.yaml?", ("deploy/compose.yaml",)),
+        ("deploy/compose.yaml: which image has db?", ("deploy/compose.yaml",)),
+        ("Which image does db use (staging/compose.yaml)?", ("staging/compose.yaml",)),
+        ("which image has db in compose.yaml", ("deploy/compose.yaml", "staging/compose.yaml")),
+        ("In the file STAGING/compose.yaml, what is db's image?", ("staging/compose.yaml",)),
+        ("how many lines has the worker-2 log?", ("worker-2.log",)),
+    ],
+)
+def test_a_file_is_named_in_many_ways(question: str, ids: tuple[str, ...]) -> None:
+    assert planned(question).doc_ids == ids
+
+
+@pytest.mark.parametrize(
+    ("question", "ids"),
+    [
+        ("In app.log, what is on line 3 of app.log?", {"app.log", "old/app.log"}),
+        ("old/app.log please", {"old/app.log"}),
+        ("old/app.log and app.log", {"app.log", "old/app.log"}),
+    ],
+)
+def test_every_file_that_is_named_counts(question: str, ids: set[str]) -> None:
+    files = files_named.find(question, documents("app.log", "old/app.log"))
+    assert set(files.doc_ids) == ids
+    assert "app.log" not in files.rest
+
+
+def test_a_file_that_is_not_there_is_noticed() -> None:
+    assert planned("What is on line 3 of other.log?").unknown_file == "other.log"
+
+
+def test_the_words_of_a_single_files_name_say_which_file_is_meant() -> None:
+    assert planned("How many errors did the runner have?", "ci-runner.log").words == ()
+    assert planned("How many errors did the runner have?", "ci-runner.log", "b.log").words == ("runner",)
