@@ -50,7 +50,7 @@ class _Reader:
         self.outline = Outline()
         self._text = text
         self._lines = text.split("\n")
-        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+        self._starts: list[int] = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._levels: list[_Level] = []
         self._documents = 0
         self._flow: tuple[int, list[Leaf], Any] | None = None
@@ -83,7 +83,7 @@ class _Reader:
         _, leaves, start = self._flow
         self._flow = None
         first, last = start.start_mark, event.end_mark
-        shown = self._lines[first.line][first.column : last.column] if first.line == last.line else ""
+        shown = self._text[self._offset(first) : self._offset(last)] if first.line == last.line else ""
         plain = leaves and all(leaf.path[:-1] == level.path for leaf in leaves)
         if plain and 0 < len(shown) <= _LONGEST_FLOW and len(leaves) > 1:
             leaves = [Leaf(level.path, shown, first.line + 1, first.line + 1, *self._span(start, event))]
@@ -116,13 +116,16 @@ class _Reader:
             self._flow = None
 
     def _span(self, first: Any, last: Any) -> tuple[int, int]:
-        begin, stop = first.start_mark, last.end_mark
-        start: int = self._starts[begin.line] + begin.column
-        end: int = self._starts[stop.line] + stop.column
+        start, end = self._offset(first.start_mark), self._offset(last.end_mark)
         while end > start and self._text[end - 1].isspace():
             end -= 1
         quoted = end - start > 1 and self._text[start] in "\"'" and self._text[end - 1] == self._text[start]
         return start + quoted, end - quoted
+
+    def _offset(self, mark: Any) -> int:
+        line: int = mark.line
+        column: int = mark.column
+        return self._starts[line] + column
 
     def _place(self, event: Any) -> Path:
         """The path of a value that begins here."""
