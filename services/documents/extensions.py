@@ -1,4 +1,4 @@
-"""Which files are taken, told by the ends of their names (DOCUMENT_QA 4.2, 4.3)."""
+"""Which files are taken, by the endings of their names (DOCUMENT_QA 4.2, 4.3)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _KINDS: dict[DocumentKind | None, str] = {
     DocumentKind.METRICS: ".csv .tsv",
     DocumentKind.MARKDOWN: ".md .rst .adoc",
     DocumentKind.CODE: ".py .js .ts .jsx .tsx .java .go .rs .c .cpp .h .rb .php .swift .kt .scala .sh .bash .sql",
-    None: ".txt .out .err .jsonl",  # may hold anything: the content tells
+    None: ".txt .out .err .jsonl",
 }
 KINDS = {ending: kind for kind, endings in _KINDS.items() for ending in endings.split()}
+"""None where only the content tells."""
 
 _EXECUTABLE = "a program, and only text is read. Send its log or its configuration"
 _ARCHIVE = "an archive, and those are not opened. Unpack it and send the text files in it"
@@ -50,8 +51,3 @@ def extension(filename: str) -> str:
 
 def accepted(filename: str) -> bool:
     return extension(filename) in KINDS
-
-
-def kind_by_name(filename: str) -> DocumentKind | None:
-    """What the name alone says; None where only the content can tell."""
-    return KINDS.get(extension(filename))

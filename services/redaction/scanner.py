@@ -149,7 +149,9 @@ class _Scan:
             return ([], at) if _LINK.match(text, at) else self._inner(at, over_lines=char == "[" and not many)
         if quote := _QUOTE.match(text, at):
             mark = quote["quote"]
-            end = text.find(mark, at + 4, at + _LONGEST_TRIPLE) if mark[2:] else self._closed(quote.end(), mark)
+            end = (
+                text.find(mark, quote.end() + 1, at + _LONGEST_TRIPLE) if mark[2:] else self._closed(quote.end(), mark)
+            )
             return [_Value(quote.end(), end, quoted=True)] if end > 0 else [], at
         return [] if is_object or many or _NEXT_NAME.match(text, at) else self._bare(at, named.sign), at
 

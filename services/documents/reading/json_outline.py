@@ -104,9 +104,8 @@ class _Reader:
         if not self.open or self.open[-1].is_list != (mark == "]"):
             raise Unreadable(f"line {self._line}: {mark!r} closes nothing")
         level = self.open.pop()
-        # Plain values of a list in one line are one value.
         in_one_line = level.line == self._line and end - level.start <= _LONGEST_ROW
-        if level.is_list and level.plain and level.count > 1 and in_one_line:
+        if level.is_list and level.plain and level.count > 1 and in_one_line:  # its values are one value
             del self.outline.leaves[level.first_leaf :]
             row = Leaf(level.path, self._text[level.start : end], level.line, level.line, level.start, end)
             self.outline.add(row)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from services.documents.extensions import extension, kind_by_name
+from services.documents.extensions import KINDS, extension
 from services.documents.reading import log_fields, log_lines
 from services.documents.reading.decoding import lines_of
 from services.documents.reading.outlines import Outline, Unreadable
@@ -65,7 +65,7 @@ def classify(filename: str, text: str, chosen: DocumentKind | None = None) -> De
     """What is not sure enough is text."""
     if chosen is not None:
         return DetectedKind(chosen, 1.0)
-    if named := kind_by_name(filename):
+    if named := KINDS.get(extension(filename)):
         return DetectedKind(named, _BY_NAME)
     sample = text[:SAMPLE_BYTES]
     if len(text) > SAMPLE_BYTES and "\n" in sample:

@@ -1,4 +1,4 @@
-"""Keys and values of what is written line by line: INI, .env, properties, and .conf in its many dialects."""
+"""Keys and values line by line: INI, .env, properties, .conf in its many dialects, and what looks like YAML or JSON."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _ITEM = re.compile(r"-\s{1,9}(.*)")
 
 
 def read_indented(text: str) -> Outline:
-    """Who stands further right belongs to who stands above and further left."""
+    """Keys and values of templates, fragments and files with a mistake, nested by their indents."""
     outline = Outline(comments=("#", "//"))
     open_keys: list[tuple[int, str]] = []
     after = 0

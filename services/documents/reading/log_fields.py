@@ -54,7 +54,6 @@ class LevelField(NamedTuple):
     severity: str
     start: int
     end: int
-    """Where its word stands; both 0 when it is no word."""
 
 
 def field(line: str, start: int, end: int) -> LevelField | None:

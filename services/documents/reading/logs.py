@@ -9,7 +9,7 @@ from dataclasses import replace
 from services.documents.reading import log_lines
 from services.documents.reading.log_fields import ALARMING, SEVERITIES
 from services.documents.reading.log_lines import MOST_FOLLOWING, Line, says_what_broke
-from services.documents.reading.times import Gaps, digits_needed, written
+from services.documents.reading.times import digits_needed, seconds_of, written
 from services.documents.units import Chunk, ChunkType, LineRecord
 
 WINDOW_LINES = 20
@@ -52,14 +52,15 @@ def read_log(lines: Sequence[str]) -> tuple[list[Chunk], list[LineRecord]]:
 
 def windows(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     """First and last line of each window. Every line is in exactly one."""
-    gaps = Gaps(GAP_SECONDS)
-    start = 0
+    start, last = 0, None
     for first, after in _entries(lines):
         stamp = lines[first].stamp
-        gap = stamp is not None and gaps.before(stamp.moment)
+        seconds = last if stamp is None else seconds_of(stamp.moment)
+        gap = seconds is not None and last is not None and abs(seconds - last) > GAP_SECONDS
         if start < first and (gap or after - start > WINDOW_LINES):
             yield start + 1, first
             start = first
+        last = seconds
     if start < len(lines):
         yield start + 1, len(lines)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from services.documents.reading.outlines import Unreadable
 from services.documents.reading.yaml_outline import read_yaml
@@ -23,16 +23,15 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _ROW = re.compile(r"([=\-~^\"'`#*+:.<>_!$%&,/;?@\\|])\1{2,}\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Heading:
+class _Heading(NamedTuple):
+    """`line`: where its section begins, from 0: at the overline, if there is one."""
+
     line: int
-    """Where its section begins, from 0: at the overline, if there is one."""
     rank: int
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     first: int
     after: int
     heading: tuple[str, ...]
@@ -45,23 +44,14 @@ def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None
     sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
     parts = _merged(list(_parts(begin, len(lines), _headings(lines, whole, begin, ending))), sizes)
     together = [inside or (ending == ".rst" and line[:1].isspace()) for inside, line in zip(whole, lines, strict=True)]
-    pieces = [piece for part in parts for piece in _split(part, lines, together, whole, sizes)]
     if title:
         fields = {**fields, "title": title}
-    return [
-        Chunk(
-            index,
-            ChunkType.SECTION,
-            "\n".join(lines[piece.first : piece.after]),
-            piece.first + 1,
-            piece.after,
-            heading=" › ".join(piece.heading) or None,
-            extra=fields,
-        )
-        for index, piece in enumerate(
-            piece for piece in pieces if any(map(str.strip, lines[piece.first : piece.after]))
-        )
-    ]
+    chunks: list[Chunk] = []
+    for first, after, titles in (piece for part in parts for piece in _split(part, lines, together, whole, sizes)):
+        heading, text = " › ".join(titles) or None, "\n".join(lines[first:after])
+        if text.strip():
+            chunks.append(Chunk(len(chunks), ChunkType.SECTION, text, first + 1, after, heading=heading, extra=fields))
+    return chunks
 
 
 def _front_matter(lines: Sequence[str]) -> tuple[int, dict[str, str]]:
@@ -149,13 +139,13 @@ def _split(
         if sizes[at + 1] - sizes[first] > LONGEST:
             cut = paragraph if paragraph > first else line_end
             if cut > first:
-                yield replace(part, first=first, after=cut)
+                yield part._replace(first=first, after=cut)
                 first = cut
         if not whole[at]:
             line_end = at
             if not together[at] and not lines[at - 1].strip():
                 paragraph = at
-    yield replace(part, first=first)
+    yield part._replace(first=first)
 
 
 LARGEST_FENCE = 24_000
@@ -183,25 +173,15 @@ def fenced(lines: Sequence[str], *, delimiters: bool = False) -> list[bool]:
 
 def _end(lines: Sequence[str], at: int, unclosed: set[str], *, delimiters: bool) -> int:
     """Where the fence that begins at `at` is closed; -1 when none begins, or it never is."""
-    found = _FENCE.fullmatch(lines[at])
-    if found:
-        mark = found[1]
-    elif delimiters and (row := _DELIMITER.fullmatch(lines[at])):
-        mark = row[1]
-    else:
-        return -1
+    fence = _FENCE.fullmatch(lines[at])
+    found = fence or (_DELIMITER.fullmatch(lines[at]) if delimiters else None)
     # Of a fence that was never closed, no later one of its kind is.
-    if mark in unclosed:
+    if found is None or found[1] in unclosed:
         return -1
+    mark = found[1]
     for number in range(at + 1, len(lines)):
-        if _closes(lines[number], mark, fence=found is not None):
+        bare = lines[number].strip().lstrip("> ")
+        if (len(bare) >= len(mark) and bare == mark[0] * len(bare)) if fence else lines[number].rstrip() == mark:
             return number
     unclosed.add(mark)
     return -1
-
-
-def _closes(line: str, mark: str, *, fence: bool) -> bool:
-    bare = line.strip().lstrip("> ")
-    if fence:
-        return len(bare) >= len(mark) and bare == mark[0] * len(bare)
-    return line.rstrip() == mark

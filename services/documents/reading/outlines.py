@@ -23,28 +23,35 @@ class ConfigKey(NamedTuple):
 
 
 class Leaf(NamedTuple):
+    """A value.
+
+    Attributes:
+        start: Where in the text it begins, without quotes; `end`: where it ends; unknown unless that is behind `start`.
+        called: The name of the element that it is in: `<name>x</name><value>…</value>`.
+    """
+
     path: Path
     value: str
     line_start: int
     line_end: int
     start: int = 0
-    """Where in the text the value stands, without quotes; not told when it does not end behind that."""
     end: int = 0
     called: str = ""
-    """What the element is called in which this value stands: `<name>x</name><value>…</value>`."""
 
 
 @dataclass
 class Outline:
-    """Keys and values in the order of the file. Lines count from 1."""
+    """Keys and values in the order of the file. Lines count from 1.
+
+    Attributes:
+        comments: What begins a line that belongs to the key below it.
+        n_values: How many values the file has: of very many, not all are kept.
+    """
 
     keys: list[ConfigKey] = field(default_factory=list[ConfigKey])
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     comments: tuple[str, ...] = ("#",)
-    """What begins a line that belongs to the key below it."""
-
     n_values: int = 0
-    """How many there are in the file: of very many, not all are kept."""
 
     def add_key(self, path: Path, line: int) -> None:
         """Of several keys in one line, the first is the one that sections can begin at."""
@@ -78,20 +85,17 @@ class Unreadable(Exception):
 
 
 def one_line_value(value: str) -> str:
-    """A value of several lines in one, and not endlessly long."""
+    """`value` in one line, cut at 500 characters."""
     return " ".join(value.split())[:LONGEST_VALUE] if "\n" in value else value.strip()[:LONGEST_VALUE]
 
 
 def one_name(key: str) -> str:
-    """A key in one line, and not endlessly long: it stands before each value below it."""
+    """`key` in one line, cut at 100 characters: it is repeated for each value below it."""
     return " ".join(key.split())[:LONGEST_NAME] if len(key) > LONGEST_NAME or "\n" in key else key
 
 
 def words(path: Path, names: Mapping[Path, str]) -> str:
-    """Names as one would say them, `services db ports`.
-
-    A part of a list goes by its name, if it has one; the place of a plain value, or of a whole document, says nothing.
-    """
+    """`services db ports`. An item of a list goes by its name, if it has one; the index of a plain value is omitted."""
     said: list[str] = []
     for at, name in enumerate(path):
         if not name.startswith("["):
@@ -104,7 +108,7 @@ def words(path: Path, names: Mapping[Path, str]) -> str:
 
 
 def dotted(path: Path) -> str:
-    """As in `services.db.ports[0]`."""
+    """`services.db.ports[0]`."""
     text = ""
     for name in path:
         text += name if name.startswith("[") or not text else f".{name}"

@@ -13,11 +13,10 @@ from services.documents.reading.kinds import classify
 from services.documents.reading.logs import read_log
 from services.documents.reading.markdown import markdown_chunks
 from services.documents.reading.outlines import Outline
-from services.documents.reading.prose import prose_chunks
+from services.documents.reading.prose import prose_chunks, topic_chunks
 from services.documents.reading.redacting import DocumentRedactors, Redacted
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
-from services.documents.reading.team_topics import topic_chunks
 from services.documents.units import DocumentKind, LineRecord, Prepared
 
 _NO_KNOWN_SECRETS = DocumentRedactors()

@@ -178,24 +178,10 @@ def digits_needed(stamps: list[Stamp | None]) -> int:
     return min(_MOST_FRACTION, max((len(stamp.fraction) for stamp in stamps if stamp), default=0))
 
 
-class Gaps:
-    """Finds the moments before which much time passed."""
-
-    def __init__(self, seconds: int) -> None:
-        self._most = seconds
-        self._last = ""
-        self._last_seconds = 0
-
-    def before(self, moment: str) -> bool:
-        """Whether more than so many seconds lie between the moment of the last call and this one."""
-        if moment == self._last:
-            return False
-        seconds = _ordinal(moment[:10]) * 86400 + sum(
-            int(part) * unit for part, unit in zip(moment[11:19].split(":"), (3600, 60, 1), strict=True)
-        )
-        gap = bool(self._last) and abs(seconds - self._last_seconds) > self._most
-        self._last, self._last_seconds = moment, seconds
-        return gap
+def seconds_of(moment: str) -> int:
+    """Seconds from a fixed day to `moment`; a day that does not exist counts roughly."""
+    hours, minutes, seconds = map(int, moment[11:19].split(":"))
+    return _ordinal(moment[:10]) * 86400 + hours * 3600 + minutes * 60 + seconds
 
 
 @lru_cache(maxsize=1000)

@@ -29,15 +29,12 @@ def read_xml(text: str) -> Outline:
 
 @dataclass(slots=True)
 class _Element:
-    """One that is open."""
+    """One that is open: its line, where its text begins, and what an element in it calls it."""
 
     line: int
-    begin: int = 0
-    """Where its first text begins; `end`: where its last one ends."""
-    end: int = 0
+    begin: int
     texts: list[str] = field(default_factory=list[str])
     called: str = ""
-    """What an element in it calls it."""
 
 
 class _Reader:
@@ -55,7 +52,6 @@ class _Reader:
         self._open: list[_Element] = []
         self._at = (0, 0)
         """How far the file was read: in bytes, in characters."""
-        self._behind_tag = 0
 
     def _begin(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._path) >= DEEPEST:
@@ -67,11 +63,11 @@ class _Reader:
         self.outline.add_key(self._path, line)
         start = self._tag_begins()
         tag = _TAG.match(self._source, start)
-        self._behind_tag = tag.end() if tag else start
-        self._open.append(_Element(line, self._behind_tag, self._behind_tag))
+        behind_tag = tag.end() if tag else start
+        self._open.append(_Element(line, behind_tag))
         spans = {
             found[1]: found.span(2 if found[2] is not None else 3)
-            for found in _ATTRIBUTE.finditer(self._source, start, self._behind_tag)
+            for found in _ATTRIBUTE.finditer(self._source, start, behind_tag)
         }
         for key, value in attributes.items():
             begin, end = spans.get(key, (0, 0))
@@ -87,7 +83,7 @@ class _Reader:
         if text.strip():
             last = self.parser.CurrentLineNumber
             # Behind a `<a/>` stands nothing; its end is reported where it begins.
-            begin, end = element.begin, max(element.end, start)
+            begin, end = element.begin, max(element.begin, start)
             begin += len(self._source[begin:end]) - len(self._source[begin:end].lstrip())
             parent = self._open[-1] if self._open else None
             called = "" if parent is None else parent.called

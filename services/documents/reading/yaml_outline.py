@@ -50,7 +50,7 @@ class _Reader:
         self.outline = Outline()
         self._text = text
         self._lines = text.split("\n")
-        self._starts = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+        self._starts: list[int] = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._levels: list[_Level] = []
         self._documents = 0
         self._flow: tuple[int, list[Leaf], Any] | None = None

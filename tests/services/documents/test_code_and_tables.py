@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.documents.reading.decoding import lines_of
+from services.documents.reading.prose import topic_chunks
 from services.documents.reading.source_code import code_chunks
 from services.documents.reading.tables import table_chunks, table_records
-from services.documents.reading.team_topics import topic_chunks
 from services.documents.units import Chunk
 
 PYTHON = '''\
