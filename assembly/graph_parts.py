@@ -10,7 +10,6 @@ from assembly.curation import curation_parts, curation_rules, images_of_lessons
 from assembly.documents import Documents, evidence_rules
 from model.messages import Message
 from model.outcomes import Result
-from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services.assistant import Assistant
@@ -22,6 +21,8 @@ from services.conversations import (
     OptOuts,
     People,
     Posts,
+    Router,
+    RouteRules,
     Seen,
     TeamActivity,
     Viewing,
@@ -213,7 +214,7 @@ def assemble(
         history=history,
         people=people,
         team=team,
-        router=Router(people, history, team, posts, routing, usage),
+        router=Router(people, history, team, posts, routing),
         context=context,
         posts=posts,
         budget=budget,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactivex import Observable
 
@@ -20,15 +20,7 @@ DEDUPLICATED = 50_000
 """Message ids kept against a second delivery."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """A message of a person, with the time at which it came."""
-
-    at: float
-    message: Message
-
-
-Screened = Admitted | Amend[Key, Admitted] | Ignored | Removed
+Screened = Posted | Amend[Key, Posted] | Ignored | Removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class ScreenRules:
     allowed: frozenset[int]
     """Channels; empty: all."""
     denied: frozenset[int]
-    ended: Callable[[int, int], bool] = lambda _place_id, _message_id: False
+    ended: Callable[[int, int], bool] | None = None
     """Whether a message had its end before this process began, so that catch-up brings it in vain."""
 
 
@@ -59,8 +51,8 @@ def screen(
 
     def on_event(event: Event) -> Iterable[Screened]:
         match event:
-            case Posted(at=at, message=message):
-                return (posted(at, message),)
+            case Posted():
+                return (posted(event),)
             case Edited():
                 return change(event)
             case Deleted():
@@ -68,8 +60,9 @@ def screen(
             case _:
                 return ()
 
-    def posted(at: float, message: Message) -> Screened:
-        if message.id in seen or rules.ended(message.channel_id, message.id):
+    def posted(event: Posted) -> Screened:
+        message = event.message
+        if message.id in seen or (rules.ended is not None and rules.ended(message.channel_id, message.id)):
             return ignored(message, Reason.DUPLICATE)
         seen[message.id] = None
         if len(seen) > DEDUPLICATED:
@@ -86,7 +79,7 @@ def screen(
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
-        return Admitted(at, message)
+        return replace(event, message=message)
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:
@@ -128,13 +121,13 @@ def screen(
     return spread(on_event)
 
 
-def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Admitted]:
+def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Posted]:
     """Replace one waiting message by its edited form, or drop it."""
 
-    def changed(spoken: Admitted) -> Admitted | None:
-        if spoken.message.id != message_id:
-            return spoken
-        return None if edit is None else Admitted(spoken.at, edited(spoken.message, edit))
+    def changed(waiting: Posted) -> Posted | None:
+        if waiting.message.id != message_id:
+            return waiting
+        return None if edit is None else replace(waiting, message=edited(waiting.message, edit))
 
     return Amend(key, changed)
 

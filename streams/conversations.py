@@ -1,4 +1,4 @@
-"""From events to parts, and where each of them goes."""
+"""From events to batches, and what takes note of events and of results."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from reactivex import operators as ops
 from clock import now, utc_clock
 from model.batches import Batch, Key
 from model.events import Event, Posted, Ready
-from model.outcomes import Ignored, Outcome, Reason, Result
-from operators import Amend, map_async, quiet_window, serialize_by_key, spread
-from operators.cut import StartedPart
-from operators.route import Routed, Router
-from operators.screen import Admitted, Screened
-from operators.step import Gauge, failure_of, named
-from services.assistant import Inquiry, Lesson
+from model.outcomes import Ignored, Reason, Result
+from operators import Amend, quiet_window, spread
+from operators.screen import Screened
+from operators.step import Gauge, named
 from services.conversations import History, InFlight, People, Seen
-from services.telemetry import about, about_message, number_of
+from services.telemetry import about_message
 
 log = logging.getLogger(__name__)
-
-ROUTED_AT_ONCE = 64
-"""Parts whose reply targets may be looked up side by side."""
-ALL = 1 << 62
-"""However many wait to be routed: routing drops nothing, since it is what decides about dropping."""
 
 
 def remembered(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
@@ -68,7 +60,7 @@ def batches(
 
     def tell(item: Screened) -> None:
         # For every message: no more than a look at the level where nobody reads it.
-        if isinstance(item, Admitted) and log.isEnabledFor(logging.INFO):
+        if isinstance(item, Posted) and log.isEnabledFor(logging.INFO):
             log.info("discord.user_batch_wait: %g s", quiet_seconds, extra=about_message(item.message))
 
     return screened.pipe(
@@ -86,49 +78,14 @@ def batches(
     )
 
 
-def waiting(item: Screened) -> tuple[Admitted | Amend[Key, Admitted], ...]:
-    return (item,) if isinstance(item, Admitted | Amend) else ()
+def waiting(item: Screened) -> tuple[Posted | Amend[Key, Posted], ...]:
+    return (item,) if isinstance(item, Posted | Amend) else ()
 
 
-def where_and_who(spoken: Admitted) -> Key:
+def where_and_who(spoken: Posted) -> Key:
     return Key(spoken.message.channel_id, spoken.message.author.id)
 
 
-def batch_of(spoken: list[Admitted]) -> Batch:
+def batch_of(spoken: list[Posted]) -> Batch:
     messages = sorted((item.message for item in spoken), key=lambda message: message.id)
     return Batch(tuple(messages), now())
-
-
-def routed(
-    parts: Observable[StartedPart], router: Router, gauge: Gauge
-) -> Observable[Inquiry | Lesson | Ignored | Outcome]:
-    """Each part with its destination; one person's parts in one place stay in order.
-
-    parts    --p1-p2-----p3--------|
-    routed   ---q1-l2-----i3-------|      an inquiry, a lesson, an `Ignored`
-    """
-
-    async def route(begun: StartedPart) -> Routed:
-        about.set(begun.part)
-        log.info("discord.user_batch_process_start: %s", number_of(len(begun.part.messages), "message"))
-        return Routed(begun.part.key, await router.route(begun))
-
-    def failed(begun: StartedPart, error: Exception) -> Routed:
-        return Routed(begun.part.key, failure_of(begun.part, "route", error))
-
-    return parts.pipe(
-        serialize_by_key(
-            lambda begun: begun.part.key,
-            map_async(
-                route,
-                on_failure=failed,
-                max_concurrent=ROUTED_AT_ONCE,
-                gauge=named(gauge, "route"),
-            ),
-            key_of_result=lambda result: result.key,
-            max_active=ROUTED_AT_ONCE,
-            max_waiting=ALL,
-            on_overflow=lambda begun: failed(begun, OverflowError()),
-        ),
-        spread(lambda result: (result.to,)),
-    )

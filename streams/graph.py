@@ -30,10 +30,11 @@ from model.events import Event
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.cut import cut
+from operators.route import route
 from operators.screen import screen
 from services.assistant import Inquiry, Lesson
 from streams.answers import answers
-from streams.conversations import batches, remembered, routed, settled
+from streams.conversations import batches, remembered, settled
 from streams.curation import curation, stored
 from streams.evidence import evidence
 from streams.feedback import votes
@@ -50,7 +51,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     heard = remembered(events, s.history, s.people, s.seen).pipe(fork("events"))
     screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    parts = routed(spoken.pipe(cut(s.people, s.history, s.in_flight)), s.router, s.gauge).pipe(fork("parts"))
+    parts = spoken.pipe(cut(s.people, s.history, s.in_flight), route(s.router, s.usage, s.gauge), fork("parts"))
 
     gathered: Subject[Inquiry] = Subject()  # completes with the answers
     answered = answers(parts.pipe(only(Inquiry)), services, sinks.reply, rules.answers, gathered).pipe(fork("answers"))

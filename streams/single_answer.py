@@ -13,7 +13,6 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
-from operators import CancelToken
 from operators.retrieve import Lookup
 from services.assistant import Assistant, Inquiry, links_block
 from services.knowledge import Library
@@ -99,7 +98,6 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
     part = Part(1, (message,), author_type, place, now())
     return Inquiry(
         part,
-        CancelToken(),
         addressed=True,
         usage=usage,
         decisions={},

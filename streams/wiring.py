@@ -11,11 +11,10 @@ from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.chunk import IngestResult, Intake
 from operators.retrieve import Lookup
-from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge, ignore
 from services.assistant import Assistant, Inquiry
-from services.conversations import Context, History, InFlight, People, Posts, Seen, TeamActivity, Viewing
+from services.conversations import Context, History, InFlight, People, Posts, Router, Seen, TeamActivity, Viewing
 from services.documents import Cases, IngestJob
 from services.knowledge import Library
 from services.llm import Budget, ImageSource, Usage

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clock.cancel_token import CancelToken
 from model.batches import Part
 from model.events import Deleted, Edited, PlaceSeen, Posted, Ready
 from model.messages import (
@@ -20,7 +19,6 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
-from operators.cut import StartedPart
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.team_activity import TeamActivity
@@ -110,9 +108,6 @@ class Talk:
         place = self.history.place(messages[0].channel_id)
         kind = self.people.type_of(messages[0].author) if kind is None else kind
         return Part(next(self._numbers), messages, kind, place, messages[-1].at + 60)
-
-    def begun(self, *messages: Message) -> StartedPart:
-        return StartedPart(self.part(*messages), CancelToken())
 
 
 class SmallFetcher:

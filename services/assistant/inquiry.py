@@ -22,7 +22,6 @@ class Inquiry(NamedTuple):
     """A part that is being answered. Each step gives a copy that knows more (`_replace`), or an `Outcome`."""
 
     part: Part
-    token: CancelToken
     addressed: bool
     """It mentions the bot, or replies to it."""
     usage: Usage
@@ -42,6 +41,10 @@ class Inquiry(NamedTuple):
     sources: tuple[Source, ...] = ()
     draft: str = ""
     citations: tuple[str, ...] = ()
+
+    @property
+    def token(self) -> CancelToken:
+        return self.part.token
 
     @property
     def case_id(self) -> int:
@@ -72,9 +75,12 @@ class Lesson:
     part: Part
     target: Message | None
     """The message that the part replies to."""
-    token: CancelToken
     continues: int | None = None
     """The message of an earlier part that was captured, where this one has no reply but goes on with it."""
+
+    @property
+    def token(self) -> CancelToken:
+        return self.part.token
 
 
 def end(

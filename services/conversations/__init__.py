@@ -8,6 +8,7 @@ from services.conversations.in_flight import CalledOff, InFlight
 from services.conversations.opt_outs import OptOuts
 from services.conversations.people import People
 from services.conversations.posts import Post, Posts
+from services.conversations.routing import Decision, Router, RouteRules
 from services.conversations.seen import Seen
 from services.conversations.team_activity import TeamActivity
 from services.conversations.viewing import Viewing
