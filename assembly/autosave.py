@@ -15,12 +15,11 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def saved_soon(save: Callable[[], Awaitable[None]]) -> AsyncGenerator[Callable[[], None]]:
-    """Gives a function that asks for `save`; calls within a moment become one. Saves once more at the end.
+async def saved_soon(wanted: asyncio.Event, save: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
+    """Saves soon after `wanted` is set, however often within a moment; and once more at the end.
 
     A write that fails is an error line, and tried again at the next change: the bot goes on.
     """
-    wanted = asyncio.Event()
 
     async def keep_saving() -> None:
         while True:
@@ -37,7 +36,7 @@ async def saved_soon(save: Callable[[], Awaitable[None]]) -> AsyncGenerator[Call
 
     task = asyncio.create_task(keep_saving())
     try:
-        yield wanted.set
+        yield
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

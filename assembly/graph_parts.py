@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,9 @@ from services.conversations import (
     Seen,
     TeamActivity,
     Viewing,
-    state,
+    read_marks,
+    read_posts,
+    render_marks,
 )
 from services.discord import Fetcher, Poster
 from services.documents import Tombstones
@@ -132,6 +135,7 @@ def assemble(
     gauge: Gauge = ignore,
     tokens: TellTokens = unheard,
     durable: bool = True,
+    seen_changed: Callable[[], None] | None = None,
     documents: Documents | None = None,
     learning: Learning | None = None,
     captures_kept: bool = True,
@@ -140,7 +144,8 @@ def assemble(
     """Build what one run needs, starting from what the data folder remembers.
 
     `durable`: what was seen counts as seen, and posts are noted down as they are made. Replays and dry runs are not:
-    they may meet the same messages again. `documents`: what is open for files and runbooks; None: they are left alone.
+    they may meet the same messages again. `seen_changed`: there is something new to `save`.
+    `documents`: what is open for files and runbooks; None: they are left alone.
     `learning`: None where captures are not to be sorted; `captures_kept`: whether they are stored in the first place;
     `archive_of`: where not as they come.
 
@@ -149,13 +154,13 @@ def assemble(
         OSError: something in the data folder cannot be read.
     """
     folder = DataFolder(settings.app.data_dir)
-    marks = state.read_marks(folder.seen) if durable else {}
+    marks = read_marks(folder.seen) if durable else {}
     discord = settings.discord
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
     viewing = Viewing(history, fetcher)
     team = TeamActivity(people, history)
-    posts = Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None)
+    posts = Posts(read_posts(folder.posts), folder.posts if durable else None)
     budget = Budget(
         BudgetLimits(
             settings.limits.chains_per_user_per_hour, settings.limits.answers_per_day, settings.limits.tokens_per_day
@@ -170,7 +175,7 @@ def assemble(
         allowed=discord.channel_allowlist,
         denied=discord.channel_denylist,
         # As it was at the start: within a run, a late message is no old one.
-        ended=Seen(state.copied(marks)).has_end,
+        ended=Seen(copy.deepcopy(marks)).has_end,
     )
 
     def left_alone(author_id: int, text: str) -> bool:
@@ -219,7 +224,7 @@ def assemble(
         posts=posts,
         budget=budget,
         in_flight=InFlight(),
-        seen=Seen(marks),
+        seen=Seen(marks, seen_changed),
         viewing=viewing,
         images=images,
         evidence=None
@@ -282,6 +287,6 @@ async def save(parts: Parts) -> None:
         OSError: the data folder cannot be written.
     """
     # Rendered here, on the loop: a thread would see marks change while it reads them.
-    marks, spent = state.render_marks(parts.services.seen.marks()), render_spent(parts.services.budget.spent)
+    marks, spent = render_marks(parts.services.seen.marks()), render_spent(parts.services.budget.spent)
     await files.in_thread(files.replace, parts.folder.seen, marks)
     await files.in_thread(files.replace, parts.folder.usage, spent)

@@ -105,6 +105,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
                 observe=meters.observe,
             )
         )
+        save_wanted = asyncio.Event()
         parts = assemble(
             settings,
             assistant=assistant_of(answering, library, askers.answering, tool_limits(settings.documents)),
@@ -116,24 +117,24 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             gauge=meters.gauge,
             tokens=meters.tokens,
             durable=not rehearsed,
+            seen_changed=save_wanted.set,
             documents=documents,
             # What is only rehearsed leaves no trace.
             learning=None if rehearsed else Learning(askers.knowledge),
             captures_kept=not rehearsed,
         )
         services = parts.services
-        if not rehearsed:  # what was only rehearsed has not been answered
-            services.seen.changed = await stack.enter_async_context(saved_soon(lambda: save(parts)))
-        # In a rehearsal nothing is answered: a command that nobody answers is better not offered.
         slash = None
+        # In a rehearsal nothing is answered: nothing is saved as answered, and no commands are offered.
         if not rehearsed:
+            await stack.enter_async_context(saved_soon(save_wanted, lambda: save(parts)))
             for_team = None
             if settings.kb.internal_topics:
                 all_of_it = library_of(settings, for_team=True)
                 limits = tool_limits(settings.documents)
                 for_team = assistant_of(answering, all_of_it, askers.answering, limits), all_of_it
             slash = await stack.enter_async_context(
-                slash_commands(client, settings, parts, services.seen.changed, documents, for_team)
+                slash_commands(client, settings, parts, save_wanted.set, documents, for_team)
             )
 
         tidy = await stack.enter_async_context(

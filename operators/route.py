@@ -14,7 +14,7 @@ from operators.map_async import map_async
 from operators.serialize_by_key import serialize_by_key
 from operators.step import Gauge, failure_of, ignore, named
 from services.assistant import Inquiry, Lesson, skipped
-from services.conversations import Decision, Router
+from services.conversations import Router, Routing
 from services.llm import Usage
 from services.telemetry import about, number_of
 
@@ -62,14 +62,14 @@ def route(
     return operator
 
 
-def sent(part: Part, decision: Decision, usage: Usage | None) -> Routed:
-    """What a decision makes of a part."""
-    if decision.to is Destination.CAPTURE:
-        return Lesson(part, decision.target, decision.continues)
-    if decision.to is Destination.NOTHING:
-        return ignored(part, decision.ends or Reason.NOT_ADDRESSED)
-    inquiry = Inquiry(part, decision.addressed, Usage(usage), decisions={})
-    return inquiry if decision.ends is None else skipped(inquiry, decision.ends)
+def sent(part: Part, routing: Routing, usage: Usage | None) -> Routed:
+    """What becomes of a part."""
+    if routing.to is Destination.CAPTURE:
+        return Lesson(part, routing.target, routing.continues)
+    if routing.to is Destination.NOTHING:
+        return ignored(part, routing.ends or Reason.NOT_ADDRESSED)
+    inquiry = Inquiry(part, routing.addressed, Usage(usage), decisions={})
+    return inquiry if routing.ends is None else skipped(inquiry, routing.ends)
 
 
 def ignored(part: Part, reason: Reason) -> Ignored:

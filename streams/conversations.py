@@ -10,7 +10,7 @@ from reactivex import operators as ops
 
 from clock import now, utc_clock
 from model.batches import Batch, Key
-from model.events import Event, Posted, Ready
+from model.events import Event, Posted
 from model.outcomes import Ignored, Reason, Result
 from operators import Amend, quiet_window, spread
 from operators.screen import Screened
@@ -24,14 +24,13 @@ log = logging.getLogger(__name__)
 def remembered(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
     """The same events, once history, people and the catch-up mark have heard of them."""
 
-    def hear(event: Event) -> None:
+    def observe(event: Event) -> None:
         history.observe(event)
+        people.observe(event)
         if isinstance(event, Posted):
             seen.arrived(event.message)
-        elif isinstance(event, Ready):
-            people.bot_id = event.bot_id
 
-    return events.pipe(ops.do_action(hear))
+    return events.pipe(ops.do_action(observe))
 
 
 def settled(

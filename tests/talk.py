@@ -20,8 +20,7 @@ from model.messages import (
     snowflake_time,
 )
 from services.conversations.history import History
-from services.conversations.people import People
-from services.conversations.team_activity import TeamActivity
+from services.conversations.people import People, TeamActivity
 from services.discord.protocols import Fetcher
 
 START = 1_767_225_600.0
@@ -60,7 +59,7 @@ class Talk:
     ) -> None:
         self.history = History(fetcher)
         self.people = People(team, team_roles, fetcher)
-        self.people.bot_id = BOT.id
+        self.people.observe(Ready(START, BOT.id, BOT.name))
         self.team = TeamActivity(self.people, self.history)
         self.history.observe(Ready(START, BOT.id, BOT.name))
         for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from model.batches import Destination, Key, Part
-from model.messages import AuthorType, Message, Place, PlaceKind
+from model.messages import AuthorType, Message, PlaceKind
 from model.outcomes import Reason
 from services.conversations.context import THREAD_MESSAGES
 from services.conversations.history import History
-from services.conversations.people import People
+from services.conversations.people import People, TeamActivity
 from services.conversations.posts import Post, Posts
-from services.conversations.team_activity import TeamActivity
 
 REMEMBERED = 10_000
 """Captured parts that a team member may continue; the oldest are forgotten first."""
@@ -41,7 +40,7 @@ class RouteRules:
     grouping_seconds: float = 300.0
 
 
-class Decision(NamedTuple):
+class Routing(NamedTuple):
     """Where a part goes.
 
     Attributes:
@@ -70,17 +69,13 @@ class PartFacts:
         captured: the last message that was captured of the same author in the same place.
     """
 
+    router: Router
     part: Part
     target: Message | None
     captured: Message | None
-    people: People
-    history: History
-    team: TeamActivity
-    posts: Posts
-    rules: RouteRules
 
     async def addresses_bot(self) -> bool:
-        bot_id = self.people.bot_id
+        bot_id = self.router.people.bot_id
         mentioned = any(user_id == bot_id for message in self.part.messages for user_id, _ in message.mentions)
         return mentioned or (self.target is not None and self.target.author.id == bot_id)
 
@@ -89,59 +84,58 @@ class PartFacts:
 
     async def bot_takes_part(self) -> bool:
         """Whether the bot owns the thread or has posted in it."""
-        place = self.part.place
-        return (
-            place.owner_id == self.people.bot_id
-            or self.posts.in_thread(place.id)
-            or any(self.people.is_bot_itself(message.author) for message in self.history.recent(place.id))
-        )
+        place, people = self.part.place, self.router.people
+        if place.owner_id == people.bot_id or self.router.posts.in_thread(place.id):
+            return True
+        return any(people.is_bot_itself(message.author) for message in self.router.history.recent(place.id))
 
     async def is_own_post_without_team(self) -> bool:
-        return self.part.place.owner_id == self.part.author.id and not await self.has_posted(AuthorType.TEAM_MEMBER)
+        return self.part.place.owner_id == self.part.author.id and not await self._has_posted(TEAM)
 
     async def is_private(self) -> bool:
         """Private talk must not become public knowledge."""
-        target_place = None if self.target is None else self.history.place(self.target.channel_id)
-        return any(place is not None and not self.may_capture(place) for place in (self.part.place, target_place))
+        allowed, places = self.router.rules.capture_channels, [self.part.place]
+        if self.target is not None:
+            places.append(self.router.history.place(self.target.channel_id))
+        return any(not place.public and allowed.isdisjoint({place.id, place.channel_id}) for place in places)
 
     async def replies_to_user(self) -> bool:
-        return self.target is not None and await self.type_of(self.target) is AuthorType.COMMUNITY_USER
+        return self.target is not None and await self._type_of(self.target) is USER
 
     async def helps_in_thread(self) -> bool:
-        if self.target is not None and await self.type_of(self.target) is AuthorType.TEAM_MEMBER:
+        if self.target is not None and await self._type_of(self.target) is TEAM:
             return False
-        if await self.has_posted(AuthorType.COMMUNITY_USER):
+        if await self._has_posted(USER):
             return True
-        starter = await self.history.starter(self.part.place)
-        return starter is not None and await self.type_of(starter) is AuthorType.COMMUNITY_USER
+        starter = await self.router.history.starter(self.part.place)
+        return starter is not None and await self._type_of(starter) is USER
 
     async def continues_capture(self) -> bool:
-        if not self.rules.capture_continuations or self.captured is None or self.target is not None:
+        rules, part = self.router.rules, self.part
+        if not rules.capture_continuations or self.captured is None or self.target is not None:
             return False
-        since, first = self.captured.at, self.part.messages[0]
-        soon = first.at - since < self.rules.grouping_seconds
-        return soon and not self.team.written_to(self.part.place.id, self.part.author.id, since, first.at)
+        since, until = self.captured.at, part.messages[0].at
+        answered = self.router.team.written_to(part.place.id, part.author.id, since, until)
+        return until - since < rules.grouping_seconds and not answered
 
     async def team_is_answering(self) -> bool:
-        place_id, author, first = self.part.place.id, self.part.author, self.part.messages[0]
+        place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
         if not self.part.place.is_thread:
-            return self.team.helped(place_id, author.id, first.at - self.rules.team_active_seconds, first.at)
-        earlier = await self.history.newest(place_id, THREAD_MESSAGES)
-        own = [message.id for message in earlier if message.author.id == author.id and message.id < first.id]
-        return await self.has_posted(AuthorType.TEAM_MEMBER, after=max(own, default=0))
+            since = first.at - self.router.rules.team_active_seconds
+            return self.router.team.helped(place_id, author_id, since, first.at)
+        earlier = await self.router.history.newest(place_id, THREAD_MESSAGES)
+        own = [message.id for message in earlier if message.author.id == author_id and message.id < first.id]
+        return await self._has_posted(TEAM, after=max(own, default=0))
 
-    async def has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
+    async def _has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
         """Whether somebody of this type has posted in the part's thread, after a message of it."""
-        for message in await self.history.newest(self.part.place.id, THREAD_MESSAGES):
-            if message.id > after and not message.is_system and await self.type_of(message) is kind:
+        for message in await self.router.history.newest(self.part.place.id, THREAD_MESSAGES):
+            if message.id > after and not message.is_system and await self._type_of(message) is kind:
                 return True
         return False
 
-    async def type_of(self, message: Message) -> AuthorType:
-        return await self.people.look_up(message.author, self.part.place.guild_id)
-
-    def may_capture(self, place: Place) -> bool:
-        return place.public or not self.rules.capture_channels.isdisjoint({place.id, place.channel_id})
+    async def _type_of(self, message: Message) -> AuthorType:
+        return await self.router.people.look_up(message.author, self.part.place.guild_id)
 
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
@@ -149,9 +143,9 @@ CHANNEL, POST = frozenset({PlaceKind.CHANNEL}), frozenset({PlaceKind.FORUM_POST}
 THREAD, ANY = frozenset({PlaceKind.THREAD, PlaceKind.FORUM_POST}), frozenset(PlaceKind)
 ANSWER, CAPTURE, NOTHING = Destination.ANSWER, Destination.CAPTURE, Destination.NOTHING
 
-TABLE: tuple[
-    tuple[AuthorType, frozenset[PlaceKind], Callable[[PartFacts], Awaitable[bool]] | None, Destination], ...
-] = (
+Row = tuple[AuthorType, frozenset[PlaceKind], Callable[[PartFacts], Awaitable[bool]] | None, Destination]
+
+TABLE: tuple[Row, ...] = (
     # author, place, further condition, goes to
     (BOT, ANY, None, NOTHING),
     (USER, CHANNEL, PartFacts.addresses_bot, ANSWER),
@@ -183,19 +177,22 @@ async def destination(facts: PartFacts) -> Destination:
     return NOTHING
 
 
+@dataclass(frozen=True, slots=True)
 class Router:
-    """Routes the parts of one bot."""
+    """Routes the parts of one bot.
 
-    def __init__(self, people: People, history: History, team: TeamActivity, posts: Posts, rules: RouteRules) -> None:
-        self._people = people
-        self._history = history
-        self._team = team
-        self._posts = posts
-        self._rules = rules
-        self._captured: OrderedDict[Key, Message] = OrderedDict()
-        """By author and place, the end of the last part that was captured."""
+    Attributes:
+        captured: by author and place, the end of the last part that was captured.
+    """
 
-    async def route(self, part: Part) -> Decision:
+    people: People
+    history: History
+    team: TeamActivity
+    posts: Posts
+    rules: RouteRules
+    captured: OrderedDict[Key, Message] = field(default_factory=OrderedDict[Key, Message])
+
+    async def route(self, part: Part) -> Routing:
         """Decide about one part.
 
         Raises:
@@ -203,35 +200,35 @@ class Router:
         """
         target = await self._target(part)
         if part.author_type is USER and await self._answered_before(part):
-            return Decision(NOTHING, Reason.DUPLICATE)
-        captured = self._captured.get(part.key)
-        facts = PartFacts(part, target, captured, self._people, self._history, self._team, self._posts, self._rules)
+            return Routing(NOTHING, Reason.DUPLICATE)
+        captured = self.captured.get(part.key)
+        facts = PartFacts(self, part, target, captured)
         to = await destination(facts)
         if to is NOTHING:
-            return Decision(to, Reason.NOT_ADDRESSED)
+            return Routing(to, Reason.NOT_ADDRESSED)
         if to is ANSWER:
-            return Decision(to, await self._reason_for_silence(facts), target, await facts.addresses_bot())
+            return Routing(to, await self._reason_for_silence(facts), target, await facts.addresses_bot())
         if part.place.is_thread:
-            return Decision(to, target=target)
-        self._captured[part.key] = part.last
-        self._captured.move_to_end(part.key)
-        if len(self._captured) > REMEMBERED:
-            self._captured.popitem(last=False)
-        return Decision(to, target=target, continues=captured.id if captured and target is None else None)
+            return Routing(to, target=target)
+        self.captured[part.key] = part.last
+        self.captured.move_to_end(part.key)
+        if len(self.captured) > REMEMBERED:
+            self.captured.popitem(last=False)
+        return Routing(to, target=target, continues=captured.id if captured and target is None else None)
 
     async def _target(self, part: Part) -> Message | None:
         """The first message that the part replies to and that still exists."""
         for message in part.messages:
             reference = message.reply_to
             if reference is not None and not reference.gone:
-                target = await self._history.message(reference.channel_id, reference.message_id)
+                target = await self.history.message(reference.channel_id, reference.message_id)
                 if target is not None:
                     return target
         return None
 
     async def _reason_for_silence(self, facts: PartFacts) -> Reason | None:
         part, addressed = facts.part, await facts.addresses_bot()
-        mode = self._rules.reply_mode_by_channel.get(part.place.channel_id, self._rules.reply_mode)
+        mode = self.rules.reply_mode_by_channel.get(part.place.channel_id, self.rules.reply_mode)
         if mode == "off" or (mode == "mention" and not addressed):
             return Reason.REPLY_MODE
         # A part that was cancelled already ends as cancelled, for the reason that came first.
@@ -242,21 +239,21 @@ class Router:
     async def _answered_before(self, part: Part) -> bool:
         """Whether an earlier run has answered what catch-up brings: its post is there, recorded or not."""
         last = part.last
-        if self._posts.answered(last.id):
+        if self.posts.answered(last.id):
             return True
-        if not self._history.is_from_before(last.id):
+        if not self.history.is_from_before(last.id):
             return False
         if part.place.is_thread:
-            later = await self._history.newest(part.place.id, THREAD_MESSAGES)
+            later = await self.history.newest(part.place.id, THREAD_MESSAGES)
             return any(
-                m.reply_to and m.reply_to.message_id == last.id and self._people.is_bot_itself(m.author) for m in later
+                m.reply_to and m.reply_to.message_id == last.id and self.people.is_bot_itself(m.author) for m in later
             )
         # The thread on the question, or the one in which the asker was answered before.
-        for thread_id in (last.id, self._posts.opened_for(part.place.id, part.author.id)):
+        for thread_id in (last.id, self.posts.opened_for(part.place.id, part.author.id)):
             post = None if thread_id is None else await self._unrecorded_post(part, thread_id)
             if post is not None:
                 # Recorded now, or the asker's next question would be taken for the one it answers.
-                await self._posts.add(
+                await self.posts.add(
                     Post(
                         at=post.at,
                         message_id=post.id,
@@ -270,7 +267,7 @@ class Router:
                     )
                 )
                 return True
-        return any(map(self._is_post, await self._history.newest(last.id, THREAD_MESSAGES)))
+        return any(map(self._is_post, await self.history.newest(last.id, THREAD_MESSAGES)))
 
     async def _unrecorded_post(self, part: Part, thread_id: int) -> Message | None:
         """The end of an answer in a thread that replies to nothing there and was never recorded.
@@ -278,14 +275,14 @@ class Router:
         An asker's questions in a channel are answered one after another: the first without an outcome is the one that
         the bot was answering when it was killed.
         """
-        after = max(part.last.id, self._posts.newest_in(thread_id))
+        after = max(part.last.id, self.posts.newest_in(thread_id))
         own = [
             message
-            for message in await self._history.newest(thread_id, THREAD_MESSAGES)
+            for message in await self.history.newest(thread_id, THREAD_MESSAGES)
             if message.id > after and message.reply_to is None and self._is_post(message)
         ]
         return own[-1] if own else None
 
     def _is_post(self, message: Message) -> bool:
         """Whether the bot wrote it. Discord's system message that the bot has opened a thread is no answer."""
-        return self._people.is_bot_itself(message.author) and not message.is_system
+        return self.people.is_bot_itself(message.author) and not message.is_system
