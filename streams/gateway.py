@@ -79,8 +79,8 @@ class Gateway:
         Raises:
             GatewayRefused: the token or an intent is refused.
         """
-        self._client.received = self._receive
-        session = asyncio.create_task(keep_session(self._client, self._token, self.health, pause=self._pause))
+        keeping = keep_session(self._client, self._token, self.health, self._receive, pause=self._pause)
+        session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
         marks: Mapping[int, int] = {}
         try:
