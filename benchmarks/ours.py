@@ -23,7 +23,7 @@ from operators.decode import decode
 from services.assistant.inquiry import Lesson
 from services.assistant.protocol import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.discord.dispatches import Dispatch
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import Rehearsal
 from services.documents.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage

@@ -1,4 +1,4 @@
-"""What of the live stream may be written into a recording."""
+"""What may be written into a recording."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from services.discord.dispatches import RECORDED, Dispatch
 from services.discord.wire import OddPayload, message, payloads, quoted
 
 HIDDEN_REMEMBERED = 100_000
-"""Ids of opted-out messages that are kept, so that their reactions and deletions are left out, too."""
+"""Ids of opted-out messages kept, so that their reactions and deletions are left out as well."""
 
 KEPT_FIELDS = {
     "READY": ("v", "user", "guilds"),
     "GUILD_CREATE": ("id", "name", "owner_id", "channels", "threads", "roles"),
 }
-"""READY also holds the key to resume the session; GUILD_CREATE the members, who is online and who is speaking."""
+"""READY also has the key to resume the session; GUILD_CREATE the members, who is online and who is speaking."""
 
 Payload = Mapping[str, object]
 
 
 class Clearing:
-    """Takes out of dispatches what must not be kept: interactions, what nothing reads, what people opted out of.
-
-    `opted_out` judges each message as it comes, and each edit. What cannot be judged is taken out.
+    """Removes from dispatches what must not be kept: interactions, what is not used, and messages of people who opted
+    out. `opted_out` judges each message and each edit. What cannot be judged is removed.
     """
 
     def __init__(self, opted_out: Callable[[Message], bool]) -> None:
@@ -62,7 +61,7 @@ class Clearing:
             if len(self._hidden) > HIDDEN_REMEMBERED:
                 del self._hidden[next(iter(self._hidden))]
             return None
-        # A forward copies a message without its author: whether that one opted out cannot be told.
+        # A forward copies a message without its author: whether they opted out is unknown.
         cleared = {key: value for key, value in d.items() if key != "message_snapshots"}
         if d.get("referenced_message") is not None and (target is None or self._is_hidden(target)):
             del cleared["referenced_message"]

@@ -13,10 +13,10 @@ from services.discord.exports import Export, NotAnExport, PrivateExport
 log = logging.getLogger(__name__)
 
 NO_BOT_ID = 0
-"""The bot's id in an export, which has none: no person or bot has it, so that nothing mentions it."""
+"""The bot's id in an export, which has none: nobody has it, so nothing mentions it."""
 
 REMEMBERED = 100_000
-"""Message ids kept when files are merged. Copies of a message are seconds apart, as they carry nearly one time."""
+"""Message ids kept when files are merged. Copies of a message have nearly the same time."""
 
 
 class BadRecording(Exception):
@@ -24,11 +24,10 @@ class BadRecording(Exception):
 
 
 def read(*paths: Path) -> Iterator[Dispatch]:
-    """The dispatches of recordings and exports, read as they are asked for, never a whole file at once.
+    """The dispatches of recordings and exports, read lazily.
 
     One recording keeps its order. Several files are merged by time, and a message that is in several of them comes
-    once. Exports know of no bot: when there are only exports, a READY with `NO_BOT_ID` comes first, so that they
-    begin like recordings.
+    once. Where there are only exports, which know no bot, a READY with `NO_BOT_ID` comes first, as in a recording.
 
     A line that is no dispatch is reported with its number and skipped.
 

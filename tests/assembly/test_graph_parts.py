@@ -12,7 +12,7 @@ from model.outcomes import Result
 from operators.route import route
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import Rehearsal
 from settings import load
 
 

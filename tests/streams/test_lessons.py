@@ -27,8 +27,7 @@ from services.conversations.in_flight import CalledOff
 from services.conversations.posts import Posts
 from services.conversations.routing import Router, RouteRules
 from services.discord.dispatches import Dispatch
-from services.discord.protocols import LookupFailed
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import LookupFailed, Rehearsal
 from services.knowledge.library import Library
 from services.team.archive import Pair
 from services.team.captures import Captures

@@ -19,10 +19,10 @@ Payload = Mapping[str, object]
 
 
 class Decoder:
-    """Turns dispatches into events, in the order in which they came.
+    """Turns dispatches into events, in order.
 
-    It remembers what it has seen of guilds and channels, because a thread's payload says neither whether its parent
-    is a forum nor who can view it.
+    It remembers guilds and channels, because a thread's payload says neither whether its parent is a forum nor who can
+    view it.
     """
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class Decoder:
         }
 
     def decode(self, dispatch: Dispatch) -> Sequence[Event]:
-        """The events of one dispatch; none for types that we do not use.
+        """The events of one dispatch; none for types that are not used.
 
-        Never raises: one odd payload is reported, without its content, and must not end the stream.
+        Never raises: an odd payload is logged without its content.
         """
         read_it = self._by_type.get(dispatch.t)
         if read_it is None:
@@ -61,7 +61,7 @@ class Decoder:
             return ()
 
     def place(self, payload: Payload) -> Place:
-        """A channel object that was fetched, judged and remembered like one from the gateway.
+        """A fetched channel object, decoded and remembered like one from the gateway.
 
         Raises:
             OddPayload: it is no place to write in.
@@ -85,7 +85,7 @@ def _ready(at: float, d: Payload) -> Sequence[Event]:
 
 
 def _guild_gone(at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.GuildGonePayload, d)
+    sent = read(payloads.Gone, d)
     # Unavailable: an outage at Discord, and the guild comes back.
     return () if sent.unavailable else (GuildGone(at, sent.id),)
 
@@ -120,7 +120,7 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
             sent.channel_id,
             sent.message_id,
             sent.user_id,
-            # A custom emoji as REST names it, so that it never passes for a standard one of that name.
+            # A custom emoji as REST names it, so that it is not taken for a standard one of that name.
             emoji=(emoji.name or "") if emoji.id is None else f"{emoji.name or ''}:{emoji.id}",
             added=added,
             is_bot=member is not None and member.user is not None and bool(member.user.bot),

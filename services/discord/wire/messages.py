@@ -9,11 +9,10 @@ from services.discord.wire import payloads
 from services.discord.wire.payloads import OddPayload, read
 
 PEOPLES_TYPES = frozenset({0, 19})
-"""DEFAULT and REPLY: the only types that somebody typed ("Message types", Discord API reference).
+"""DEFAULT and REPLY: the only types that people write ("Message types", Discord API reference).
 
-All others are system messages here. Joins, pins, boosts and thread-created (18) are announcements;
-THREAD_STARTER_MESSAGE (21) stands for the message that a thread was opened on and carries only a reference to it;
-CHAT_INPUT_COMMAND (20) and CONTEXT_MENU_COMMAND (23) are an application's answers to its own commands.
+All others are system messages here: announcements such as joins, pins and boosts, THREAD_STARTER_MESSAGE (21), which is
+only a reference to the message that a thread was opened on, and answers of applications to commands (20 and 23).
 """
 
 FORWARD = 1
