@@ -29,7 +29,7 @@ def attachments_folder(recording: Path) -> Path:
 
 
 class Recorder:
-    """Appends dispatches to a recording, without what must not be kept (see `services.discord.clearing`).
+    """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.Clearing`).
 
     `opted_out` judges each message. `download` fetches an attachment, within limits of its own; without it, none
     are saved.

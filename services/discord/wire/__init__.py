@@ -6,7 +6,6 @@ names the field and never what somebody wrote.
 """
 
 # pyright: reportUnusedImport=false
-from services.discord.wire.decoder import Decoder
-from services.discord.wire.messages import message, quoted
+from services.discord.wire.decoder import Decoder, message, quoted
 from services.discord.wire.payloads import OddPayload
 from services.discord.wire.places import place
