@@ -13,7 +13,7 @@ from operators.spread import spread
 from services.conversations import History, InFlight, People
 
 Addressee = Callable[[Reference], Hashable]
-"""Tells, of a reply, whom it is to."""
+"""Whom a reply is to."""
 
 
 def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Observable[Batch]], Observable[Part]]:
@@ -38,10 +38,10 @@ def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Obse
 
 
 def addressee_in(history: History) -> Addressee:
-    """The author of the message replied to, there; where that message is not at hand, nobody but itself.
+    """The place and author of the message replied to, or the reference itself where that message is not in memory.
 
-    Discord sends the message along with a reply, so that one which is missing has been deleted, or is long past.
-    "There": what is said in a private channel must not come along with what is said in a public one.
+    Discord sends the message along with a reply: one that is missing was deleted, or is old. The place counts, since
+    what is said in a private channel must not be in one part with what is said in public.
     """
 
     def addressee(reference: Reference) -> Hashable:

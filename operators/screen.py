@@ -1,4 +1,4 @@
-"""From events to the messages that people wrote, and to changes of those that wait."""
+"""From events to people's messages, and to changes of those that wait."""
 
 from __future__ import annotations
 
@@ -25,27 +25,32 @@ Screened = Posted | Amend[Key, Posted] | Ignored | Removed
 
 @dataclass(frozen=True, slots=True)
 class ScreenRules:
+    """What decides which messages are let through.
+
+    Attributes:
+        opted_out: whether a person has opted out.
+        allowed: ids of channels; empty: all.
+        ended: whether a message (ids of place and message) had its outcome before this process began.
+    """
+
     opt_out_marker: str
     opted_out: Callable[[int], bool]
-    """Whether a person has asked to be left out."""
     allowed: frozenset[int]
-    """Channels; empty: all."""
     denied: frozenset[int]
     ended: Callable[[int, int], bool] | None = None
-    """Whether a message had its end before this process began, so that catch-up brings it in vain."""
 
 
 def screen(
     people: People, history: History, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
 ) -> Callable[[Observable[Event]], Observable[Screened]]:
-    """Let people's messages through, each once; tell why of the others.
+    """Let people's messages through, each once; the others become `Ignored` with a reason.
 
         --m1--m1--bot--(m1→edit)--(m1→delete)--|
         [ screen                               ]
         --m1--i---i----~----------(~ r)--------|   i = Ignored, ~ = Amend, r = Removed
 
-    Edits and deletions amend what still waits in a window; later, a deletion calls the answer off and an edit has
-    no effect. A team member's message calls off the answers it makes needless.
+    Edits and deletions amend what still waits in a window; later, a deletion cancels the answer and an edit has no
+    effect. A team member's message cancels the answers it makes unnecessary.
     """
     seen: OrderedDict[int, None] = OrderedDict()
 
@@ -67,12 +72,12 @@ def screen(
         seen[message.id] = None
         if len(seen) > DEDUPLICATED:
             seen.popitem(last=False)
-        if history.is_gone(message.id):  # the deletion overtook it
+        if history.is_gone(message.id):  # the deletion came first
             return Removed(message.channel_id, message.id)
-        message = history.latest(message)  # likewise an edit
+        message = history.latest(message)  # an edit may have come first as well
         author_type = people.type_of(message.author)
         unwanted = reason_to_ignore(message, author_type)
-        if unwanted in {None, Reason.OPTED_OUT}:  # whoever wants no bot to read along has spoken all the same
+        if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
             team.observe(message)
             if author_type is AuthorType.TEAM_MEMBER:
                 in_flight.team_posted(message)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def remembered(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
-    """The same events, once history, people and the catch-up mark have heard of them."""
+    """The same events, after history, people and the catch-up marks have observed them."""
 
     def observe(event: Event) -> None:
         history.observe(event)
@@ -36,7 +36,7 @@ def remembered(events: Observable[Event], history: History, people: People, seen
 def settled(
     ends: Observable[Result], in_flight: InFlight, seen: Seen, tell: Callable[[Result], None]
 ) -> Observable[Result]:
-    """The same ends, once nothing holds their messages any more and `tell` has heard of them."""
+    """The same results, after nothing holds their messages any more and `tell` got them."""
 
     def settle(end: Result) -> None:
         # Of a duplicate, the message itself may still be in hand; as a part, catch-up has brought it in vain.
