@@ -96,8 +96,8 @@ class _User(_Exported):
 class _Attachment(_Exported):
     id: Id
     url: str | None = None
-    file_name: str | None = None
-    file_size_bytes: int | None = None
+    filename: str | None = Field(default=None, validation_alias="fileName")
+    size: int | None = Field(default=None, validation_alias="fileSizeBytes")
 
 
 class _Reference(_Exported):
@@ -208,15 +208,7 @@ class Export:
             "content": exported.content or "",
             "timestamp": exported.timestamp,
             "edited_timestamp": exported.timestamp_edited,
-            "attachments": [
-                {
-                    "id": str(file.id),
-                    "filename": file.file_name or "",
-                    "size": file.file_size_bytes or 0,
-                    "url": file.url or "",
-                }
-                for file in exported.attachments or ()
-            ],
+            "attachments": [file.model_dump() for file in exported.attachments or ()],
             "mentions": [
                 {"id": str(user.id), "username": user.name or "", "member": {"nick": user.nickname}}
                 for user in exported.mentions or ()

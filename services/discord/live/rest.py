@@ -33,19 +33,19 @@ class RestFetcher:
     """`Fetcher`, and the raw reads that catch-up needs.
 
     404 means "it is not there" and is an answer; every other failure is `LookupFailed`, after the retries of
-    `services.discord.live.calls`. Identical reads at one time share one request. `place` decodes a channel; a
-    `Decoder`'s own knows which threads are forum posts and which channels are private.
+    `services.discord.live.calls`. Identical reads at one time share one request. `place` decodes a channel:
+    the `Decoder` of the stream knows which threads are forum posts and which channels are private.
     """
 
     def __init__(
         self,
         http: HTTPClient,
         *,
-        place: Callable[[Mapping[str, object]], Place] = wire.place,
+        place: Callable[[Mapping[str, object]], Place] | None = None,
         wait: wait_base = BACK_OFF,
     ) -> None:
         self._http = http
-        self._place = place
+        self._place = place or wire.Decoder().place
         self._wait = wait
         self._slots = asyncio.Semaphore(CONCURRENT_CALLS)
         self._shared = SharedCalls()

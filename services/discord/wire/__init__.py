@@ -8,4 +8,3 @@ names the field and never what somebody wrote.
 # pyright: reportUnusedImport=false
 from services.discord.wire.decoder import Decoder, message, quoted
 from services.discord.wire.payloads import OddPayload
-from services.discord.wire.places import place

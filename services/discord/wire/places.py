@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from clock import from_rfc3339
 from model.messages import Place, PlaceKind
@@ -27,33 +26,10 @@ ADMINISTRATOR = 1 << 3
 VIEW_CHANNEL = 1 << 10
 
 
-def place(
-    payload: Mapping[str, object],
-    *,
-    forums: Container[int] = (),
-    guild_id: int | None = None,
-    public: bool = True,
-    tag_names: Mapping[int, str] = MappingProxyType({}),
-) -> Place:
-    """A channel object. `forums` are the ids of known forum and media channels: threads in them are posts.
-
-    `guild_id` is used where the payload has none. `public` is what is known of the permissions of the channel (of a
-    thread: of its parent); a private thread is never public.
-
-    Raises:
-        OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
-    """
-    return _from_wire(read(payloads.Channel, payload), forums, guild_id, public=public, tag_names=tag_names)
-
-
 def _from_wire(
-    sent: payloads.Channel,
-    forums: Container[int],
-    guild_id: int | None,
-    *,
-    public: bool = True,
-    tag_names: Mapping[int, str] = MappingProxyType({}),
+    sent: payloads.Channel, forums: Container[int], guild_id: int | None, tag_names: Mapping[int, str]
 ) -> Place:
+    """`guild_id` is used where the payload has none."""
     is_thread = sent.type in THREAD_TYPES
     if not is_thread and sent.type not in CHANNEL_TYPES:
         raise OddPayload(f"Channel: type {sent.type} is no place to write in")
@@ -70,7 +46,6 @@ def _from_wire(
         # The parent of a channel is its category, in which nothing can be written.
         parent_id=sent.parent_id if is_thread else None,
         owner_id=sent.owner_id if is_thread else None,
-        public=public and sent.type != PRIVATE_THREAD,
         invited_only=sent.type == PRIVATE_THREAD,
         locked=state is not None and bool(state.locked),
         archived=state is not None and bool(state.archived),
@@ -126,7 +101,7 @@ class GuildPlaces:
         """A channel or thread as it is now, then those of its known threads that have changed with it.
 
         Raises:
-            OddPayload: see `place`.
+            OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
         """
         return self._see(read(payloads.Channel, payload), None)
 
@@ -159,7 +134,7 @@ class GuildPlaces:
             self._forums.add(sent.id)
             self._tags[sent.id] = {tag.id: tag.name or "" for tag in sent.available_tags or ()}
         tags = {} if sent.parent_id is None else self._tags.get(sent.parent_id, {})
-        found = _from_wire(sent, self._forums, guild_id, tag_names=tags)
+        found = _from_wire(sent, self._forums, guild_id, tags)
         overwrites = [each for each in sent.permission_overwrites or () if each.id == found.guild_id]
         allow, deny = (overwrites[0].allow, overwrites[0].deny) if overwrites else (0, 0)
         known = _Known(found, sent.type, allow, deny)
