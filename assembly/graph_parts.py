@@ -12,11 +12,20 @@ from assembly.redaction import redactor_of
 from assembly.sources import SourceSetup, source_kinds
 from assembly.state import RunState
 from model.outcomes import Outcome, Result
-from operators.route import Router, RouteRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant
-from services.conversations import Context, ContextRules, History, InFlight, People, TeamActivity, Viewing
+from services.conversations import (
+    Context,
+    ContextRules,
+    History,
+    InFlight,
+    People,
+    Router,
+    RouteRules,
+    TeamActivity,
+    Viewing,
+)
 from services.discord import Fetcher, Poster
 from services.knowledge import DiskLibrary, Library
 from services.llm import ImageSource
@@ -157,7 +166,7 @@ def assemble(
         history=history,
         people=people,
         team=team,
-        router=Router(people, history, team, posts, route_rules(settings), state.usage),
+        router=Router(people, history, team, posts, route_rules(settings)),
         context=Context(history, people, context_rules(settings, state)),
         posts=posts,
         budget=state.budget,

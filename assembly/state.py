@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from assembly.running import in_background
 from model.messages import Message
-from services.conversations import OptOuts, Posts, Seen, state
+from services.conversations import OptOuts, Posts, Seen, read_marks, read_posts, render_marks
 from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
 from services.storage import DataFolder, files
 from settings import Settings
@@ -52,7 +53,7 @@ class RunState:
     async def save(self) -> None:
         """Raises OSError: the data folder cannot be written."""
         # Rendered here, on the loop: a thread would see marks change while it reads them.
-        marks, spent = state.render_marks(self.seen.marks()), render_spent(self.budget.spent)
+        marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
         await files.in_thread(files.replace, self.folder.seen, marks)
         await files.in_thread(files.replace, self.folder.usage, spent)
 
@@ -67,14 +68,14 @@ def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTo
         OSError: something in the data folder cannot be read.
     """
     folder, limits = DataFolder(settings.app.data_dir), settings.limits
-    marks = state.read_marks(folder.seen) if durable else {}
+    marks = read_marks(folder.seen) if durable else {}
     limited = BudgetLimits(limits.chains_per_user_per_hour, limits.answers_per_day, limits.tokens_per_day)
     budget, changed = Budget(limited, read_spent(folder.usage)), asyncio.Event()
     return RunState(
         folder=folder,
         seen=Seen(marks, on_change=changed.set),
-        seen_before=Seen(state.copied(marks)),
-        posts=Posts(state.read_posts(folder.posts), state.PostFile(folder.posts) if durable else None),
+        seen_before=Seen(copy.deepcopy(marks)),
+        posts=Posts(read_posts(folder.posts), folder.posts if durable else None),
         budget=budget,
         usage=Usage(Spending(budget, on_tokens)),
         opt_outs=OptOuts(folder.opt_outs),

@@ -18,7 +18,7 @@ from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.inquiry import CaptureJob
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import Rehearsal
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from clock.cancel_token import CancelToken
 from model.messages import Author, AuthorType, Message, Place
 
 
@@ -39,14 +40,19 @@ class Destination(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The piece of a batch that is routed on its own."""
+    """The piece of a batch that is routed on its own.
+
+    Attributes:
+        number: counts the parts in the order in which their windows closed.
+        token: cancels the work on the part, wherever it is.
+    """
 
     number: int
-    """Counts the parts in the order in which their windows closed."""
     messages: tuple[Message, ...]
     author_type: AuthorType
     place: Place
     closed_at: float
+    token: CancelToken = field(default_factory=CancelToken, compare=False, repr=False)
 
     @property
     def author(self) -> Author:

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 from reactivex import Observable
 
-from clock.cancel_token import CancelToken
 from model.batches import Batch, Key, Part
 from model.messages import AuthorType, Message, Reference
 from operators.spread import spread
 from services.conversations import History, InFlight, People
 
-
-@dataclass(frozen=True, slots=True)
-class StartedPart:
-    """A part, and what may call it off."""
-
-    part: Part
-    token: CancelToken
-
-
 Addressee = Callable[[Reference], Hashable]
-"""Tells, of a reply, whom it is to."""
+"""Whom a reply is to."""
 
 
-def cut(
-    people: People, history: History, in_flight: InFlight
-) -> Callable[[Observable[Batch]], Observable[StartedPart]]:
+def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Observable[Batch]], Observable[Part]]:
     """Cut each batch where the person replied to changes, and number the parts.
 
     --[m1, m2→x, m3, m4→y]--------|
@@ -38,23 +25,23 @@ def cut(
     """
     numbers = itertools.count(1)
 
-    def parts(batch: Batch) -> list[StartedPart]:
+    def parts(batch: Batch) -> list[Part]:
         author_type = people.type_of(batch.messages[0].author)
         place = history.place(batch.messages[0].channel_id)
-        return [
-            StartedPart(part, in_flight.begin(part))
-            for piece in pieces(batch.messages, author_type, addressee_in(history))
-            for part in (Part(next(numbers), piece, author_type, place, batch.closed_at),)
-        ]
+        cuts = pieces(batch.messages, author_type, addressee_in(history))
+        begun = [Part(next(numbers), piece, author_type, place, batch.closed_at) for piece in cuts]
+        for part in begun:
+            in_flight.begin(part)
+        return begun
 
     return spread(parts)
 
 
 def addressee_in(history: History) -> Addressee:
-    """The author of the message replied to, there; where that message is not at hand, nobody but itself.
+    """The place and author of the message replied to, or the reference itself where that message is not in memory.
 
-    Discord sends the message along with a reply, so that one which is missing has been deleted, or is long past.
-    "There": what is said in a private channel must not come along with what is said in a public one.
+    Discord sends the message along with a reply: one that is missing was deleted, or is old. The place counts, since
+    what is said in a private channel must not be in one part with what is said in public.
     """
 
     def addressee(reference: Reference) -> Hashable:

@@ -13,12 +13,12 @@ from services.discord.wire import Decoder
 
 
 def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], Observable[Event]]:
-    """What each dispatch says, if it says anything that concerns us.
+    """The events of each dispatch; none for types that are not used.
 
         --GUILD_CREATE----TYPING_START--MESSAGE_CREATE--|
         [ decode                                        ]
         --(PlaceSeen …)-----------------Posted----------|
 
-    A payload without what it must have is reported and left out.
+    An unusable payload is logged and left out.
     """
     return spread((decoder or Decoder()).decode)

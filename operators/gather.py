@@ -1,4 +1,4 @@
-"""The conversation that an answer is to, and the thread it goes to."""
+"""The conversation of an inquiry, and the thread for its answer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def gather(
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give an inquiry its conversation: a thread's history, or the chain of replies; with `images`, their bytes.
 
-    A question in a channel goes on in the thread that the bot opened for the same asker a moment ago, if there is
-    one that nobody of the team has joined.
+    A question in a channel is answered in the thread that the bot opened for the same asker a moment ago, if there is
+    one that no team member has joined.
 
     Raises:
         LookupFailed: Discord could not be asked.
-        ImageFailed: an image of the conversation could not be had.
+        ImageFailed: an image of the conversation is not available.
     """
 
     async def gathered(inquiry: Inquiry) -> Inquiry:
@@ -42,17 +42,16 @@ def gather(
                 in_flight.reply_in(part, reply_place_id)
         messages = {message.id: message for message in around}
         messages |= {message.id: message for message in await context.replies(part.messages)}
-        # What the person wrote after this part is the next part's affair.
+        # What the person wrote after this part belongs to the next part.
         asked = frozenset(part.message_ids)
         ordered = [
-            messages[i] for i in sorted(messages) if i in asked or i < part.last.id or not is_own(inquiry, messages[i])
+            message
+            for i, message in sorted(messages.items())
+            if i in asked or i < part.last.id or message.author.id != part.author.id
         ]
         pictures = {} if images is None else await load(images, await askers(ordered))
         conversation = await context.conversation(ordered, asked, pictures)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
-
-    def is_own(inquiry: Inquiry, message: Message) -> bool:
-        return message.author.id == inquiry.part.author.id
 
     async def reusable_thread(inquiry: Inquiry) -> tuple[Sequence[Message], int | None]:
         part = inquiry.part

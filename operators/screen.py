@@ -1,10 +1,10 @@
-"""From events to the messages that people wrote, and to changes of those that wait."""
+"""From events to people's messages, and to changes of those that wait."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reactivex import Observable
 
@@ -20,47 +20,44 @@ DEDUPLICATED = 50_000
 """Message ids kept against a second delivery."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """A message of a person, with the time at which it came."""
-
-    at: float
-    message: Message
-
-
-Screened = Admitted | Amend[Key, Admitted] | Ignored | Removed
+Screened = Posted | Amend[Key, Posted] | Ignored | Removed
 
 
 @dataclass(frozen=True, slots=True)
 class ScreenRules:
+    """What decides which messages are let through.
+
+    Attributes:
+        opted_out: whether a person has opted out.
+        allowed: ids of channels; empty: all.
+        ended: whether a message (ids of place and message) had its outcome before this process began.
+    """
+
     opt_out_marker: str
     opted_out: Callable[[int], bool]
-    """Whether a person has asked to be left out."""
     allowed: frozenset[int]
-    """Channels; empty: all."""
     denied: frozenset[int]
-    ended: Callable[[int, int], bool] = lambda _place_id, _message_id: False
-    """Whether a message had its end before this process began, so that catch-up brings it in vain."""
+    ended: Callable[[int, int], bool] | None = None
 
 
 def screen(
     people: People, history: History, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
 ) -> Callable[[Observable[Event]], Observable[Screened]]:
-    """Let people's messages through, each once; tell why of the others.
+    """Let people's messages through, each once; the others become `Ignored` with a reason.
 
         --m1--m1--bot--(m1→edit)--(m1→delete)--|
         [ screen                               ]
         --m1--i---i----~----------(~ r)--------|   i = Ignored, ~ = Amend, r = Removed
 
-    Edits and deletions amend what still waits in a window; later, a deletion calls the answer off and an edit has
-    no effect. A team member's message calls off the answers it makes needless.
+    Edits and deletions amend what still waits in a window; later, a deletion cancels the answer and an edit has no
+    effect. A team member's message cancels the answers it makes unnecessary.
     """
     seen: OrderedDict[int, None] = OrderedDict()
 
     def on_event(event: Event) -> Iterable[Screened]:
         match event:
-            case Posted(at=at, message=message):
-                return (posted(at, message),)
+            case Posted():
+                return (posted(event),)
             case Edited():
                 return change(event)
             case Deleted():
@@ -68,25 +65,26 @@ def screen(
             case _:
                 return ()
 
-    def posted(at: float, message: Message) -> Screened:
-        if message.id in seen or rules.ended(message.channel_id, message.id):
+    def posted(event: Posted) -> Screened:
+        message = event.message
+        if message.id in seen or (rules.ended is not None and rules.ended(message.channel_id, message.id)):
             return ignored(message, Reason.DUPLICATE)
         seen[message.id] = None
         if len(seen) > DEDUPLICATED:
             seen.popitem(last=False)
-        if history.is_gone(message.id):  # the deletion overtook it
+        if history.is_gone(message.id):  # the deletion came first
             return Removed(message.channel_id, message.id)
-        message = history.latest(message)  # likewise an edit
+        message = history.latest(message)  # an edit may have come first as well
         author_type = people.type_of(message.author)
         unwanted = reason_to_ignore(message, author_type)
-        if unwanted in {None, Reason.OPTED_OUT}:  # whoever wants no bot to read along has spoken all the same
+        if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
             team.observe(message)
             if author_type is AuthorType.TEAM_MEMBER:
                 in_flight.team_posted(message)
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
-        return Admitted(at, message)
+        return replace(event, message=message)
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:
@@ -128,13 +126,13 @@ def screen(
     return spread(on_event)
 
 
-def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Admitted]:
+def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Posted]:
     """Replace one waiting message by its edited form, or drop it."""
 
-    def changed(spoken: Admitted) -> Admitted | None:
-        if spoken.message.id != message_id:
-            return spoken
-        return None if edit is None else Admitted(spoken.at, edited(spoken.message, edit))
+    def changed(waiting: Posted) -> Posted | None:
+        if waiting.message.id != message_id:
+            return waiting
+        return None if edit is None else replace(waiting, message=edited(waiting.message, edit))
 
     return Amend(key, changed)
 

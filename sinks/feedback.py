@@ -1,4 +1,4 @@
-"""Votes, and the step to a person."""
+"""Votes, and calls for help to a person."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Feedback:
-    """Appends votes by community users to the feedback file, and passes calls for help on.
+    """Appends votes by community users to the feedback file, and posts calls for help.
 
     One line a change: `at`, `message_id`, `voter` (a keyed hash), `question`, `sources`, `vote` (`up`, `down` or
     `withdrawn`); the last one of a voter about a message counts.
@@ -45,11 +45,11 @@ class Feedback:
         self._emoji = escalation_emoji
         self._channel_id = escalation_channel_id
         self._offered = offered
-        self._standing: dict[tuple[int, int], str] = {}
+        self._votes: dict[tuple[int, int], str] = {}
         self._key: bytes | None = None
 
     async def keep(self, reaction: Reaction) -> None:
-        """Take one reaction in.
+        """Record one reaction.
 
         Raises:
             OSError: the vote could not be written.
@@ -66,13 +66,13 @@ class Feedback:
             await self._vote(post, reaction, VOTES[reaction.emoji])
 
     async def _vote(self, post: Post, reaction: Reaction, vote: str) -> None:
-        standing = (post.message_id, reaction.user_id)
+        key = (post.message_id, reaction.user_id)
         if reaction.added:
-            self._standing[standing] = vote
-        elif self._standing.get(standing, vote) == vote:
-            vote = self._standing[standing] = WITHDRAWN
+            self._votes[key] = vote
+        elif self._votes.get(key, vote) == vote:
+            vote = self._votes[key] = WITHDRAWN
         else:
-            return  # an older vote taken back, after the person has voted anew
+            return  # an older vote is withdrawn after a newer one
         line = {
             "at": rfc3339(reaction.at),
             "message_id": str(post.message_id),
@@ -95,7 +95,7 @@ class Feedback:
             log.error("discord.escalation_channel_id: the call for help was not passed on: %s", error)  # noqa: TRY400 (for the operator)
 
     async def _pseudonym(self, user_id: int) -> str:
-        """The same for one voter on one installation, and telling nothing to others."""
+        """The same for one voter on one installation, and meaningless elsewhere."""
         if self._key is None:
             self._key = await run_blocking(self._read_key)
         return pseudonym(self._key, user_id)

@@ -1,4 +1,4 @@
-"""Where answers end: a thread on Discord, or a rehearsal of one."""
+"""Answers are posted: in a thread on Discord, or in a rehearsal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Posts one inquiry's answer, in pieces that Discord takes, and remembers having done so."""
+    """Posts answers, in pieces that Discord takes, and records them.
+
+    Attributes:
+        feedback: offer 👍 and 👎 under the last piece.
+    """
 
     poster: Poster
     posts: Posts
@@ -29,20 +33,19 @@ class Replies:
     people: People
     budget: Budget
     feedback: bool = False
-    """Offer 👍 and 👎 under the last piece."""
 
     async def post(self, inquiry: Inquiry) -> Outcome:
         """Post the answer in its thread, opened on the part's last message where there is none yet.
 
         Raises:
             PostFailed: Discord refused; if it refused the thread, nothing was posted.
-            CalledOff: by the time the thread was there, nobody wanted the answer any more.
+            CalledOff: the answer was no longer needed when the thread was open.
         """
         text = inquiry.draft + links_block(inquiry.shown_sources)
         place_id = await self._place(inquiry)
         if inquiry.token.error is not None:
             raise inquiry.token.error
-        # From here on it is said or it is not: half an answer helps nobody.
+        # Not cancelled from here on: half an answer helps nobody.
         inquiry.token.detach()
         last_id = 0
         for number, piece in enumerate(split(text)):
@@ -77,7 +80,7 @@ class Replies:
         message_id = await self.poster.send(
             place_id,
             piece,
-            # The same part and piece, sent again after an error, is the same post.
+            # The same part and piece, sent again after an error, is posted once.
             nonce=f"{last.id:x}-{number}",
             reply_to=last.id if number == 0 and place_id == last.channel_id else None,
         )

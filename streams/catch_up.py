@@ -1,4 +1,4 @@
-"""What was written while the bot was away, fetched as if it had been dispatched then."""
+"""Messages written while the bot was away, as the dispatches that it missed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ log = logging.getLogger(__name__)
 PAGE = 100
 """Discord gives at most this many messages at once."""
 LONGEST_SECONDS = 120.0
-"""The live stream waits for the catch-up, so that one has to come to an end."""
+"""The live stream waits for the catch-up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A channel, thread or forum post to look at, or a forum, which only has posts."""
+    """A channel, thread or forum post to read, or a forum, which only has posts.
+
+    Attributes:
+        newest_id: the last message in it, if Discord names one.
+    """
 
     id: int
     parent_id: int | None = None
     newest_id: int | None = None
-    """Discord's word on the last message in it, where there is one."""
     is_forum: bool = False
 
 
@@ -45,13 +48,12 @@ class MissedMessages(Protocol):
 def starts(
     marks: Mapping[int, int], spots: Iterable[Spot], *, since: float, otherwise: int | None = None
 ) -> dict[int, int]:
-    """After which id to read, per place that may have something new.
+    """After which id to read, per place that may have new messages.
 
     `marks` gives per place the id below which every message has its outcome, `since` (seconds since 1970) how far to
-    go back at most. A place without a mark is one that nothing was heard of: it is read from `otherwise` on, the mark
-    of its guild. Without that either, it is left to the live stream ("a first start begins now"), except a thread that
-    was opened when its channel had already been read that far. A forum itself has no messages and so no mark: for its
-    posts the smallest mark of all stands in.
+    go back at most. A place without a mark is read from `otherwise` on, the mark of its guild. Without that either, it
+    is left to the live stream ("a first start begins now"), except a thread that is younger than its channel's mark. A
+    forum has no messages and so no mark: for its posts the smallest mark of all is used.
     """
     floor = max(0, int(since * 1000) - DISCORD_EPOCH_MS) << 22
     spots = list(spots)
@@ -77,11 +79,7 @@ def starts(
 
 
 Introduce = Callable[[Author, int], Awaitable[object]]
-"""Told of an author and the guild, before the first message of theirs comes. Raises `LookupFailed`."""
-
-
-async def known_already(_author: Author, _guild_id: int) -> None:
-    """Nobody wants to know."""
+"""Looks up an author in a guild, before their first message comes. Raises `LookupFailed`."""
 
 
 async def catch_up(
@@ -89,23 +87,24 @@ async def catch_up(
     *,
     guild_id: int,
     history: MissedMessages,
-    introduce: Introduce = known_already,
+    introduce: Introduce | None = None,
     seconds: float = LONGEST_SECONDS,
 ) -> list[Dispatch]:
-    """The messages behind `after` (per place, see `starts`), of all places together in order of id.
+    """The messages after `after` (per place, see `starts`), of all places together in order of id.
 
     Each is a `MESSAGE_CREATE` whose `at` is when it was written, so that windows are judged by the messages' own times.
-    REST sends no `guild_id` along, which is added, and no `member`: roles are unknown, so that the authors are
-    introduced first. Never raises: a place that cannot be read, and somebody whose roles cannot be asked for, or not
-    within `seconds` each, is logged and left out.
+    REST sends no `guild_id`, which is added, and no `member`: roles are unknown, so the authors are introduced first.
+    Never raises: places and authors that fail, or take longer than `seconds`, are logged and left out.
     """
     reads = {place_id: _read(place_id, start, history) for place_id, start in after.items()}
     pages = await _all(reads, "place", seconds)
     found = sorted((payload for page in pages.values() for payload in page), key=_id)
     written_by = {_id(payload): _author(payload) for payload in found}
     authors = {author.id: author for author in written_by.values() if author is not None}
-    met = await _all({author.id: introduce(author, guild_id) for author in authors.values()}, "author", seconds)
-    strangers = authors.keys() - met.keys()
+    strangers = set[int]()
+    if introduce is not None:
+        met = await _all({author.id: introduce(author, guild_id) for author in authors.values()}, "author", seconds)
+        strangers = authors.keys() - met.keys()
     return [
         Dispatch(at=snowflake_time(_id(payload)), t="MESSAGE_CREATE", d={**payload, "guild_id": str(guild_id)})
         for payload in found
@@ -114,7 +113,7 @@ async def catch_up(
 
 
 async def _all(work: Mapping[int, Awaitable[T]], what: str, seconds: float) -> dict[int, T]:
-    """The results by id, of those that came to one in time."""
+    """The results by id, of those that have one in time."""
     tasks = {asyncio.ensure_future(each): id_ for id_, each in work.items()}
     if not tasks:
         return {}
@@ -147,7 +146,7 @@ async def _read(place_id: int, after: int, history: MissedMessages) -> list[Mapp
 
 
 def _author(payload: Mapping[str, Any]) -> Author | None:
-    """Who wrote it; None for a message that the decoder will report."""
+    """The author; None for a message that the decoder will report."""
     try:
         return message(payload).author
     except OddPayload:

@@ -1,4 +1,4 @@
-"""From events to parts, and where each part goes; at the other end, the book-keeping of results."""
+"""From events to batches; at the other end, the book-keeping of results."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ from reactivex import operators as ops
 from clock import now, utc_clock
 from model.batches import Batch, Key
 from model.events import Event, Posted, Ready
-from model.outcomes import Ignored, Outcome, Reason, Result
-from operators import Amend, map_async, quiet_window, serialize_by_key, spread
-from operators.cut import StartedPart
-from operators.route import Routed, Router
-from operators.screen import Admitted, Screened
-from operators.step import Gauge, failure_of, named
-from services.assistant import CaptureJob, Inquiry
+from model.outcomes import Ignored, Reason, Result
+from operators import Amend, quiet_window, spread
+from operators.screen import Screened
+from operators.step import Gauge, named
 from services.conversations import History, InFlight, People, Seen
-from services.telemetry import about, about_message, number_of
+from services.telemetry import about_message
 
 log = logging.getLogger(__name__)
-
-ROUTED_AT_ONCE = 64
-"""Parts whose reply targets may be looked up side by side."""
-UNBOUNDED = 1 << 62
-"""Routing drops nothing: it decides what may be dropped."""
 
 
 def observed(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
@@ -67,11 +59,11 @@ def batches(
     batches  ----------B1-----B2---|      B1 = [m1, m2]
     """
 
-    def waiting(item: Screened) -> tuple[Admitted | Amend[Key, Admitted], ...]:
+    def waiting(item: Screened) -> tuple[Posted | Amend[Key, Posted], ...]:
         # For every message: no more than a look at the level where INFO is off.
-        if isinstance(item, Admitted) and log.isEnabledFor(logging.INFO):
+        if isinstance(item, Posted) and log.isEnabledFor(logging.INFO):
             log.info("discord.user_batch_wait: %g s", quiet_seconds, extra=about_message(item.message))
-        return (item,) if isinstance(item, Admitted | Amend) else ()
+        return (item,) if isinstance(item, Posted | Amend) else ()
 
     return screened.pipe(
         spread(waiting),
@@ -87,36 +79,6 @@ def batches(
     )
 
 
-def batch_of(admitted: list[Admitted]) -> Batch:
+def batch_of(admitted: list[Posted]) -> Batch:
     messages = sorted((item.message for item in admitted), key=lambda message: message.id)
     return Batch(tuple(messages), now())
-
-
-def routed(
-    parts: Observable[StartedPart], router: Router, gauge: Gauge | None
-) -> Observable[Inquiry | CaptureJob | Ignored | Outcome]:
-    """Each part with its destination; one person's parts in one place stay in order.
-
-    parts    --p1-p2-----p3--------|
-    routed   ---q1-c2-----i3-------|      an inquiry, a capture, an `Ignored`
-    """
-
-    async def route(started: StartedPart) -> Routed:
-        about.set(started.part)
-        log.info("discord.user_batch_process_start: %s", number_of(len(started.part.messages), "message"))
-        return Routed(started.part.key, await router.route(started))
-
-    def failed(started: StartedPart, error: Exception) -> Routed:
-        return Routed(started.part.key, failure_of(started.part, "route", error))
-
-    return parts.pipe(
-        serialize_by_key(
-            lambda started: started.part.key,
-            map_async(route, on_failure=failed, max_concurrent=ROUTED_AT_ONCE, gauge=named(gauge, "route")),
-            key_of_result=lambda result: result.key,
-            max_active=ROUTED_AT_ONCE,
-            max_waiting=UNBOUNDED,
-            on_overflow=lambda started: failed(started, OverflowError()),
-        ),
-        ops.map(lambda result: result.to),
-    )

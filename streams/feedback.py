@@ -1,4 +1,4 @@
-"""Votes and calls for help under the bot's replies."""
+"""Votes and calls for help: reactions to the bot's replies."""
 
 from __future__ import annotations
 

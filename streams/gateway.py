@@ -1,4 +1,4 @@
-"""The live stream: Discord's gateway as dispatches, with what was missed in its place."""
+"""The live stream: Discord's gateway as dispatches, and what was missed before it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from clock import now
 from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, read_frame
 from services.discord.live import Client, RestFetcher, keep_session, pause, permission_warning, readable_channels
 from services.telemetry import number_of
-from streams.catch_up import Introduce, Spot, catch_up, known_already, starts
+from streams.catch_up import Introduce, Spot, catch_up, starts
 
 log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """One live connection. `marks` gives, per place, the id below which every message has its outcome; it is asked once
-    per READY, so that nothing live can move a mark past what was missed. `met` is told of each guild that arrives,
-    `introduce` of whoever wrote what was missed: see `streams.catch_up`.
+    """One live connection.
+
+    `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
+    nothing live can move a mark past what was missed. `met` gets the id of each guild that arrives, and when;
+    `introduce`: see `streams.catch_up`.
+
+    Attributes:
+        refusal: why the `observable` has ended by itself.
     """
 
     def __init__(
@@ -33,8 +38,8 @@ class Gateway:
         *,
         fetcher: RestFetcher,
         marks: Callable[[], Mapping[int, int]],
-        met: Callable[[int, float], None] = lambda _guild_id, _at: None,
-        introduce: Introduce = known_already,
+        met: Callable[[int, float], None] | None = None,
+        introduce: Introduce | None = None,
         catch_up_minutes: float,
         allowlist: Collection[int] = (),
         denylist: Collection[int] = (),
@@ -56,13 +61,12 @@ class Gateway:
         self._warned: dict[int, str | None] = {}
         self.health = health or Health(now())
         self.refusal: GatewayRefused | None = None
-        """Why the `observable` has ended by itself."""
 
     def stop(self) -> None:
-        """Take no more. What has been received is still emitted; then the stream completes.
+        """Receive no more. What has been received is still emitted; then the stream completes.
 
-        During a catch-up it completes at once, with what has been received since left out as well: were that to have
-        its outcome, the marks would move past what was missed. The next start fetches both.
+        During a catch-up it completes at once, without what has been received since: its outcome would move the marks
+        past what was missed. The next start fetches both.
         """
         self._stopped = True
         self._queue.put_nowait(None)
@@ -70,17 +74,17 @@ class Gateway:
             self._arriving.cancel()
 
     async def dispatches(self) -> AsyncGenerator[Dispatch, None]:
-        """Every dispatch in the order in which it was received; `at` is then, or for a message that catch-up fetched,
-        when it was written. To be iterated once.
+        """Every dispatch in the order received; `at` is when, or for a message that catch-up fetched, when it was
+        written. To be iterated once.
 
-        After READY, as each guild arrives, what was missed in it follows; later dispatches wait their turn behind that,
-        so that a deletion cannot overtake its message. After RESUMED Discord itself replays.
+        After READY, what was missed in a guild follows its arrival. Later dispatches wait for that, so that a deletion
+        cannot overtake its message. After RESUMED Discord itself replays.
 
         Raises:
             GatewayRefused: the token or an intent is refused.
         """
-        self._client.received = self._receive
-        session = asyncio.create_task(keep_session(self._client, self._token, self.health, pause=self._pause))
+        keeping = keep_session(self._client, self._token, self.health, self._receive, pause=self._pause)
+        session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
         marks: Mapping[int, int] = {}
         try:
@@ -99,7 +103,7 @@ class Gateway:
             session.cancel()
             try:
                 await asyncio.gather(session, return_exceptions=True)
-            finally:  # a subscriber that raised has cancelled us while we were on our way out
+            finally:  # also when a subscriber raises and so cancels this during the clean-up
                 await self._client.hang_up()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, list[Dispatch]]) -> list[Dispatch] | None:
@@ -111,7 +115,7 @@ class Gateway:
             await asyncio.wait({self._arriving})
             return None if self._arriving.cancelled() else self._arriving.result()
         except Exception:
-            log.exception("catch-up: given up for this server")
+            log.exception("catch-up: failed for this server")
             return []
         finally:
             self._arriving.cancel()
@@ -129,9 +133,11 @@ class Gateway:
 
     async def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> list[Dispatch]:
         """Report what the bot lacks in a guild, and fetch what it missed there."""
-        self._met(int(cast("str", dispatch.d["id"])), dispatch.at)
+        guild_id = int(cast("str", dispatch.d["id"]))
+        if self._met is not None:
+            self._met(guild_id, dispatch.at)
         # discord.py has parsed the same frame before this task could run.
-        guild = self._client.get_guild(int(cast("str", dispatch.d["id"])))
+        guild = self._client.get_guild(guild_id)
         if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
             return []
         warning = permission_warning(guild, *self._lists)
@@ -174,7 +180,7 @@ def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iter
 def observable(gateway: Gateway) -> Observable[Dispatch]:
     """The dispatches as an Observable: subscribing connects, `Gateway.stop` completes, disposing cuts off.
 
-    A refusal completes it as well, and is left in `Gateway.refusal`: an error would have the supervisors of the graph
+    A refusal completes it as well, and is in `Gateway.refusal`: after an error the supervisors of the graph would
     restart their branches, and each restart would try the same token again. One subscriber.
     """
 
@@ -197,7 +203,7 @@ async def _feed(gateway: Gateway, observer: abc.ObserverBase[Dispatch]) -> None:
         gateway.refusal = refused
         observer.on_completed()
     except Exception as error:
-        # A subscriber that raises has disposed of the stream, and would never hear of it.
+        # A subscriber that raises has disposed of the stream and does not get the error.
         log.exception("the live stream has ended")
         observer.on_error(error)
     else:

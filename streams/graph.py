@@ -32,11 +32,12 @@ from model.events import Event
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.cut import cut
+from operators.route import route
 from operators.screen import screen
 from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
 from streams.captures import captures
-from streams.conversations import batches, observed, routed, settled
+from streams.conversations import batches, observed, settled
 from streams.curation import curation, stored
 from streams.evidence import evidence
 from streams.feedback import votes
@@ -51,7 +52,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     events = observed(events, s.history, s.people, s.seen).pipe(fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    parts = routed(batched.pipe(cut(s.people, s.history, s.in_flight)), s.router, s.gauge).pipe(fork("parts"))
+    parts = batched.pipe(cut(s.people, s.history, s.in_flight), route(s.router, s.usage, s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))

@@ -19,16 +19,17 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
+from model.batches import Part
 from model.events import Event
 from model.messages import AuthorType
-from model.outcomes import Ignored, Outcome, Removed, Result
+from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators import fork, only, supervised
-from operators.cut import StartedPart, cut
-from operators.route import not_addressed
+from operators.cut import cut
+from operators.route import ignored, route
 from operators.screen import screen
 from services.assistant import CaptureJob
 from streams.captures import captures
-from streams.conversations import batches, observed, routed, settled
+from streams.conversations import batches, observed, settled
 from streams.wiring import Rules, Services, Sinks
 
 
@@ -39,17 +40,20 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
         screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen")
     )
     spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    begun = spoken.pipe(cut(s.people, s.history, s.in_flight), fork("begun"))
-    parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
+    parts = spoken.pipe(cut(s.people, s.history, s.in_flight), fork("parts"))
+    routed = parts.pipe(ops.filter(is_of_the_team), route(s.router, s.usage, s.gauge), fork("routed"))
 
     results = rx.merge(
         captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("captures")),
         screened.pipe(only(Ignored, Removed)),
-        parts.pipe(only(Ignored, Outcome)),
-        begun.pipe(ops.filter(lambda each: not is_of_the_team(each)), ops.map(lambda each: not_addressed(each.part))),
+        routed.pipe(only(Ignored, Outcome)),
+        parts.pipe(
+            ops.filter(lambda part: not is_of_the_team(part)),
+            ops.map(lambda part: ignored(part, Reason.NOT_ADDRESSED)),
+        ),
     )
     return settled(results, s.in_flight, s.seen, sinks.results)
 
 
-def is_of_the_team(begun: StartedPart) -> bool:
-    return begun.part.author_type is AuthorType.TEAM_MEMBER
+def is_of_the_team(part: Part) -> bool:
+    return part.author_type is AuthorType.TEAM_MEMBER

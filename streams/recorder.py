@@ -29,12 +29,10 @@ def attachments_folder(recording: Path) -> Path:
 
 
 class Recorder:
-    """Appends dispatches to a recording, without what must not be kept (see `services.discord.clearing`).
+    """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.Clearing`).
 
     `opted_out` judges each message. `download` fetches an attachment, within limits of its own; without it, none
-    are saved.
-
-    Writing never disturbs who calls: a failure is logged when it begins, and the next line is tried again.
+    are saved. A failure to write is logged once, and the next line is tried again.
 
     Raises:
         BadRecording: the file cannot be written at the start.
@@ -44,22 +42,20 @@ class Recorder:
         self._path = path
         self._clearing = Clearing(opted_out)
         self._download = download
-        self._saving: dict[asyncio.Task[None], int] = {}
-        """What is being downloaded: the attachment's id by task."""
+        self._saving: dict[asyncio.Task[None], int] = {}  # the attachment's id by task
         self._slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         self._failing = False
         try:
-            truncated = path.exists() and path.stat().st_size > 0 and _last_byte(path) != b"\n"
-            # Unbuffered: a line is in the file once it is written. What people wrote is for the owner's eyes.
+            self._truncated = path.exists() and path.stat().st_size > 0 and _last_byte(path) != b"\n"
+            # Unbuffered: a line is in the file once it is written. Only the owner may read what people wrote.
             self._file = os.fdopen(os.open(path, APPEND, mode=0o600), "ab", buffering=0)
         except OSError as error:
             raise BadRecording(
                 f"{path}: cannot be written ({error.strerror}); name another file to record to"
             ) from None
-        self._torn = truncated
 
     def write(self, dispatch: Dispatch) -> None:
-        """Append one dispatch, in the order of the calls. Attachments follow by themselves, on the running loop."""
+        """Append one dispatch. Its attachments are saved in the background."""
         cleared = self._clearing.clear(dispatch)
         if cleared is None:
             return
@@ -69,7 +65,7 @@ class Recorder:
                 self._save_soon(self._download, file)
 
     async def close(self) -> None:
-        """Wait for the attachments under way, then close the file. Cancelled, it gives them up."""
+        """Wait for the attachments in progress, or cancel them when cancelled; then close the file."""
         try:
             await asyncio.gather(*self._saving)
         finally:
@@ -78,16 +74,16 @@ class Recorder:
     def _append(self, dispatch: Dispatch) -> None:
         try:
             line = render_line(dispatch).encode()
-            written = self._file.write(b"\n" + line if self._torn else line)
+            written = self._file.write(b"\n" + line if self._truncated else line)
             if written < len(line):
                 raise OSError("the disk took only a part of a line")  # noqa: TRY301 (handled like a refusal)
         except (OSError, ValueError) as error:
-            self._torn = True
+            self._truncated = True
             if not self._failing:
                 log.error("recording to %s fails, the bot goes on: %s", self._path, error)  # noqa: TRY400 (no bug)
             self._failing = True
         else:
-            self._torn = self._failing = False
+            self._truncated = self._failing = False
 
     def _save_soon(self, download: Download, file: Attachment) -> None:
         if file.id in self._saving.values():
@@ -106,7 +102,7 @@ class Recorder:
                 if not target.exists():
                     data = await download(file)
                     await asyncio.to_thread(_store, target, data)
-            except Exception as error:  # noqa: BLE001 (whatever a download raises, the recording goes on)
+            except Exception as error:  # noqa: BLE001 (the recording goes on after any error)
                 log.warning("attachment %d is not recorded: %s", file.id, type(error).__name__)
 
 

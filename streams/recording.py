@@ -18,10 +18,9 @@ from services.discord import Dispatch, recordings
 async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
     """Play files (see `services.discord.recordings.read`) on the running loop's clock.
 
-    The first dispatch comes as soon as it is asked for. On a `VirtualLoop` that starts at `first_time`, each comes
-    exactly at its `at`. On a loop that is elsewhere in time, start `delay` seconds from the recording's clock
-    (`delay = clock.now() - first_time(path)` plays it as if it began now). Time never goes back: what is stamped
-    earlier than its forerunner, or than now, comes now.
+    On a `VirtualLoop` that starts at `first_time`, each comes exactly at its `at`; `delay` seconds are added
+    (`clock.now() - first_time(path)` plays it as if it began now). Time never goes back: a dispatch with an earlier
+    time than now comes now.
 
     Raises:
         BadRecording: a file cannot be read, or holds nothing valid.
@@ -32,7 +31,7 @@ async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatc
 
 
 async def _until(due: float) -> None:
-    """Wait for `due`; at the least, let others have their turn of the loop."""
+    """Wait for `due`, at least for one turn of the loop."""
     loop = asyncio.get_running_loop()
     wait = due - clock.now()
     if wait <= 0:

@@ -13,7 +13,6 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind
-from operators import CancelToken
 from services.assistant import Assistant, Inquiry, end, links_block
 from services.documents import Lookup
 from services.knowledge import Library
@@ -101,7 +100,6 @@ def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) 
     author_type = AuthorType.TEAM_MEMBER if context.from_team else AuthorType.COMMUNITY_USER
     return Inquiry(
         Part(1, (message,), author_type, place, now()),
-        CancelToken(),
         addressed=True,
         usage=usage,
         decisions={},

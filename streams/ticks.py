@@ -1,14 +1,15 @@
-"""When the knowledge base is to be brought up to date: at start-up, every so often, and when files change."""
+"""When to update the knowledge base: at start-up, at intervals, and when files change."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import reactivex as rx
 from reactivex import Observable, abc
@@ -18,15 +19,15 @@ from reactivex.disposable import Disposable
 from operators import quiet_window
 
 MOST_WINDOWS = 10
-"""A file that never comes to rest is taken up after so many times the quiet it should have had."""
+"""Files that keep changing give a tick after so many times the quiet window."""
 LOOK_SECONDS = 5.0
-"""How often it is checked that what is watched is still there."""
+"""How often it is checked that a watched folder is still there."""
 
 log = logging.getLogger(__name__)
 
 
 class Tick(StrEnum):
-    """Why there is to be an update."""
+    """Why an update is due."""
 
     START = "start-up"
     TIMER = "timer"
@@ -34,7 +35,7 @@ class Tick(StrEnum):
 
 
 def ticks(every_seconds: float) -> Observable[Tick]:
-    """Tick at once, and every so many seconds.
+    """Tick at once and every `every_seconds`.
 
     S----T----T----T--      ticks(5)
 
@@ -51,7 +52,7 @@ def ticks(every_seconds: float) -> Observable[Tick]:
             observer.on_next(why)
 
         timer = loop.call_soon(tick, Tick.START)
-        return Disposable(lambda: timer.cancel())  # noqa: PLW0108 (whichever it is then)
+        return Disposable(lambda: timer.cancel())  # noqa: PLW0108 (the timer of that moment)
 
     return Observable(subscribe)
 
@@ -59,23 +60,22 @@ def ticks(every_seconds: float) -> Observable[Tick]:
 def file_changes(sources_dir: Path, links_file: Path, quiet_seconds: float) -> Observable[Tick]:
     """A tick once files below `sources_dir`, or the list of links, have changed and been quiet for `quiet_seconds`.
 
-    Where files cannot be watched this is logged, and the timer alone has to do.
+    Where files cannot be watched this is logged, and only the timer ticks.
     """
     # The list is watched through its folder, as an editor puts a new file in the old one's place.
     folder = rx.merge(
         from_generator(lambda: changes(sources_dir, recursive=True)),
         from_generator(lambda: changes(links_file.parent, recursive=False, only=links_file.name)),
     )
-    resting = quiet_window(quiet_seconds, whole, max_seconds=MOST_WINDOWS * quiet_seconds)
+    resting = quiet_window(quiet_seconds, all_in_one_window, max_seconds=MOST_WINDOWS * quiet_seconds)
     return folder.pipe(resting, ops.map(lambda _: Tick.FILES))
 
 
-def whole(_item: object) -> None:
-    """One window for all files."""
+def all_in_one_window(_tick: Tick) -> None: ...
 
 
 async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> AsyncGenerator[Tick]:
-    """A tick for each bunch of changes in `folder`, or of its file `only`; and when it goes away or comes back."""
+    """A tick for each set of changes in `folder`, or of its file `only`; and when it disappears or comes back."""
     reported = False
     while True:
         seen = identity(folder)
@@ -96,7 +96,7 @@ async def changes(folder: Path, *, recursive: bool, only: str | None = None) -> 
 
 
 async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
-    """The names of files that have changed; every few seconds none, so that the caller can look around.
+    """The names of files that have changed; every few seconds none, so that the caller can check the folder.
 
     Raises:
         OSError, RuntimeError: there is no such folder, or the system has no watches left.
@@ -116,7 +116,7 @@ async def watched(folder: Path, *, recursive: bool) -> AsyncGenerator[set[str]]:
 
 
 def identity(folder: Path) -> tuple[int, int] | None:
-    """What makes a folder this one, and not another of its name; None: there is none."""
+    """What distinguishes a folder from another of its name; None: there is none."""
     try:
         status = os.stat(folder)  # noqa: PTH116 (a microsecond, on the loop)
     except OSError:
@@ -131,27 +131,14 @@ def from_generator(generate: Callable[[], AsyncGenerator[Tick]]) -> Observable[T
         _ = scheduler
 
         async def feed() -> None:
-            generator = generate()
             try:
-                async for each in generator:
-                    observer.on_next(each)
-            finally:
-                await generator.aclose()
+                async with contextlib.aclosing(generate()) as generator:
+                    async for each in generator:
+                        observer.on_next(each)
+            except Exception:
+                log.exception("files are no longer watched; changes are found by the timer only")
 
-        return Disposable(cancelling(asyncio.get_running_loop().create_task(logged(feed()))))
+        task = asyncio.get_running_loop().create_task(feed())
+        return Disposable(lambda: cast("None", task.cancel()))
 
     return Observable(subscribe)
-
-
-async def logged(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        await work
-    except Exception:
-        log.exception("files are not watched any more; changes are found by the timer only")
-
-
-def cancelling(task: asyncio.Task[None]) -> Callable[[], None]:
-    def cancel() -> None:
-        task.cancel()
-
-    return cancel

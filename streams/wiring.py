@@ -10,11 +10,10 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.chunk import IngestResult, Intake
-from operators.route import Router
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
-from services.conversations import Context, History, InFlight, People, Posts, Seen, TeamActivity, Viewing
+from services.conversations import Context, History, InFlight, People, Posts, Router, Seen, TeamActivity, Viewing
 from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library
 from services.llm import Budget, ImageSource, Usage

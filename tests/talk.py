@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clock.cancel_token import CancelToken
 from model.batches import Part
 from model.events import Deleted, Edited, PlaceSeen, Posted, Ready
 from model.messages import (
@@ -20,10 +19,8 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
-from operators.cut import StartedPart
 from services.conversations.history import History
-from services.conversations.people import People
-from services.conversations.team_activity import TeamActivity
+from services.conversations.people import People, TeamActivity
 from services.discord.protocols import Fetcher
 
 START = 1_767_225_600.0
@@ -62,7 +59,7 @@ class Talk:
     ) -> None:
         self.history = History(fetcher)
         self.people = People(team, team_roles, fetcher)
-        self.people.bot_id = BOT.id
+        self.people.observe(Ready(START, BOT.id, BOT.name))
         self.team = TeamActivity(self.people, self.history)
         self.history.observe(Ready(START, BOT.id, BOT.name))
         for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):
@@ -110,9 +107,6 @@ class Talk:
         place = self.history.place(messages[0].channel_id)
         kind = self.people.type_of(messages[0].author) if kind is None else kind
         return Part(next(self._numbers), messages, kind, place, messages[-1].at + 60)
-
-    def begun(self, *messages: Message) -> StartedPart:
-        return StartedPart(self.part(*messages), CancelToken())
 
 
 class SmallFetcher:

@@ -33,8 +33,7 @@ from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place,
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
 from services.discord.attachments import AttachmentFailed, Attachments
-from services.discord.protocols import Fetcher, PostFailed
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import Fetcher, PostFailed, Rehearsal
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
 from services.llm.errors import Unavailable

@@ -31,7 +31,6 @@ class Inquiry(NamedTuple):
     """
 
     part: Part
-    token: CancelToken
     addressed: bool
     usage: Usage
     decisions: dict[str, Any]
@@ -45,6 +44,10 @@ class Inquiry(NamedTuple):
     sources: tuple[Source, ...] = ()
     draft: str = ""
     citations: tuple[str, ...] = ()
+
+    @property
+    def token(self) -> CancelToken:
+        return self.part.token
 
     @property
     def case_id(self) -> int:
@@ -79,8 +82,12 @@ class CaptureJob:
 
     part: Part
     target: Message | None
-    token: CancelToken
+    """The message that the part replies to."""
     continues: int | None = None
+
+    @property
+    def token(self) -> CancelToken:
+        return self.part.token
 
 
 def end(

@@ -18,16 +18,21 @@ THREAD_MESSAGES = 200
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
+    """What the configuration says about context.
+
+    Attributes:
+        withheld: messages of people who opted out: no LLM sees them.
+        redact: removes secrets from a text.
+    """
+
     reply_chain_max_depth: int = 20
     grouping_seconds: float = 300.0
-    withheld: Callable[[Message], bool] = lambda _: False
-    """Messages of people who opted out: no LLM sees them."""
-    redact: Callable[[str], str] = str
-    """Takes secrets out of what people wrote."""
+    withheld: Callable[[Message], bool] | None = None
+    redact: Callable[[str], str] | None = None
 
 
 class Context:
-    """Gathers conversations. Every look-up may raise `LookupFailed`."""
+    """Gathers conversations. Each method that fetches may raise `LookupFailed`."""
 
     def __init__(self, history: History, people: People, rules: ContextRules) -> None:
         self._history = history
@@ -36,22 +41,20 @@ class Context:
 
     async def thread(self, place: Place) -> Sequence[Message]:
         """A thread's newest messages, its starter, and what they reply to elsewhere; in order of id."""
-        messages = list(await self._history.newest(place.id, THREAD_MESSAGES))
-        starter = await self._history.starter(place)
-        if starter is not None:
-            messages.append(starter)
-        found = {message.id: message for message in messages}
-        await self._walk([m.reply_to for m in messages if m.reply_to and m.reply_to.channel_id != place.id], found)
+        messages = [*await self._history.newest(place.id, THREAD_MESSAGES), await self._history.starter(place)]
+        found = {message.id: message for message in messages if message is not None}
+        replies = [message.reply_to for message in found.values() if message.reply_to is not None]
+        await self._walk([reply for reply in replies if reply.channel_id != place.id], found)
         return self._in_order(found)
 
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
-        """The chain of messages that these reply to, widened, and these themselves; in order of id."""
+        """These messages and the chain of messages that they reply to, widened; in order of id."""
         found = {message.id: message for message in messages}
         await self._walk([message.reply_to for message in found.values() if message.reply_to], found)
         return self._in_order(found)
 
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
-        """Follow replies into `found`: each message once, and with it its author's adjacent ones."""
+        """Add what is replied to, and so on, to `found`: each message once, with its author's adjacent ones."""
         ahead = deque((reference, 1) for reference in references)
         while ahead:
             reference, depth = ahead.popleft()
@@ -67,14 +70,16 @@ class Context:
                         ahead.append((adjacent.reply_to, depth + 1))
 
     def _in_order(self, found: dict[int, Message]) -> Sequence[Message]:
-        return [found[i] for i in sorted(found) if not found[i].is_system and not self._rules.withheld(found[i])]
+        withheld = self._rules.withheld
+        return [m for _, m in sorted(found.items()) if not m.is_system and not (withheld and withheld(m))]
 
     async def author_type(self, message: Message) -> AuthorType:
         return await self._people.look_up(message.author, message.guild_id)
 
     def text_of(self, message: Message) -> str:
         """How a message reads: trimmed, mentions as names, a placeholder for each attachment, without secrets."""
-        return self._rules.redact(render(message, self._history.names))
+        text = render(message, self._history.names)
+        return text if self._rules.redact is None else self._rules.redact(text)
 
     async def conversation(
         self, messages: Iterable[Message], asked: frozenset[int], images: dict[int, tuple[Image, ...]]
@@ -83,9 +88,8 @@ class Context:
         turns: list[Turn] = []
         for message in messages:
             kind = await self.author_type(message)
-            is_bot_itself = self._people.is_bot_itself(message.author)
             text = self.text_of(message)
-            if not text or (kind is AuthorType.BOT and not is_bot_itself):
+            if not text or (kind is AuthorType.BOT and not self._people.is_bot_itself(message.author)):
                 continue
             turns.append(
                 Turn(

@@ -1,73 +1,71 @@
-"""What has been said: remembered from the stream, and asked of Discord where that is not enough."""
+"""What has been said: remembered from the stream, and fetched from Discord where that is not enough."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Ready
 from model.messages import DISCORD_EPOCH_MS, Message, Place, PlaceKind
 from services.conversations.timeline import ENDLESS, Timeline
 from services.discord import Fetcher
 
+M = TypeVar("M", Message, Edited)
+
 PAGE = 100
 """Discord's most messages a request (API reference, "Get Channel Messages")."""
 KEPT_PLACES = 1_000
 KEPT_MESSAGES = 1_000
-"""Live, of each place. A replay keeps everything: it has nobody to ask."""
+"""Live, of each place. A replay keeps everything: it cannot fetch."""
 KEPT_GONE = 10_000
-"""Ids of messages that were deleted, and as many of such as were edited: what comes late must not undo that."""
+"""Ids of deleted messages, and as many of edited ones: an event that comes late must not undo that."""
 KEPT_EARLY = 1_000
-"""Messages of which an edit came, and they did not. Most are old ones that will not come again."""
+"""Edits whose messages did not come. Most of these are old and will not come again."""
 
 
 class History:
     """Messages and places as far as they are known now.
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
-    channel once. Without one (replay) the stream is all there is. Where the bot speaks anew in a replay, what it said
-    there when that was recorded is left out, or it would be seen to say everything twice.
+    channel once. Without one (replay) it knows the stream only. Where the bot posts anew in a replay, its recorded
+    posts are left out, or it would seem to say everything twice.
+
+    Attributes:
+        names: of the bot, by id: how its mentions read.
     """
 
     def __init__(self, fetcher: Fetcher | None) -> None:
         self._fetcher = fetcher
         self._places: dict[int, Place] = {}
         self.names: dict[int, str] = {}
-        """Of places, and of the bot, by id: what their mentions read as."""
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
         self._early: OrderedDict[int, Edited] = OrderedDict()
-        """By message id, what edits said that came before it."""
+        """Edits that came before their message, by its id."""
         self._live_from = 0
-        self._spoken_in: dict[int, int] = {}
+        self._posted_in: dict[int, int] = {}
         """By place where the bot has posted in this run: its user id."""
 
     def observe(self, event: Event) -> None:
-        """Take in what the stream says, before anybody asks about it."""
+        """Take in an event, before anything asks about it."""
         match event:
             case Posted(message=message, quoted=quoted):
-                message = self._with_early_edits(message)
-                if not self._is_outdated(message) and not self._speaks_anew(message):
-                    self._add(message)
-                if (
-                    quoted is not None
-                    and quoted.id not in self._gone
-                    and self.known(quoted.channel_id, quoted.id) is None
-                ):
+                self._add_posted(message)
+                if quoted and quoted.id not in self._gone and self.known(quoted.channel_id, quoted.id) is None:
                     self._timeline(quoted.channel_id).add(quoted)
             case Edited():
                 self._edit(event)
             case Deleted(channel_id=channel_id, message_ids=message_ids):
                 for message_id in message_ids:
                     self._timeline(channel_id).remove(message_id)
-                    self._say_gone(message_id)
+                    _keep(self._gone, message_id)
             case PlaceSeen(place=place):
                 self.meet(place)
             case PlaceGone(place_id=place_id):
                 self._places.pop(place_id, None)
-                self.names.pop(place_id, None)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
                 self.names[bot_id] = bot_name
@@ -78,21 +76,15 @@ class History:
     def note(self, message: Message) -> None:
         """Take in what the bot itself has just posted."""
         if self._fetcher is None:
-            self._spoken_in[message.channel_id] = message.author.id
+            self._posted_in[message.channel_id] = message.author.id
         self._add(message)
-
-    def _add(self, message: Message) -> None:
-        timeline = self._timeline(message.channel_id)
-        timeline.add(message)
-        if self._fetcher is not None:
-            timeline.trim(KEPT_MESSAGES)
 
     def meet(self, place: Place) -> None:
         """Take in a channel or thread, such as one that the bot has just opened."""
         self._places[place.id] = place
 
     def place(self, place_id: int) -> Place:
-        """A channel or thread; one never heard of counts as a channel."""
+        """A channel or thread; an unknown one counts as a channel."""
         return self._places.get(place_id) or Place(place_id, PlaceKind.CHANNEL)
 
     def name_of(self, place_id: int) -> str:
@@ -128,7 +120,7 @@ class History:
         return (self.known(message.channel_id, message.id) or message) if message.id in self._edited else message
 
     def is_gone(self, message_id: int) -> bool:
-        """Whether it is known that a message does not exist any more."""
+        """Whether a message is known to be deleted."""
         return message_id in self._gone
 
     def recent(self, channel_id: int) -> Sequence[Message]:
@@ -136,7 +128,7 @@ class History:
         return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
-        """One message, with its surroundings fetched along; None: it no longer exists.
+        """One message, fetched together with its surroundings; None: it no longer exists.
 
         Raises:
             LookupFailed: Discord could not be asked.
@@ -145,14 +137,14 @@ class History:
         found = timeline.get(message_id)
         if found is not None or self._fetcher is None or message_id in self._gone or timeline.covers(message_id):
             return found
-        await self._fetch_around(channel_id, message_id)
+        await self._fetch_around(self._fetcher, channel_id, message_id)
         found = timeline.get(message_id)
         if found is None:
-            self._say_gone(message_id)
+            _keep(self._gone, message_id)
         return found
 
     async def starter(self, thread: Place) -> Message | None:
-        """The message a thread was opened on: it stands in the parent channel, but for forum posts.
+        """The message a thread was opened on. It is in the parent channel; a forum post has none.
 
         Raises:
             LookupFailed: Discord could not be asked.
@@ -163,7 +155,7 @@ class History:
         if found is None and self._fetcher is not None and thread.id not in self._gone:
             found = await self._fetcher.message(thread.parent_id, thread.id)
             if found is None:
-                self._say_gone(thread.id)
+                _keep(self._gone, thread.id)
             else:
                 self._timeline(thread.parent_id).add(found)
         return found
@@ -179,8 +171,7 @@ class History:
         if known is not None or self._fetcher is None:
             return known or ()
         before: int | None = None
-        pages = 0
-        while pages * PAGE < limit:
+        for _ in range(0, limit, PAGE):
             page = await self._fetcher.messages(place_id, limit=PAGE, before=before)
             self._take(timeline, page)
             full = len(page) == PAGE
@@ -188,11 +179,10 @@ class History:
             if not full:
                 break
             before = page[0].id
-            pages += 1
         return timeline.newest(limit) or ()
 
     async def run(self, message: Message, seconds: float) -> Sequence[Message]:
-        """`message` with its author's adjacent ones: nobody else's in between, no further apart than `seconds`.
+        """`message` with its author's adjacent ones: no other person's in between, no further apart than `seconds`.
 
         Raises:
             LookupFailed: Discord could not be asked.
@@ -201,17 +191,16 @@ class History:
         before, more_before = _adjacent(timeline.before(message.id), message, seconds)
         after, more_after = _adjacent(timeline.after(message.id), message, seconds)
         if (more_before or more_after) and self._fetcher is not None:
-            await self._fetch_around(message.channel_id, message.id)
+            await self._fetch_around(self._fetcher, message.channel_id, message.id)
             before, _ = _adjacent(timeline.before(message.id), message, seconds)
             after, _ = _adjacent(timeline.after(message.id), message, seconds)
         return [*reversed(before), message, *after]
 
-    async def _fetch_around(self, channel_id: int, message_id: int) -> None:
-        assert self._fetcher is not None  # noqa: S101 (callers have asked)
+    async def _fetch_around(self, fetcher: Fetcher, channel_id: int, message_id: int) -> None:
         timeline = self._timeline(channel_id)
-        page = await self._fetcher.messages(channel_id, limit=PAGE, around=message_id)
+        page = await fetcher.messages(channel_id, limit=PAGE, around=message_id)
         self._take(timeline, page)
-        # Half of the page lies on each side; a side that came short has been read to its end.
+        # Half of the page lies on each side; a side with fewer has been read to its end.
         older = sum(1 for message in page if message.id < message_id)
         newer = sum(1 for message in page if message.id > message_id)
         low = page[0].id if older >= PAGE // 2 - 1 else 0
@@ -219,7 +208,7 @@ class History:
         timeline.cover(min(low, message_id), max(high, message_id))
 
     def _take(self, timeline: Timeline, page: Sequence[Message]) -> None:
-        """Take in what was fetched, but for what has been deleted meanwhile."""
+        """Take in what was fetched, except what has been deleted meanwhile."""
         for message in page:
             if message.id not in self._gone:
                 timeline.add(message)
@@ -236,17 +225,31 @@ class History:
             self._timelines.move_to_end(place_id)
         return timeline
 
-    def _speaks_anew(self, message: Message) -> bool:
-        return self._fetcher is None and self._spoken_in.get(message.channel_id) == message.author.id
-
     def _begin(self, at: float) -> None:
-        """A new session: what was said between the last one and this one may be missing."""
+        """A new session: messages between the last one and this one may be missing."""
         self._live_from = max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22
         self._early.clear()  # what was missed is fetched as it reads now
         if self._fetcher is not None:
             for timeline in self._timelines.values():
                 timeline.pause()
                 timeline.cover(self._live_from, ENDLESS)
+
+    def _add_posted(self, message: Message) -> None:
+        edit = self._early.pop(message.id, None)
+        if edit is not None:
+            _keep(self._edited, message.id)
+            message = edited(message, edit)
+        # A second delivery knows nothing of an edit or deletion since.
+        outdated = message.id in self._edited and self.known(message.channel_id, message.id) is not None
+        posts_anew = self._fetcher is None and self._posted_in.get(message.channel_id) == message.author.id
+        if message.id not in self._gone and not outdated and not posts_anew:
+            self._add(message)
+
+    def _add(self, message: Message) -> None:
+        timeline = self._timeline(message.channel_id)
+        timeline.add(message)
+        if self._fetcher is not None:
+            timeline.trim(KEPT_MESSAGES)
 
     def _edit(self, edit: Edited) -> None:
         timeline = self._timeline(edit.channel_id)
@@ -256,24 +259,9 @@ class History:
             _keep(self._edited, edit.message_id)
         elif edit.message_id not in self._gone:
             earlier = self._early.get(edit.message_id)
-            self._early[edit.message_id] = edit if earlier is None else later_of(earlier, edit)
+            self._early[edit.message_id] = edit if earlier is None else edited(earlier, edit)
             if len(self._early) > KEPT_EARLY:
                 self._early.popitem(last=False)
-
-    def _with_early_edits(self, message: Message) -> Message:
-        edit = self._early.pop(message.id, None)
-        if edit is None:
-            return message
-        _keep(self._edited, message.id)
-        return edited(message, edit)
-
-    def _say_gone(self, message_id: int) -> None:
-        _keep(self._gone, message_id)
-
-    def _is_outdated(self, message: Message) -> bool:
-        """Whether a delivery tells less than is known: the message was deleted, or edited, since it was written."""
-        known = self.known(message.channel_id, message.id)
-        return message.id in self._gone or (message.id in self._edited and known is not None)
 
 
 def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
@@ -282,17 +270,8 @@ def _keep(ids: OrderedDict[int, None], message_id: int) -> None:
         ids.popitem(last=False)
 
 
-def later_of(earlier: Edited, edit: Edited) -> Edited:
-    """What two edits of a message say together."""
-    return replace(
-        edit,
-        text=earlier.text if edit.text is None else edit.text,
-        attachments=earlier.attachments if edit.attachments is None else edit.attachments,
-    )
-
-
-def edited(message: Message, edit: Edited) -> Message:
-    """The message as it reads after an edit."""
+def edited(message: M, edit: Edited) -> M:
+    """The message, or an earlier edit of it, as it reads after an edit."""
     return replace(
         message,
         text=message.text if edit.text is None else edit.text,
@@ -308,7 +287,7 @@ def _adjacent(walk: Iterator[Message | None], start: Message, seconds: float) ->
         if message is None:
             return found, True
         if message.author.id != start.author.id or abs(message.at - last.at) > seconds:
-            return found, False
+            break
         if not message.is_system:
             found.append(message)
         last = message

@@ -1,4 +1,4 @@
-"""The messages and parts that have no end yet, and what may call them off."""
+"""The messages and parts without an outcome yet, and what cancels them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from model.outcomes import Ignored, Outcome, Reason, Result
 
 
 class CalledOff(Exception):
-    """Nobody wants the answer any more."""
+    """Cancelled: the answer is no longer needed."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
@@ -22,21 +22,26 @@ class CalledOff(Exception):
 
 @dataclass(slots=True)
 class _Held:
+    """One message.
+
+    Attributes:
+        error: it was cancelled before its window closed.
+        token: of its part, once there is one.
+        thread_id: the thread in which any post of a team member makes the answer unnecessary.
+    """
+
     message: Message
     author_type: AuthorType
     error: CalledOff | None = None
-    """Called off before its window closed."""
     token: CancelToken | None = None
-    """Its part's, once there is one."""
     thread_id: int | None = None
-    """Where team members make an answer needless by posting at all."""
 
 
 class InFlight:
-    """Every message between its arrival and its end.
+    """Every message between its arrival and its outcome.
 
-    Deletions and team members' posts are told to it once each; it finds the parts they concern. What the branches
-    know of a part's fate, they know through its token.
+    It gets each deletion and each post of a team member once, and cancels the parts that they concern. The branches
+    learn this from the tokens of the parts alone.
     """
 
     def __init__(self) -> None:
@@ -61,58 +66,53 @@ class InFlight:
             return None
         return Key(held.message.channel_id, held.message.author.id)
 
-    def begin(self, part: Part) -> CancelToken:
-        """The part's token, already cancelled where one of its messages was called off while waiting."""
-        token = CancelToken()
+    def begin(self, part: Part) -> None:
+        """Its messages have become a part: cancelled at once if one of them was cancelled while it waited."""
         for message_id in part.message_ids:
             held = self._held.get(message_id)
             if held is not None:
-                held.token = token
+                held.token = part.token
                 if held.error is not None:
-                    token.cancel(held.error)
+                    part.token.cancel(held.error)
         if self._stopping:
-            token.cancel(CalledOff(Reason.SHUTDOWN))
-        self._tokens[part.number] = token
-        return token
+            part.token.cancel(CalledOff(Reason.SHUTDOWN))
+        self._tokens[part.number] = part.token
 
     def reply_in(self, part: Part, thread_id: int) -> None:
-        """A part from a channel is going to be answered in this thread, which makes it the part's own."""
+        """A part from a channel will be answered in this thread: posts there concern it as well."""
         for message_id in part.message_ids:
             self._move(message_id, thread_id)
 
     def deleted(self, event: Deleted) -> None:
-        """Call off the answers to deleted messages; those still waiting are the window's affair."""
+        """Cancel the answers to deleted messages. Those that still wait are removed from their window elsewhere."""
         for message_id in event.message_ids:
             self._call_off(message_id, Reason.DELETED)
 
     def team_posted(self, message: Message) -> None:
-        """A team member replied to a message in hand, or posted in its thread."""
+        """A team member replied to a message, or posted in its thread."""
         if message.reply_to is not None:
             self._call_off(message.reply_to.message_id, Reason.TEAM_ANSWERED)
         # A thread has the id of the message that it was opened on.
-        self._call_off(message.channel_id, Reason.TEAM_ANSWERED)
-        for message_id in tuple(self._in_threads.get(message.channel_id, ())):
+        for message_id in (message.channel_id, *self._in_threads.get(message.channel_id, ())):
             self._call_off(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
-        """Call off what a person is waiting for: they want nothing of theirs looked at any more."""
+        """Cancel what a person waits for, who wants nothing of theirs read any more."""
         for message_id in [i for i, held in self._held.items() if held.message.author.id == author_id]:
             self._call_off(message_id, Reason.DELETED)
 
     def settle(self, end: Result) -> None:
-        """The messages have their end."""
-        if isinstance(end, Outcome):
-            self._release(end.part.message_ids)
-            self._drop_token(end.part.number)
-        elif isinstance(end, Ignored):
-            self._release(end.message_ids)
-            if end.part_number is not None:
-                self._drop_token(end.part_number)
-        else:
-            self._release((end.message_id,))
+        """The messages have their outcome."""
+        match end:
+            case Outcome(part=part):
+                self._release(part.message_ids, part.number)
+            case Ignored(message_ids=message_ids, part_number=part_number):
+                self._release(message_ids, part_number)
+            case _:
+                self._release((end.message_id,))
 
     def stop(self) -> None:
-        """Call off every part, those still to come included: the grace period is over."""
+        """Cancel every part, those still to come included: the grace period is over."""
         self._stopping = True
         for token in tuple(self._tokens.values()):
             token.cancel(CalledOff(Reason.SHUTDOWN))
@@ -121,16 +121,18 @@ class InFlight:
         held = self._held.get(message_id)
         if held is None or held.author_type is not AuthorType.COMMUNITY_USER:
             return
-        error = CalledOff(reason)
         if held.token is not None:
-            held.token.cancel(error)
-        elif held.error is None:
-            held.error = error
+            held.token.cancel(CalledOff(reason))
+        else:
+            held.error = held.error or CalledOff(reason)
 
-    def _release(self, message_ids: Iterable[int]) -> None:
+    def _release(self, message_ids: Iterable[int], part_number: int | None = None) -> None:
         for message_id in message_ids:
             self._move(message_id, None)
             self._held.pop(message_id, None)
+        token = None if part_number is None else self._tokens.pop(part_number, None)
+        if token is not None:
+            token.close()
 
     def _move(self, message_id: int, thread_id: int | None) -> None:
         held = self._held.get(message_id)
@@ -144,8 +146,3 @@ class InFlight:
         held.thread_id = thread_id
         if thread_id is not None:
             self._in_threads.setdefault(thread_id, set()).add(message_id)
-
-    def _drop_token(self, number: int) -> None:
-        token = self._tokens.pop(number, None)
-        if token is not None:
-            token.close()

@@ -1,37 +1,57 @@
-"""Who is the bot, who is of the team, and who is of the community."""
+"""People: who is of the team, whom it is helping, who can view which thread, and who opted out."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from pathlib import Path
 
-from model.messages import Author, AuthorType
-from services.discord import Fetcher
+from clock import run_blocking
+from model.batches import Key
+from model.events import Event, Ready
+from model.messages import Author, AuthorType, Message
+from services.conversations.history import History
+from services.discord import Fetcher, LookupFailed
+from services.storage import files, json_state
 
 REMEMBERED = 20_000
 """People whose type is kept in memory; those seen longest ago are forgotten first."""
+HELPED = 10_000
+"""Places and people of which the times of replies are kept; those of longest ago are forgotten first."""
+TIMES = 16
+"""Kept of each, newest last: a part is judged a while after it was written, when more has been said."""
+
+log = logging.getLogger(__name__)
 
 
 class People:
-    """Tells the type of an author.
+    """The types of authors.
 
-    `team_member_ids` and `team_role_ids` make a team member. Live messages carry roles, and what they said is
-    remembered; for somebody known from history only, one look-up decides, and only when roles matter at all.
+    Somebody with one of the two kinds of ids is a team member. Live messages carry roles, and the type is remembered;
+    for somebody known from history only, one look-up decides, and only when `team_role_ids` is set.
+
+    Attributes:
+        bot_id: the bot's own user; None until the session is ready.
     """
 
     def __init__(self, team_member_ids: frozenset[int], team_role_ids: frozenset[int], fetcher: Fetcher | None) -> None:
         self.bot_id: int | None = None
-        """Known once the session is ready."""
         self._team = team_member_ids
         self._team_roles = team_role_ids
         self._fetcher = fetcher
         self._seen: OrderedDict[int, AuthorType] = OrderedDict()
+
+    def observe(self, event: Event) -> None:
+        if isinstance(event, Ready):
+            self.bot_id = event.bot_id
 
     def type_of(self, author: Author) -> AuthorType:
         """From what is known now: somebody unknown counts as a community user."""
         return self._known(author) or AuthorType.COMMUNITY_USER
 
     async def look_up(self, author: Author, guild_id: int | None) -> AuthorType:
-        """As `type_of`, but asks Discord about somebody of whom only history tells.
+        """As `type_of`, but asks Discord about somebody known from history only.
 
         Raises:
             LookupFailed: Discord could not be asked.
@@ -39,7 +59,7 @@ class People:
         known = self._known(author)
         if known is not None or self._fetcher is None or guild_id is None:
             return known or AuthorType.COMMUNITY_USER
-        return self._remember(author.id, self._by_roles(await self._fetcher.role_ids(guild_id, author.id)))
+        return self._remember(author.id, await self._fetcher.role_ids(guild_id, author.id))
 
     def is_team(self, author: Author) -> bool:
         return self.type_of(author) is AuthorType.TEAM_MEMBER
@@ -54,16 +74,127 @@ class People:
             return AuthorType.TEAM_MEMBER
         if not self._team_roles:
             return AuthorType.COMMUNITY_USER
-        if author.role_ids is not None:
-            return self._remember(author.id, self._by_roles(author.role_ids))
-        return self._seen.get(author.id)
+        return self._seen.get(author.id) if author.role_ids is None else self._remember(author.id, author.role_ids)
 
-    def _by_roles(self, role_ids: tuple[int, ...]) -> AuthorType:
-        return AuthorType.COMMUNITY_USER if self._team_roles.isdisjoint(role_ids) else AuthorType.TEAM_MEMBER
-
-    def _remember(self, user_id: int, kind: AuthorType) -> AuthorType:
+    def _remember(self, user_id: int, role_ids: tuple[int, ...]) -> AuthorType:
+        kind = AuthorType.COMMUNITY_USER if self._team_roles.isdisjoint(role_ids) else AuthorType.TEAM_MEMBER
         self._seen[user_id] = kind
         self._seen.move_to_end(user_id)
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return kind
+
+
+class Viewing:
+    """Who can view a thread now.
+
+    With a `fetcher` (live) Discord is asked each time who is a member of a private thread. Without one (replay) the
+    authors of messages in it are: Discord makes them members.
+    """
+
+    def __init__(self, history: History, fetcher: Fetcher | None) -> None:
+        self.history = history
+        self._fetcher = fetcher
+
+    async def can_view(self, user_id: int, place_id: int, *, seen_in: int | None) -> bool:
+        """Whether somebody can view a thread; False where that is not known.
+
+        `seen_in`: the channel or thread where they have just written, or called a command; None: Discord does not
+        say that they can view any.
+        """
+        try:
+            place = await self.history.find_place(place_id)
+            if place is None:
+                return False
+            if place.invited_only:
+                if self._fetcher is None:
+                    return seen_in == place_id
+                return await self._fetcher.is_thread_member(place_id, user_id)
+        except LookupFailed as error:
+            log.warning("whether %d can view %d is not known, so they cannot: %s", user_id, place_id, error)
+            return False
+        return place.public or (seen_in is not None and seen_in in {place.id, place.parent_id})
+
+
+class TeamActivity:
+    """Where team members are helping just now, as far as the stream shows."""
+
+    def __init__(self, people: People, history: History) -> None:
+        self._people = people
+        self._history = history
+        self._helped: OrderedDict[Key, deque[float]] = OrderedDict()
+        self._written_to: OrderedDict[Key, deque[float]] = OrderedDict()
+
+    def observe(self, message: Message) -> None:
+        """Each message once, in the order received."""
+        addressees = {user_id for user_id, _ in message.mentions}
+        if message.reply_to is not None:
+            target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
+            if target is not None and target.author.id != message.author.id:
+                addressees.add(target.author.id)
+                if self._people.is_team(message.author):
+                    _put(self._helped, Key(message.channel_id, target.author.id), message.at)
+        if self._people.type_of(message.author) is not AuthorType.BOT:
+            for user_id in addressees - {message.author.id}:
+                _put(self._written_to, Key(message.channel_id, user_id), message.at)
+
+    def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
+        """Whether a team member replied to this person here, from `since` to `until`."""
+        return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
+
+    def written_to(self, place_id: int, person_id: int, after: float, until: float) -> bool:
+        """Whether anybody replied to this person here, or mentioned them, after `after` and not after `until`."""
+        return any(after < at <= until for at in self._written_to.get(Key(place_id, person_id), ()))
+
+
+def _put(remembered: OrderedDict[Key, deque[float]], key: Key, at: float) -> None:
+    remembered.setdefault(key, deque(maxlen=TIMES)).append(at)
+    remembered.move_to_end(key)
+    if len(remembered) > HELPED:
+        remembered.popitem(last=False)
+
+
+class OptOuts:
+    """Who opted out (`/privacy opt-out`): checked for every message, and kept durably.
+
+    A change takes effect before it is written, so also for what is in progress.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ids = json_state.read_ids(path)
+        self._turn = asyncio.Lock()
+
+    def __contains__(self, user_id: object) -> bool:
+        return user_id in self._ids
+
+    async def add(self, user_id: int) -> None:
+        """Opt somebody out.
+
+        Raises:
+            OSError: it was not written, and is lost when this process ends.
+        """
+        self._ids.add(user_id)
+        await self._save()
+
+    async def discard(self, user_id: int) -> None:
+        """Opt somebody in again.
+
+        Raises:
+            OSError: as `add`.
+        """
+        self._ids.discard(user_id)
+        await self._save()
+
+    async def _save(self) -> None:
+        async with self._turn:
+            await run_blocking(_replace, self._path, json_state.render_ids(self._ids))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if json_state.ids_are_damaged(path):
+        # A person may still be able to read the ids in it.
+        aside = path.with_name(f"{path.name}.damaged")
+        files.replace(aside, path.read_bytes())
+        log.error("%s is damaged: kept as %s; repair it by hand", path, aside.name)
+    files.replace(path, content)

@@ -1,49 +1,57 @@
-"""What the bot has posted: to find its threads again, and to know what a vote was about."""
+"""What the bot has posted: to find its threads again, and to know what a vote is about."""
 
 from __future__ import annotations
 
+import json
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from clock import run_blocking
 from model.batches import Key
+from services.storage import files, read_text
 
 KEPT = 20_000
 """Posts kept in memory, newest last."""
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The last piece of one reply."""
+    """The last piece of one reply.
+
+    Attributes:
+        place_id: the thread that it is in.
+        asked_in: where the question was written: a channel or a thread.
+        last_asked_id: the last message of the part that it answers.
+        opened_thread: the bot opened the thread for this asker.
+        question: empty where the bot was killed before it recorded the post, and found it later.
+    """
 
     at: float
     message_id: int
     place_id: int
-    """The thread it stands in."""
     asked_in: int
-    """Where the question was written: a channel or a thread."""
     asker_id: int
     last_asked_id: int
-    """The last message of the part it answers."""
     opened_thread: bool
-    """The bot opened the thread for this asker."""
     question: str
-    """Empty where the bot was killed before it took note of the post, and found it again later."""
     sources: tuple[str, ...]
 
 
-class Store(Protocol):
-    """Where posts outlive the process."""
-
-    async def keep(self, post: Post) -> None: ...
+_POST = TypeAdapter(Post)
 
 
 class Posts:
-    """An index over the newest posts."""
+    """An index over the newest posts. With a `path`, each new one is appended to that file."""
 
-    def __init__(self, earlier: Iterable[Post] = (), store: Store | None = None) -> None:
-        self._store = store
+    def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
+        self._path = path
         self._by_message: OrderedDict[int, Post] = OrderedDict()
         self._last_by_thread: dict[int, Post] = {}
         self._opened_for: dict[Key, int] = {}
@@ -52,10 +60,13 @@ class Posts:
             self._add(post)
 
     async def add(self, post: Post) -> None:
-        """Take note of a post, durably where there is a store."""
+        """Record a post. The reply is on Discord already: a file that cannot be written is logged, not raised."""
         self._add(post)
-        if self._store is not None:
-            await self._store.keep(post)
+        if self._path is not None:
+            try:
+                await run_blocking(files.append, self._path, render_post(post))
+            except OSError as error:
+                log.error("a reply was not recorded, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
 
     def about(self, message_id: int) -> Post | None:
         """The reply that a message is the last piece of."""
@@ -70,7 +81,7 @@ class Posts:
         return message_id in self._answered
 
     def newest_in(self, place_id: int) -> int:
-        """The id of the bot's newest post there, of which it took note; 0 where there is none."""
+        """The id of the newest recorded post there; 0 where there is none."""
         last = self._last_by_thread.get(place_id)
         return 0 if last is None else last.message_id
 
@@ -79,7 +90,7 @@ class Posts:
         return self._opened_for.get(Key(channel_id, asker_id))
 
     def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
-        """The thread the bot opened for this asker in this channel, if it has posted there after `since`."""
+        """The same, if the bot has posted there after `since`."""
         thread_id = self.opened_for(channel_id, asker_id)
         last = None if thread_id is None else self._last_by_thread.get(thread_id)
         return None if last is None or last.at <= since else thread_id
@@ -106,3 +117,18 @@ class Posts:
         key = Key(post.asked_in, post.asker_id)
         if self._opened_for.get(key) == post.place_id and post.place_id not in self._last_by_thread:
             del self._opened_for[key]
+
+
+def read_posts(path: Path) -> list[Post]:
+    """One JSON object a line, oldest first. Damaged lines are reported and left out."""
+    posts: list[Post] = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        try:
+            posts.append(_POST.validate_json(line))
+        except ValidationError:
+            log.warning("%s, line %d: damaged, left out", path, number)
+    return posts
+
+
+def render_post(post: Post) -> bytes:
+    return json.dumps(asdict(post), ensure_ascii=False).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The messages of one place that are known, and where nothing between them is missing."""
+"""The known messages of one place, and in which stretches of it none is missing."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ class Timeline:
 
     def add(self, message: Message) -> None:
         if message.id not in self._messages:
-            if not self._ids or message.id > self._ids[-1]:
-                self._ids.append(message.id)
-            else:
-                insort(self._ids, message.id)
+            insort(self._ids, message.id)
         self._messages[message.id] = message
 
     def remove(self, message_id: int) -> None:
@@ -40,23 +37,22 @@ class Timeline:
             del self._ids[bisect_left(self._ids, message_id)]
 
     def cover(self, low: int, high: int) -> None:
-        """Say that everything from `low` to `high` is known now."""
-        merged = (low, high)
+        """Everything from `low` to `high` is known now."""
         apart: list[tuple[int, int]] = []
         for interval in self._covered:
-            if interval[1] + 1 < merged[0] or merged[1] + 1 < interval[0]:
+            if interval[1] + 1 < low or high + 1 < interval[0]:
                 apart.append(interval)
             else:
-                merged = (min(merged[0], interval[0]), max(merged[1], interval[1]))
-        self._covered = sorted([*apart, merged])
+                low, high = min(low, interval[0]), max(high, interval[1])
+        self._covered = sorted([*apart, (low, high)])
 
     def pause(self) -> None:
-        """Messages may be missed from now on: what comes next is no longer known to be complete."""
+        """Messages may be missed from now on: what comes next is no longer complete."""
         last = self._ids[-1] if self._ids else 0
         self._covered = [(low, min(high, last)) for low, high in self._covered if low <= last]
 
     def covers(self, message_id: int) -> bool:
-        return any(low <= message_id <= high for low, high in self._covered)
+        return self._around(message_id) is not None
 
     def newest(self, limit: int) -> list[Message] | None:
         """The last `limit` messages, oldest first; None where some of them are not known."""
@@ -69,27 +65,26 @@ class Timeline:
         return [self._messages[known_id] for known_id in known]
 
     def before(self, message_id: int) -> Iterator[Message | None]:
-        """Going back from a message; None, and the end, where what comes next is not known."""
+        """Backwards from a message; None, and the end, where what comes next is not known."""
         index = bisect_left(self._ids, message_id)
-        return self._walk(message_id, (self._ids[i] for i in range(index - 1, -1, -1)), first=True)
+        return self._walk(message_id, (self._ids[i] for i in range(index - 1, -1, -1)), to=0)
 
     def after(self, message_id: int) -> Iterator[Message | None]:
-        """Going on from a message, likewise."""
+        """Forwards from a message, likewise."""
         index = bisect_right(self._ids, message_id)
-        return self._walk(message_id, (self._ids[i] for i in range(index, len(self._ids))), first=False)
+        return self._walk(message_id, (self._ids[i] for i in range(index, len(self._ids))), to=ENDLESS)
 
-    def _walk(self, start: int, ids: Iterable[int], *, first: bool) -> Iterator[Message | None]:
-        around = next(((low, high) for low, high in self._covered if low <= start <= high), None)
-        if around is None:
-            yield None
-            return
-        low, high = around
+    def _walk(self, start: int, ids: Iterable[int], *, to: int) -> Iterator[Message | None]:
+        low, high = self._around(start) or (start, start)
         for message_id in ids:
             if not low <= message_id <= high:
                 break
             yield self._messages[message_id]
-        if (first and low > 0) or (not first and high < ENDLESS):
+        if not low <= to <= high:
             yield None
+
+    def _around(self, message_id: int) -> tuple[int, int] | None:
+        return next((interval for interval in self._covered if interval[0] <= message_id <= interval[1]), None)
 
     def trim(self, keep: int) -> None:
         """Forget all but the newest `keep` messages."""

@@ -1,4 +1,4 @@
-"""The contents of attachments: from Discord's CDN, or in a replay from the folder beside the recording."""
+"""The content of attachments: from Discord's CDN, or in a replay from the folder beside the recording."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ import clock
 from model.messages import Attachment
 
 DISCORD_ORIGINS = frozenset({"https://cdn.discordapp.com", "https://media.discordapp.net"})
-"""Where Discord keeps attachments. Whatever else an attachment's address names is not dialled."""
+"""Where Discord keeps attachments. No other address is contacted."""
 
 _CHUNK_BYTES = 65_536
 _MIB, _MB = 1024 * 1024, 1_000_000
 
 
 class AttachmentFailed(Exception):
-    """An attachment cannot be had; the message names its id and the reason, never its signed address."""
+    """An attachment is not available; the message names its id and the reason, never its signed address."""
 
 
 class _Passing(AttachmentFailed):
-    """A failure that may be over at the next try."""
+    """A failure that a retry may cure."""
 
 
 class Attachments(Protocol):
@@ -35,16 +35,15 @@ class Attachments(Protocol):
         """All of it.
 
         Raises:
-            AttachmentFailed: it is larger than `max_bytes`, lies elsewhere, or could not be had.
+            AttachmentFailed: it is larger than `max_bytes`, elsewhere, or not available.
         """
         ...
 
 
 class CDNAttachments:
-    """Downloads, from `origins` (scheme, host and port, if not the usual one) and nowhere else.
+    """Downloads from `origins` only (scheme, host, and port if not the default).
 
-    `timeout_seconds` bounds one try, of which there are up to `1 + max_retries`; all of them happen outside of a
-    virtual clock's time.
+    `timeout_seconds` bounds one try, of which there are up to `1 + max_retries`. They take no virtual time.
     """
 
     def __init__(
@@ -80,8 +79,8 @@ class CDNAttachments:
         return await clock.real_time(download)
 
     def _checked_address(self, attachment: Attachment) -> str:
-        """Put together again from what was checked, so that no second reading of it can lead elsewhere."""
-        refused = AttachmentFailed(f"attachment {attachment.id} does not lie on Discord's CDN; it is not downloaded")
+        """Put together from the checked parts, so that another parser cannot read another host in it."""
+        refused = AttachmentFailed(f"attachment {attachment.id} is not on Discord's CDN and not downloaded")
         try:
             parts = urlsplit(attachment.url)
             origin = f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
@@ -93,7 +92,7 @@ class CDNAttachments:
 
     async def _download(self, attachment: Attachment, address: str, max_bytes: int) -> bytes:
         try:
-            # As it is: what is compressed on its way could grow beyond its size when it is unpacked.
+            # Not compressed: that could grow beyond the limit when it is unpacked.
             async with (
                 asyncio.timeout(self._timeout),
                 aiohttp.ClientSession(auto_decompress=False, headers={"Accept-Encoding": "identity"}) as session,
@@ -115,7 +114,7 @@ async def _body(attachment: Attachment, response: aiohttp.ClientResponse, max_by
     if status != 200:  # noqa: PLR2004 (OK; a redirect is not followed: it may lead anywhere)
         raise AttachmentFailed(f"attachment {attachment.id} could not be downloaded (HTTP {status})")
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise AttachmentFailed(f"attachment {attachment.id} came compressed, which it was not to be")
+        raise AttachmentFailed(f"attachment {attachment.id} came compressed, which was not asked for")
     check_size(attachment, response.content_length or 0, max_bytes)
     data = bytearray()
     async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
@@ -132,7 +131,7 @@ def check_size(attachment: Attachment, size: int, max_bytes: int) -> None:
 
 
 class RecordedAttachments:
-    """Reads `folder/<attachment id>`, where a recorder has put the contents; None: there is no such folder."""
+    """Reads `folder/<attachment id>`, where a recorder has put the content; None: there is no such folder."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder

@@ -1,7 +1,4 @@
-"""What the rest of the program knows of the live connection: whether it is alive, and why it was refused.
-
-Kept apart from the modules that import `discord`, so that the command line can name these without loading it.
-"""
+"""Whether the live connection is alive, and why it was refused: without importing discord.py."""
 
 from __future__ import annotations
 
@@ -10,19 +7,19 @@ PATIENCE_SECONDS = 180.0
 
 
 class GatewayRefused(Exception):
-    """Discord will not let this bot connect, and asking again cannot help.
-
-    The message is one line for the operator: what was refused, and which setting is the remedy.
-    """
+    """Discord refuses this bot, and a retry cannot help. The message is one line that names the setting to change."""
 
 
 class Health:
-    """Whether the gateway is alive. Times are seconds since 1970, UTC, and handed in by the caller."""
+    """Whether the gateway is alive. All times are in seconds since 1970, UTC.
+
+    Attributes:
+        since: when it was last connected or disconnected.
+    """
 
     def __init__(self, at: float) -> None:
         self.connected = False
         self.since = at
-        """When it was last connected or disconnected."""
         self._heard_at = at
 
     def up(self, at: float) -> None:
@@ -30,12 +27,12 @@ class Health:
         self.connected, self.since, self._heard_at = True, at, at
 
     def down(self, at: float) -> None:
-        """The connection is lost. Failing again to connect does not move the time since when."""
+        """The connection is lost. Only the first of several failures counts."""
         if self.connected:
             self.connected, self.since = False, at
 
     def heard(self, at: float) -> None:
-        """Any frame at all. Heartbeats are acknowledged every 41 s, so that even a quiet server is heard."""
+        """Any frame. Heartbeats are acknowledged every 41 s, so one comes from a quiet server as well."""
         self._heard_at = at
 
     def problem(self, at: float) -> str | None:

@@ -1,11 +1,14 @@
-"""The grammar of a recording: JSON Lines in UTF-8, one gateway dispatch a line, `{"at", "t", "d"}`."""
+"""Dispatches: from the gateway's frames, and the grammar of a recording.
+
+A recording is JSON Lines in UTF-8, one dispatch a line, `{"at", "t", "d"}`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from clock import from_rfc3339, rfc3339
 
@@ -29,25 +32,49 @@ RECORDED = frozenset(
         "MESSAGE_REACTION_REMOVE",
     }
 )
-"""The types that mean something to us, and so the only ones that a recorder writes."""
+"""The types that are used, and so the only ones that a recorder writes."""
+
+
+DISPATCH = 0
+"""The opcode of an event (API reference, "Gateway Opcodes")."""
 
 
 class BadLine(ValueError):
-    """A line is no dispatch. The text says why, without showing what the line holds."""
+    """A line is no dispatch. The text says why, without quoting the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
+    """One gateway event.
+
+    Attributes:
+        at: when it was received, in seconds since 1970, UTC.
+        t: Discord's name of the type, such as `MESSAGE_CREATE`.
+        d: Discord's payload (API v10).
+    """
+
     at: float
-    """When it was received, in seconds since 1970, UTC."""
     t: str
-    """Discord's name of the type, such as `MESSAGE_CREATE`."""
     d: Mapping[str, object]
-    """Discord's payload (API v10)."""
+
+
+def read_frame(frame: str, at: float) -> Dispatch | None:
+    """`{"op": 0, "t": …, "d": {…}}` → the dispatch; None for heartbeats and all else that is no event."""
+    try:
+        parsed: Any = json.loads(frame)
+    except ValueError:
+        return None  # discord.py fails at it as well, and the connection starts again
+    if not isinstance(parsed, dict):
+        return None
+    fields = cast("dict[str, Any]", parsed)
+    type_, payload = fields.get("t"), fields.get("d")
+    if fields.get("op") != DISPATCH or not isinstance(type_, str):
+        return None
+    return Dispatch(at, type_, cast("dict[str, Any]", payload) if isinstance(payload, dict) else {})
 
 
 def parse_line(line: str) -> Dispatch:
-    """One line of a recording, with or without its line end. Types and fields that we do not know pass.
+    """One line of a recording, with or without its line end. Unknown types and fields pass.
 
     Raises:
         BadLine: it is not one JSON object with a time stamp `at`, a text `t` and an object `d`.
@@ -57,7 +84,7 @@ def parse_line(line: str) -> Dispatch:
     except json.JSONDecodeError as error:
         raise BadLine(f"not valid JSON: {error.msg} at column {error.colno}") from None
     except (ValueError, RecursionError):
-        raise BadLine("not valid JSON: a number or a nesting beyond all measure") from None
+        raise BadLine("not valid JSON: a number is not allowed, or the nesting too deep") from None
     if not isinstance(read, dict):
         raise BadLine("not a JSON object")
     fields = cast("dict[str, object]", read)
@@ -82,14 +109,10 @@ def render_line(dispatch: Dispatch) -> str:
     digits = 6 if round(dispatch.at * 1_000_000) % 1_000 else 3
     fields = {"at": rfc3339(dispatch.at, digits=digits), "t": dispatch.t, "d": dispatch.d}
     line = json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
-    if line.isascii() or not _has_surrogates(line):
+    if line.isascii() or not any("\ud800" <= character <= "\udfff" for character in line):
         return line
     # Half a character (a lone surrogate) has no UTF-8 form, only a JSON escape.
     return json.dumps(fields, allow_nan=False) + "\n"
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _refuse(_constant: str) -> NoReturn:

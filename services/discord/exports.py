@@ -1,26 +1,26 @@
 """The JSON that DiscordChatExporter writes → the dispatches that a recording of that channel would hold.
 
-One file is one channel or thread: `guild`, `channel` and, in order of time, `messages`. It holds no joins, edits or
-deletions, only what was left on the day of the export: each message is a MESSAGE_CREATE at the time it was written,
-with its final text. Mentions in the text are mostly names already.
+One file is one channel or thread: `guild`, `channel` and, in order of time, `messages`. It has no joins, edits or
+deletions: each message is a MESSAGE_CREATE at the time it was written, with its text as of the export. Most mentions in
+the text are names already.
 
 A thread names its parent as its category and does not say whether that is a forum. It is one if the message that has
-the thread's own id lies in the thread: the starter of a forum post does, that of another thread is in the channel.
+the thread's own id is in the thread: the starter of a forum post is, that of another thread is in the channel.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO, cast
 
+import ijson  # pyright: ignore[reportMissingTypeStubs] (it has no types)
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from model.messages import snowflake_time
 from services.discord.dispatches import Dispatch
-from services.discord.json_scan import Scanner
 
 log = logging.getLogger(__name__)
 
@@ -39,26 +39,29 @@ CHANNEL_TYPES = {
     "GuildForum": 15,
     "GuildMedia": 16,
 }
-"""The exporter's names of Discord's channel types; a type without a name there is written as its number."""
+"""The exporter's names of Discord's channel types; it writes a type that it has no name for as its number."""
 THREAD_TYPES = frozenset({10, 11, 12})
 DIRECT_TYPES = frozenset({1, 3})
 FORUM, TEXT = 15, 0
 
 MESSAGE_TYPES = {"Default": 0, "Reply": 19}
 OTHER_MESSAGE_TYPE = 7
-"""Stands for all named types besides these two (GuildMemberJoin, ChannelPinnedMessage, …): none is somebody's words."""
+"""For every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages."""
 
 FORWARD = 1
+
+LARGEST_VALUE = 1 << 24
+"""Characters from one message to the next. A message has a few thousand: a file with more is no export."""
 
 Id = Annotated[int, Field(ge=0, lt=2**64)]
 
 
 class NotAnExport(ValueError):
-    """The text says what keeps the file from being read as an export."""
+    """The text says why the file cannot be read as an export."""
 
 
 class PrivateExport(ValueError):
-    """An export of direct messages: talk that must not become public knowledge."""
+    """An export of direct messages, which must not become public knowledge."""
 
 
 class _Exported(BaseModel):
@@ -93,8 +96,8 @@ class _User(_Exported):
 class _Attachment(_Exported):
     id: Id
     url: str | None = None
-    file_name: str | None = None
-    file_size_bytes: int | None = None
+    filename: str | None = Field(default=None, validation_alias="fileName")
+    size: int | None = Field(default=None, validation_alias="fileSizeBytes")
 
 
 class _Reference(_Exported):
@@ -116,21 +119,20 @@ class _Message(_Exported):
 
 
 class Export:
-    """One exported file, opened far enough to know what it is.
+    """One exported file, read as far as its header.
 
     Raises:
-        NotAnExport: it has not the exporter's top-level keys.
+        NotAnExport: it does not have the exporter's top-level keys.
         PrivateExport: it holds direct messages.
         OSError: it cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with path.open(encoding="utf-8-sig", errors="replace") as file:
-            head = _head(Scanner(file))
+        header = _header(path)
         try:
-            self._guild = _Guild.model_validate(head.get("guild"))
-            self._channel = _Channel.model_validate(head.get("channel"))
+            self._guild = _Guild.model_validate(header.get("guild"))
+            self._channel = _Channel.model_validate(header.get("channel"))
         except ValidationError:
             raise NotAnExport("its top level has no readable `guild` and `channel`") from None
         self._type = _number(self._channel.type, CHANNEL_TYPES, TEXT)
@@ -140,34 +142,31 @@ class Export:
     def dispatches(self) -> Iterator[Dispatch]:
         """GUILD_CREATE with the channel, then the messages in order of id; none if there are no messages.
 
-        Messages are read one after another. Only a file that is not in order of id (the exporter can write the
-        newest first) is sorted in memory.
+        Messages are read one by one. Only a file that is not in order of id (the exporter can write the newest first)
+        is sorted in memory.
         """
-        first, ordered = self._survey()
+        first: _Message | None = None
+        newest, ordered = -1, True
+        for each in self._messages(report=False):
+            first = each if first is None or each.id < first.id else first
+            ordered = ordered and newest < each.id
+            newest = each.id
         if first is None:
             return
-        yield Dispatch(snowflake_time(first), "GUILD_CREATE", self._guild_create(first))
-        messages = self._messages(report=True)
+        yield Dispatch(snowflake_time(first.id), "GUILD_CREATE", self._guild_create(first))
+        messages: Iterable[_Message] = self._messages(report=True)
         for each in messages if ordered else sorted(messages, key=lambda message: message.id):
             yield Dispatch(snowflake_time(each.id), "MESSAGE_CREATE", self._message_create(each))
 
-    def _survey(self) -> tuple[int | None, bool]:
-        """The smallest message id, and whether the messages are in order."""
-        first: int | None = None
-        newest, ordered = -1, True
-        for each in self._messages(report=False):
-            first = each.id if first is None else min(first, each.id)
-            ordered = ordered and newest < each.id
-            newest = each.id
-        return first, ordered
-
     def _messages(self, *, report: bool) -> Iterator[_Message]:
+        number = 0
         with self.path.open(encoding="utf-8-sig", errors="replace") as file:
-            scanner = Scanner(file)
-            _head(scanner)
-            number = 0
+            source = _Source(file)
+            # Numbers as `float` or 64-bit `int`: ijson 3.6's C reader crashes on an `int` of more than 4,300 digits.
+            elements = cast("Iterator[object]", ijson.items(source, "messages.item", use_float=True))
             try:
-                for number, element in enumerate(scanner.elements(), 1):
+                for number, element in enumerate(elements, 1):
+                    source.room = LARGEST_VALUE
                     try:
                         yield _Message.model_validate(element)
                     except ValidationError as error:
@@ -175,11 +174,11 @@ class Export:
                         odd = f"`{wrong}` is odd" if wrong else "it is no object"
                         if report:
                             log.warning("%s, message %d: skipped, %s", self.path, number, odd)
-            except ValueError as error:
+            except (ijson.JSONError, ValueError) as error:
                 if report:
-                    log.warning("%s ends early, after message %d: %s", self.path, number, error)
+                    log.warning("%s ends early, after message %d: %s", self.path, number, _reason(error))
 
-    def _guild_create(self, first: int) -> dict[str, object]:
+    def _guild_create(self, first: _Message) -> dict[str, object]:
         channel, guild_id = self._channel, str(self._guild.id)
         here: dict[str, object] = {
             "id": str(channel.id),
@@ -190,10 +189,11 @@ class Export:
         channels, threads = [here], list[dict[str, object]]()
         if self._type in THREAD_TYPES and channel.category_id is not None:
             here["parent_id"] = str(channel.category_id)
-            if first == channel.id:
-                # Whoever wrote the starter owns the post: Discord makes both at once.
-                here["owner_id"] = next((str(m.author.id) for m in self._messages(report=False) if m.id == first), None)
-            parent = {"id": here["parent_id"], "type": FORUM if first == channel.id else TEXT, "guild_id": guild_id}
+            is_post = first.id == channel.id
+            if is_post:
+                # The author of the starter owns the post: Discord makes both at once.
+                here["owner_id"] = str(first.author.id)
+            parent = {"id": here["parent_id"], "type": FORUM if is_post else TEXT, "guild_id": guild_id}
             channels, threads = [{**parent, "name": channel.category or ""}], [here]
         return {"id": guild_id, "name": self._guild.name or "", "channels": channels, "threads": threads}
 
@@ -208,15 +208,7 @@ class Export:
             "content": exported.content or "",
             "timestamp": exported.timestamp,
             "edited_timestamp": exported.timestamp_edited,
-            "attachments": [
-                {
-                    "id": str(file.id),
-                    "filename": file.file_name or "",
-                    "size": file.file_size_bytes or 0,
-                    "url": file.url or "",
-                }
-                for file in exported.attachments or ()
-            ],
+            "attachments": [file.model_dump() for file in exported.attachments or ()],
             "mentions": [
                 {"id": str(user.id), "username": user.name or "", "member": {"nick": user.nickname}}
                 for user in exported.mentions or ()
@@ -237,17 +229,46 @@ class Export:
         return sent
 
 
-def _head(scanner: Scanner) -> dict[str, object]:
-    """Everything before `messages`, which is where the scanner stands afterwards."""
-    head: dict[str, object] = {}
-    try:
-        for key in scanner.members():
-            if key == "messages":
-                return head
-            head[key] = scanner.value()
-    except ValueError as error:
-        raise NotAnExport(f"it is not JSON: {error}") from None
+class _TooLarge(ValueError):
+    pass
+
+
+class _Source:
+    """A file as ijson reads it. Memory stays bounded: it refuses to read more than `room` characters.
+
+    Text rather than the file's bytes, since ijson accepts neither a byte order mark nor bytes that are not UTF-8.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.room = LARGEST_VALUE
+
+    def read(self, size: int) -> bytes:
+        text = self._file.read(size)
+        self.room -= len(text)
+        if self.room < 0:
+            raise _TooLarge
+        return text.encode()
+
+
+def _header(path: Path) -> dict[str, object]:
+    """Everything before `messages`."""
+    builder = ijson.ObjectBuilder()
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        events = cast("Iterator[tuple[str, str, object]]", ijson.parse(_Source(file), use_float=True))
+        try:
+            for prefix, event, value in events:
+                if (prefix, event) == ("messages", "start_array"):
+                    return cast("dict[str, object]", builder.value)
+                builder.event(event, value)  # pyright: ignore[reportUnknownMemberType] (as above)
+        except (ijson.JSONError, ValueError) as error:
+            raise NotAnExport(f"it is not JSON: {_reason(error)}") from None
     raise NotAnExport("its top level has no `messages` after `guild` and `channel`")
+
+
+def _reason(error: Exception) -> str:
+    """In words of our own: ijson's hold a piece of the document."""
+    return "a value is too large" if isinstance(error, _TooLarge) else "a value is cut off or malformed"
 
 
 def _number(name: str | int, names: dict[str, int], otherwise: int) -> int:

@@ -1,22 +1,33 @@
-"""Recordings and exports as streams of dispatches: one file, or several merged."""
+"""Recordings and exports as streams of dispatches, one file or several merged; and what a recording may contain."""
 
 from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from services.discord.dispatches import BadLine, Dispatch, parse_line
+from model.messages import Message
+from services.discord.dispatches import RECORDED, BadLine, Dispatch, parse_line
 from services.discord.exports import Export, NotAnExport, PrivateExport
+from services.discord.wire import OddPayload, message, payloads, quoted
 
 log = logging.getLogger(__name__)
 
 NO_BOT_ID = 0
-"""The bot's id in an export, which has none: no person or bot has it, so that nothing mentions it."""
+"""The bot's id in an export, which has none: nobody has it, so nothing mentions it."""
 
 REMEMBERED = 100_000
-"""Message ids kept when files are merged. Copies of a message are seconds apart, as they carry nearly one time."""
+"""Message ids kept when files are merged. Copies of a message have nearly the same time."""
+
+HIDDEN_REMEMBERED = 100_000
+"""Ids of opted-out messages kept, so that their reactions and deletions are left out as well."""
+
+KEPT_FIELDS = {
+    "READY": ("v", "user", "guilds"),
+    "GUILD_CREATE": ("id", "name", "owner_id", "channels", "threads", "roles"),
+}
+"""READY also has the key to resume the session; GUILD_CREATE the members, who is online and who is speaking."""
 
 
 class BadRecording(Exception):
@@ -24,11 +35,10 @@ class BadRecording(Exception):
 
 
 def read(*paths: Path) -> Iterator[Dispatch]:
-    """The dispatches of recordings and exports, read as they are asked for, never a whole file at once.
+    """The dispatches of recordings and exports, read lazily.
 
     One recording keeps its order. Several files are merged by time, and a message that is in several of them comes
-    once. Exports know of no bot: when there are only exports, a READY with `NO_BOT_ID` comes first, so that they
-    begin like recordings.
+    once. Where there are only exports, which know no bot, a READY with `NO_BOT_ID` comes first, as in a recording.
 
     A line that is no dispatch is reported with its number and skipped.
 
@@ -106,3 +116,54 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
             if len(seen) > REMEMBERED:
                 del seen[next(iter(seen))]
         yield dispatch
+
+
+class Clearing:
+    """Removes from dispatches what must not be kept: interactions, what is not used, and messages of people who opted
+    out. `opted_out` judges each message and each edit. What cannot be judged is removed.
+    """
+
+    def __init__(self, opted_out: Callable[[Message], bool]) -> None:
+        self._opted_out = opted_out
+        self._hidden: dict[int, None] = {}
+
+    def clear(self, dispatch: Dispatch) -> Dispatch | None:
+        """The dispatch as it may be written; None: not at all."""
+        if dispatch.t not in RECORDED:
+            return None
+        try:
+            d = self._payload(dispatch.t, dispatch.d)
+        except OddPayload:
+            return None
+        return None if d is None else Dispatch(dispatch.at, dispatch.t, d)
+
+    def _payload(self, t: str, d: Mapping[str, object]) -> Mapping[str, object] | None:
+        match t:
+            case "MESSAGE_CREATE" | "MESSAGE_UPDATE":
+                return self._message(d)
+            case "MESSAGE_DELETE":
+                return None if payloads.read(payloads.MessageDelete, d).id in self._hidden else d
+            case "MESSAGE_DELETE_BULK":
+                left = [each for each in payloads.read(payloads.MessageDeleteBulk, d).ids if each not in self._hidden]
+                return {**d, "ids": [str(each) for each in left]} if left else None
+            case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE":
+                return None if payloads.read(payloads.MessageReaction, d).message_id in self._hidden else d
+            case _:
+                kept = KEPT_FIELDS.get(t)
+                return d if kept is None else {key: d[key] for key in kept if key in d}
+
+    def _message(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
+        sent, target = message(d), quoted(d)
+        if self._is_hidden(sent):
+            self._hidden[sent.id] = None
+            if len(self._hidden) > HIDDEN_REMEMBERED:
+                del self._hidden[next(iter(self._hidden))]
+            return None
+        # A forward copies a message without its author: whether they opted out is unknown.
+        cleared = {key: value for key, value in d.items() if key != "message_snapshots"}
+        if d.get("referenced_message") is not None and (target is None or self._is_hidden(target)):
+            del cleared["referenced_message"]
+        return cleared
+
+    def _is_hidden(self, sent: Message) -> bool:
+        return sent.id in self._hidden or self._opted_out(sent)

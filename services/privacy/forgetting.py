@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from services.assistant import GatingResult
-from services.conversations import state
+from services.conversations import read_posts
 from services.llm import Budget, BudgetLimits, NotFound, first_that_fits, read_spent, render_spent
 from services.privacy.pseudonyms import pseudonym
 from services.privacy.text_match import TextMatch
@@ -80,7 +80,7 @@ def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None
         files.clear_leftovers(place)  # a crash may have left copies
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
-    asked = [post for post in state.read_posts(folder.posts) if post.asker_id == user_id]
+    asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [*_written_by(raw, user_id), *(post.question for post in asked)]
     _forget_exchanges(folder, texts, done)
     _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, done)

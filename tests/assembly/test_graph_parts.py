@@ -2,16 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import reactivex as rx
+
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.state import read_state
 from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from operators import CancelToken
-from operators.cut import StartedPart
+from operators.route import route
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import Rehearsal
 from settings import load
 
 
@@ -34,9 +35,7 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     )
     message = Message(10, 17, Author(311, "ada"), "How?", now())
     part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(17, PlaceKind.CHANNEL), now())
-    token = CancelToken()
-    inquiry = await parts.services.router.route(StartedPart(part, token))
-    token.close()
+    inquiry = await rx.just(part).pipe(route(parts.services.router, parts.services.usage))
     assert isinstance(inquiry, Inquiry)
     inquiry.usage.add("gate", prompt_tokens=30, completion_tokens=4)
     assert parts.services.budget.spent.tokens == parts.services.usage.tokens.total() == 34

@@ -196,7 +196,7 @@ async def test_a_command_that_has_changed_meanwhile_says_so(
         await discord_server.until(lambda: one.answered)
     assert "has changed" in one.texts[0]
     assert one.said[0].ephemeral
-    assert "in a form that there is not" in caplog.text
+    assert "in an unknown form" in caplog.text
 
 
 async def test_a_call_that_comes_while_the_bot_stops_is_told_so(discord_server: DiscordServer) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import reactivex as rx
 
-from clock.cancel_token import CancelToken
 from examples.extending.event_source import irc_log
 from examples.extending.operator import sign, slow_mode
 from model.events import Event
@@ -51,7 +50,7 @@ async def test_an_operator_passes_on_errors_of_the_source_and_of_the_key() -> No
 async def test_a_step_gives_the_inquiry_as_it_goes_on() -> None:
     talk = Talk()
     part = talk.part(talk.says(ANN, "How do I install it?"))
-    inquiry = Inquiry(part, CancelToken(), addressed=False, usage=Usage(), decisions={}, draft="With pip.")
+    inquiry = Inquiry(part, addressed=False, usage=Usage(), decisions={}, draft="With pip.")
     signed: list[Inquiry | Outcome] = []
     rx.of(inquiry).pipe(step("sign", sign("Millrace"), 1)).subscribe(signed.append)
     await asyncio.sleep(1)

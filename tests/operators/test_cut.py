@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex.subject import Subject
 
-from model.batches import Batch
+from model.batches import Batch, Part
 from model.messages import AuthorType, Message, Reference
-from operators.cut import StartedPart, cut, pieces
+from operators.cut import cut, pieces
 from services.conversations.in_flight import InFlight
 from tests.talk import ANN, BOT, CHANNEL, PRIVATE, STAFF, THREAD, Talk
 
@@ -103,14 +103,14 @@ def test_no_two_neighbouring_pieces_could_have_been_one(targets: list[int | None
 def test_parts_are_numbered_in_order_and_know_their_author_and_place() -> None:
     talk = Talk()
     batches: Subject[Batch] = Subject()
-    parts: list[StartedPart] = []
+    parts: list[Part] = []
     batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     asked = talk.says(ANN, "where is it?")
     other = talk.says(ANN, "you are welcome", to=talk.says(BOT))
     answered = talk.says(STAFF, "there", place=THREAD)
     batches.on_next(Batch((asked, other), 5.0))
     batches.on_next(Batch((answered,), 6.0))
-    told = [(b.part.number, b.part.messages, b.part.author_type, b.part.place, b.part.closed_at) for b in parts]
+    told = [(part.number, part.messages, part.author_type, part.place, part.closed_at) for part in parts]
     assert told == [
         (1, (asked,), USER, CHANNEL, 5.0),
         (2, (other,), USER, CHANNEL, 5.0),
@@ -121,20 +121,20 @@ def test_parts_are_numbered_in_order_and_know_their_author_and_place() -> None:
 def test_replies_to_several_messages_of_one_person_are_one_part_as_far_as_the_messages_are_at_hand() -> None:
     talk = Talk()
     batches: Subject[Batch] = Subject()
-    parts: list[StartedPart] = []
+    parts: list[Part] = []
     batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     asked, more, lost = talk.says(ANN), talk.says(ANN), talk.says(ANN, unheard=True)
     answers = tuple(talk.says(STAFF, to=to) for to in (asked, more, lost, lost))
     batches.on_next(Batch(answers, 5.0))
-    assert [begun.part.messages for begun in parts] == [answers[:2], answers[2:]]
+    assert [part.messages for part in parts] == [answers[:2], answers[2:]]
 
 
 def test_what_one_person_said_in_private_is_not_answered_in_one_part_with_what_they_said_in_public() -> None:
     """Pitfall 47."""
     talk = Talk()
     batches: Subject[Batch] = Subject()
-    parts: list[StartedPart] = []
+    parts: list[Part] = []
     batches.pipe(cut(talk.people, talk.history, InFlight())).subscribe(parts.append)
     answers = tuple(talk.says(STAFF, to=talk.says(ANN, place=place)) for place in (CHANNEL, PRIVATE))
     batches.on_next(Batch(answers, 5.0))
-    assert [begun.part.messages for begun in parts] == [answers[:1], answers[1:]]
+    assert [part.messages for part in parts] == [answers[:1], answers[1:]]

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from clock.cancel_token import CancelToken
 from model.messages import Attachment, Author, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.extract import Extracted, extract
@@ -36,7 +35,7 @@ async def extracted(
     talk: Talk, *messages: Message, to: Message | None = None, rules: ContextRules | None = None, goes_on: int = 0
 ) -> Capture | Outcome:
     context = Context(talk.history, talk.people, rules or ContextRules())
-    job = CaptureJob(talk.part(*messages), to, CancelToken(), goes_on or None)
+    job = CaptureJob(talk.part(*messages), to, goes_on or None)
     result = await extract(context)(job)
     return result.capture if isinstance(result, Extracted) else result
 

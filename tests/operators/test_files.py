@@ -20,7 +20,7 @@ from operators.embed import embed
 from operators.retrieve import earlier_in
 from operators.sweep import Threads, sweep
 from services.conversations.history import History
-from services.conversations.viewing import Viewing
+from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed
 from services.documents.candidates import Candidate
 from services.documents.cases import Cases, IngestJob

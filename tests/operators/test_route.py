@@ -7,14 +7,14 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from model.batches import Part
 from model.messages import Author, Message, Place, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason
-from operators.cut import StartedPart
-from operators.route import Router, RouteRules
+from operators.route import route, sent
 from services.assistant.inquiry import CaptureJob, Inquiry
 from services.conversations.posts import Post, Posts
+from services.conversations.routing import Router, RouteRules
 from services.discord.protocols import LookupFailed
-from streams.conversations import routed
 from tests.talk import (
     ANN,
     BEN,
@@ -43,7 +43,11 @@ def router_of(talk: Talk, rules: RouteRules | None = None, posts: Posts | None =
 
 async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None, posts: Posts | None = None) -> str:
     """Where a part of these messages goes."""
-    return told(await router_of(talk, rules, posts).route(talk.begun(*messages)))
+    return told(await result_of(router_of(talk, rules, posts), talk.part(*messages)))
+
+
+async def result_of(router: Router, part: Part) -> Inquiry | CaptureJob | Ignored | Outcome:
+    return sent(part, await router.route(part), None)
 
 
 def told(result: Inquiry | CaptureJob | Ignored | Outcome) -> str:
@@ -80,7 +84,7 @@ async def test_a_reply_to_somebody_else_is_left_alone(other: Author) -> None:
 
 async def test_a_reply_to_the_bot_is_answered_and_counts_as_a_mention() -> None:
     talk = Talk()
-    result = await router_of(talk).route(talk.begun(talk.says(ANN, to=talk.says(BOT))))
+    result = await result_of(router_of(talk), talk.part(talk.says(ANN, to=talk.says(BOT))))
     assert isinstance(result, Inquiry)
     assert result.addressed
 
@@ -407,17 +411,17 @@ CONTINUING = RouteRules(capture_continuations=True, grouping_seconds=300)
 async def after_a_capture(talk: Talk, rules: RouteRules, *, second: float = 10) -> tuple[Router, Message]:
     router = router_of(talk, rules)
     captured = talk.says(STAFF, to=talk.says(ANN, second=0), second=second)
-    assert told(await router.route(talk.begun(captured))) == "capture"
+    assert told(await result_of(router, talk.part(captured))) == "capture"
     return router, captured
 
 
 async def test_a_team_member_who_goes_on_is_captured_and_the_part_knows_with_what() -> None:
     talk = Talk()
     router, captured = await after_a_capture(talk, CONTINUING)
-    result = await router.route(talk.begun(more := talk.says(STAFF, second=309)))
+    result = await result_of(router, talk.part(more := talk.says(STAFF, second=309)))
     assert isinstance(result, CaptureJob)
     assert (result.target, result.continues) == (None, captured.id)
-    result = await router.route(talk.begun(talk.says(STAFF, second=500)))
+    result = await result_of(router, talk.part(talk.says(STAFF, second=500)))
     assert isinstance(result, CaptureJob)
     assert result.continues == more.id
 
@@ -425,7 +429,7 @@ async def test_a_team_member_who_goes_on_is_captured_and_the_part_knows_with_wha
 async def test_a_capture_that_is_a_reply_continues_nothing() -> None:
     talk = Talk()
     router, _ = await after_a_capture(talk, CONTINUING)
-    result = await router.route(talk.begun(talk.says(STAFF, to=talk.says(BEN))))
+    result = await result_of(router, talk.part(talk.says(STAFF, to=talk.says(BEN))))
     assert isinstance(result, CaptureJob)
     assert result.continues is None
 
@@ -434,29 +438,29 @@ async def test_a_capture_that_is_a_reply_continues_nothing() -> None:
 async def test_not_when_it_is_switched_off_or_too_late(rules: RouteRules) -> None:
     talk = Talk()
     router, _ = await after_a_capture(talk, rules)
-    assert told(await router.route(talk.begun(talk.says(STAFF, second=309)))) == "nothing"
+    assert told(await result_of(router, talk.part(talk.says(STAFF, second=309)))) == "nothing"
 
 
 async def test_not_for_another_team_member_or_elsewhere() -> None:
     talk = Talk()
     router, _ = await after_a_capture(talk, CONTINUING)
-    assert told(await router.route(talk.begun(talk.says(STAFF_TOO, second=20)))) == "nothing"
+    assert told(await result_of(router, talk.part(talk.says(STAFF_TOO, second=20)))) == "nothing"
     elsewhere = replace(CHANNEL, id=1009)
-    assert told(await router.route(talk.begun(talk.says(STAFF, place=elsewhere, second=21)))) == "nothing"
+    assert told(await result_of(router, talk.part(talk.says(STAFF, place=elsewhere, second=21)))) == "nothing"
 
 
 async def test_not_when_somebody_has_replied_to_them_since() -> None:
     talk = Talk()
     router, captured = await after_a_capture(talk, CONTINUING)
     talk.says(BEN, to=captured, second=15)
-    assert told(await router.route(talk.begun(talk.says(STAFF, second=20)))) == "nothing"
+    assert told(await result_of(router, talk.part(talk.says(STAFF, second=20)))) == "nothing"
 
 
 async def test_not_when_somebody_has_mentioned_them_since() -> None:
     talk = Talk()
     router, _ = await after_a_capture(talk, CONTINUING)
     talk.says(BEN, "and mine?", mentions=[STAFF], second=15)
-    assert told(await router.route(talk.begun(talk.says(STAFF, second=20)))) == "nothing"
+    assert told(await result_of(router, talk.part(talk.says(STAFF, second=20)))) == "nothing"
 
 
 async def test_thanks_that_come_after_it_do_not_undo_a_continuation() -> None:
@@ -464,7 +468,7 @@ async def test_thanks_that_come_after_it_do_not_undo_a_continuation() -> None:
     router, captured = await after_a_capture(talk, CONTINUING)
     more = talk.says(STAFF, second=20)
     talk.says(ANN, "thanks!", to=captured, second=30)
-    assert told(await router.route(talk.begun(more))) == "capture"
+    assert told(await result_of(router, talk.part(more))) == "capture"
 
 
 async def test_a_continuation_of_private_talk_is_private_as_well() -> None:
@@ -472,9 +476,9 @@ async def test_a_continuation_of_private_talk_is_private_as_well() -> None:
     talk = Talk()
     router = router_of(talk, CONTINUING)
     captured = talk.says(STAFF, to=talk.says(ANN))
-    await router.route(talk.begun(captured))
+    await result_of(router, talk.part(captured))
     talk.history.meet(replace(CHANNEL, public=False))
-    assert told(await router.route(talk.begun(talk.says(STAFF)))) == "nothing"
+    assert told(await result_of(router, talk.part(talk.says(STAFF)))) == "nothing"
 
 
 # What has to be asked of Discord
@@ -534,11 +538,11 @@ async def test_a_part_whose_look_up_fails_ends_as_failed_and_disturbs_no_other()
     """Pitfall 28."""
     talk, fetcher = live(old(BEN))
     fetcher.broken = LookupFailed("500")
-    parts: Subject[StartedPart] = Subject()
+    parts: Subject[Part] = Subject()
     results: asyncio.Future[list[Inquiry | CaptureJob | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    routed(parts, router_of(talk), None).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
-    parts.on_next(talk.begun(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
-    parts.on_next(talk.begun(talk.says(replace(BEN, role_ids=()))))
+    parts.pipe(route(router_of(talk)), ops.to_list()).subscribe(results.set_result, results.set_exception)
+    parts.on_next(talk.part(talk.says(replace(ANN, role_ids=()), to=old(BEN))))
+    parts.on_next(talk.part(talk.says(replace(BEN, role_ids=()))))
     parts.on_completed()
     ends = {type(end): end for end in await results}
     failed = ends[Outcome]
@@ -559,11 +563,11 @@ async def test_a_reply_whose_target_must_be_fetched_is_not_overtaken_by_the_next
         return list(await slow(channel_id, around=limits["around"]))
 
     fetcher.messages = slowly  # the same answers, later
-    parts: Subject[StartedPart] = Subject()
+    parts: Subject[Part] = Subject()
     results: asyncio.Future[list[Inquiry | CaptureJob | Ignored | Outcome]] = asyncio.get_running_loop().create_future()
-    routed(parts, router_of(talk), None).pipe(ops.to_list()).subscribe(results.set_result, results.set_exception)
-    parts.on_next(talk.begun(talk.says(asked, to=theirs)))
-    parts.on_next(talk.begun(talk.says(asked)))
+    parts.pipe(route(router_of(talk)), ops.to_list()).subscribe(results.set_result, results.set_exception)
+    parts.on_next(talk.part(talk.says(asked, to=theirs)))
+    parts.on_next(talk.part(talk.says(asked)))
     parts.on_completed()
     assert [told(end) for end in await results] == ["nothing", "answer"]
 
@@ -573,7 +577,7 @@ async def test_what_was_answered_before_the_note_was_lost_is_not_answered_again(
     talk = Talk()
     asked = talk.says(ANN)
     post = Post(0.0, 5, asked.id, CHANNEL.id, ANN.id, asked.id, opened_thread=True, question="?", sources=())
-    result = await router_of(talk, posts=Posts([post])).route(talk.begun(asked))
+    result = await result_of(router_of(talk, posts=Posts([post])), talk.part(asked))
     assert isinstance(result, Ignored)
     assert result.reason is Reason.DUPLICATE
 
@@ -597,13 +601,13 @@ async def test_an_answer_that_was_never_noted_down_is_recognised_in_a_thread_tha
     )
     talk, posts = Talk(fetcher=fetcher), Posts([opened])
     router = router_of(talk, posts=posts)
-    asked = talk.begun(talk.says(ANN, second=-30))
-    result = await router.route(asked)
+    asked = talk.part(talk.says(ANN, second=-30))
+    result = await result_of(router, asked)
     assert isinstance(result, Ignored)
     assert result.reason is Reason.DUPLICATE
     assert posts.newest_in(THREAD.id) == answer[-1].id
-    assert posts.answered(asked.part.last.id)
-    assert told(await router.route(talk.begun(talk.says(ANN, second=-25)))) == "answer"
+    assert posts.answered(asked.last.id)
+    assert told(await result_of(router, talk.part(talk.says(ANN, second=-25)))) == "answer"
 
 
 async def test_a_post_in_the_thread_on_a_question_answers_it_whatever_else_was_noted_there() -> None:
@@ -614,7 +618,7 @@ async def test_a_post_in_the_thread_on_a_question_answers_it_whatever_else_was_n
     later = in_thread(asked.id, BOT, -10, to=follow_up)
     noted = Post(0.0, later.id, asked.id, asked.id, ANN.id, follow_up.id, opened_thread=False, question="?", sources=())
     talk = Talk(fetcher=SmallFetcher(in_thread(asked.id, BOT, -25), follow_up, later))
-    result = await router_of(talk, posts=Posts([noted])).route(talk.begun(asked))
+    result = await result_of(router_of(talk, posts=Posts([noted])), talk.part(asked))
     assert isinstance(result, Ignored)
     assert result.reason is Reason.DUPLICATE
 
@@ -632,10 +636,10 @@ async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
 
 
 async def test_the_memory_of_captures_to_go_on_with_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("operators.route.REMEMBERED", 1)
+    monkeypatch.setattr("services.conversations.routing.REMEMBERED", 1)
     talk = Talk()
     router = router_of(talk, rules=RouteRules(capture_continuations=True))
     for helper in (STAFF, STAFF_TOO):
-        assert told(await router.route(talk.begun(talk.says(helper, to=talk.says(ANN))))) == "capture"
-    assert told(await router.route(talk.begun(talk.says(STAFF)))) == "nothing", "forgotten"
-    assert told(await router.route(talk.begun(talk.says(STAFF_TOO)))) == "capture"
+        assert told(await result_of(router, talk.part(talk.says(helper, to=talk.says(ANN))))) == "capture"
+    assert told(await result_of(router, talk.part(talk.says(STAFF)))) == "nothing", "forgotten"
+    assert told(await result_of(router, talk.part(talk.says(STAFF_TOO)))) == "capture"

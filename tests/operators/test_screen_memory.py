@@ -8,7 +8,7 @@ from reactivex.subject import Subject
 from model.events import Event, Posted
 from model.outcomes import Ignored, Reason
 from operators import screen as module
-from operators.screen import Admitted, Screened, ScreenRules, screen
+from operators.screen import Screened, ScreenRules, screen
 from services.conversations.in_flight import InFlight
 from tests.talk import ANN, Talk
 
@@ -25,6 +25,6 @@ def test_duplicates_are_told_among_the_newest_messages_only(monkeypatch: pytest.
     first, second = talk.says(ANN), talk.says(ANN)
     for message in (first, second, second, first):
         events.on_next(Posted(message.at, message))
-    assert [type(item) for item in seen] == [Admitted, Admitted, Ignored, Admitted]
+    assert [type(item) for item in seen] == [Posted, Posted, Ignored, Posted]
     assert isinstance(seen[2], Ignored)
     assert seen[2].reason is Reason.DUPLICATE

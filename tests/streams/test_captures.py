@@ -16,21 +16,20 @@ from assembly.graph_parts import Parts, assemble, capture_parts
 from assembly.state import read_state
 from benchmarks.evaluation import data
 from clock import VirtualLoop
-from clock.cancel_token import CancelToken
+from model.batches import Destination
 from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from operators import only
 from operators.decode import decode
-from operators.route import Router, RouteRules
 from services.assistant.answering import Assistant
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
 from services.conversations.posts import Posts
+from services.conversations.routing import Router, RouteRules
 from services.discord.dispatches import Dispatch
-from services.discord.protocols import LookupFailed
-from services.discord.rehearsal import Rehearsal
+from services.discord.protocols import LookupFailed, Rehearsal
 from services.knowledge.library import Library
 from services.team.archive import Pair
 from services.team.captures import Captures
@@ -46,7 +45,7 @@ RECORDINGS = data.folder() / "recordings"
 
 
 def job(talk: Talk, *messages: Message, to: Message | None = None, goes_on: Message | None = None) -> CaptureJob:
-    return CaptureJob(talk.part(*messages), to, CancelToken(), None if goes_on is None else goes_on.id)
+    return CaptureJob(talk.part(*messages), to, None if goes_on is None else goes_on.id)
 
 
 async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> list[Outcome]:
@@ -186,8 +185,8 @@ async def test_private_talk_reaches_no_archive(tmp_path: Path) -> None:
     talk = Talk()
     router = Router(talk.people, talk.history, talk.team, Posts(), RouteRules())
     asked = talk.says(ANN, "my address", place=PRIVATE)
-    result = await router.route(talk.begun(talk.says(STAFF, place=PRIVATE, to=asked)))
-    assert not isinstance(result, CaptureJob)
+    decision = await router.route(talk.part(talk.says(STAFF, place=PRIVATE, to=asked)))
+    assert decision.to is Destination.NOTHING
     assert week_files(tmp_path) == []
 
 

@@ -71,7 +71,7 @@ class Office:
         self.subscription = stream.subscribe(self.ends.append, on_completed=self.done.set)
 
     def teaches(self, *messages: Message, to: Message | None = None) -> CancelToken:
-        job = CaptureJob(self.talk.part(*messages), to, CancelToken())
+        job = CaptureJob(self.talk.part(*messages), to)
         self.source.on_next(job)
         return job.token
 
@@ -194,7 +194,7 @@ async def test_without_anybody_to_look_at_images_the_placeholder_stays(tmp_path:
     context = Context(talk.history, talk.people, ContextRules())
     done = asyncio.Event()
     captures(source, context, archive.keep).subscribe(ends.append, on_completed=done.set)
-    source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked)), asked, CancelToken()))
+    source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked)), asked))
     source.on_completed()
     await done.wait()
     assert [[turn.text for turn in pair.turns] for pair in recent_pairs(tmp_path, 1)] == [

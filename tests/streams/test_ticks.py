@@ -87,7 +87,7 @@ async def test_a_bug_in_watching_is_logged(caplog: pytest.LogCaptureFixture) -> 
 
     from_generator(broken).subscribe()
     await asyncio.sleep(1)
-    assert "files are not watched any more" in caplog.text
+    assert "files are no longer watched" in caplog.text
 
 
 def test_a_folder_is_told_from_another_of_its_name(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 # pyright: reportUnusedImport=false
 from services.discord.live.client import Client
-from services.discord.live.fetcher import RestFetcher
 from services.discord.live.permissions import permission_warning, readable_channels
-from services.discord.live.poster import DiscordPoster
+from services.discord.live.rest import DiscordPoster, RestFetcher
 from services.discord.live.session import keep_session, pause

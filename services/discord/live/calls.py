@@ -1,9 +1,9 @@
-"""One REST call to Discord through discord.py: what is tried again, and how a failure reads.
+"""One REST call to Discord through discord.py: what is retried, and how a failure reads.
 
 discord.py itself waits out rate limits of at most a minute, and repeats a request up to five times on 500, 502, 504
-and 524. What it passes on is repeated here only where that can help: other server errors, and connections that broke.
-A 429 that gets this far is a ban of the address or a very long wait; repeating it would only add to the 10,000 bad
-answers in ten minutes that ban an address (Discord API reference, "Invalid Request Limit").
+and 524. Repeated here are other server errors and broken connections. A 429 that gets this far is a ban of the address
+or a very long wait; repeating it would add to the 10,000 bad answers in ten minutes that ban an address (Discord API
+reference, "Invalid Request Limit").
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 ATTEMPTS = 3
 CALL_SECONDS = 100.0
-"""Longer than discord.py's own five tries (25 s of pauses) and a rate limit waited out (60 s) together."""
+"""Longer than discord.py's own five tries (25 s of pauses) and a rate limit (60 s) together."""
 BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
 
 FORBIDDEN_SECONDS = 600.0
@@ -33,8 +33,7 @@ LACKING = frozenset({50001, 50013})
 """Codes of a 403 that holds for the whole channel."""
 
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
-"""All that a call can end with. `RuntimeError`: aiohttp's word for a session that has been closed. A time-out is an
-`OSError`."""
+"""All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
 _RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
 
@@ -73,7 +72,7 @@ class Forbidden:
 
 
 async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BACK_OFF) -> T:
-    """The answer to `request()`, made again where that can help.
+    """The answer to `request()`, repeated where that can help.
 
     Raises:
         discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError: the last failure (`FAILURES`).
@@ -90,7 +89,7 @@ async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BA
 
 
 def reason(error: BaseException) -> str:
-    """A failure of a call, in words that never hold what was sent."""
+    """A failure of a call, in words that never contain what was sent."""
     if isinstance(error, discord.HTTPException):
         return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code})"
     if isinstance(error, discord.RateLimited):

@@ -1,4 +1,4 @@
-"""The discord.py client: log in, hold one gateway session, and hand on every frame as it arrives."""
+"""The discord.py client: log in, hold one gateway session, and pass on every frame as it arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discord.gateway import DiscordWebSocket
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 LONGEST_RATE_LIMIT_SECONDS = 60.0
-"""A longer wait raises `discord.RateLimited` instead of holding up an answer for as long as Discord pleases."""
+"""A longer wait raises `discord.RateLimited` instead of delaying an answer."""
 
 
 def intents(*, feedback: bool) -> discord.Intents:
@@ -24,14 +24,10 @@ def intents(*, feedback: bool) -> discord.Intents:
 
 
 class Client(discord.Client):
-    """A plain client with the smallest caches, that cannot mention anybody, and whose REST side outlives its gateway.
-
-    `received` is called with the text of every gateway frame, decompressed, in order of arrival, before discord.py
-    parses it. That is the one source of dispatches: it sees what the parser does not know, and what it chokes on.
-    """
+    """A client with the smallest caches, that cannot mention anybody, and whose REST side outlives its gateway."""
 
     def __init__(self, *, feedback: bool = False) -> None:
-        # Voice is not used: the operator need not hear that its libraries are missing.
+        # Voice is not used: no warnings that its libraries are missing.
         discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
         super().__init__(
             intents=intents(feedback=feedback),
@@ -40,11 +36,11 @@ class Client(discord.Client):
             chunk_guilds_at_startup=False,
             allowed_mentions=discord.AllowedMentions.none(),
             max_ratelimit_timeout=LONGEST_RATE_LIMIT_SECONDS,
-            # Nobody waits for discord.py's own `ready`; without the delay no task of it is left at the end.
+            # discord.py's own `ready` is not used; without the delay no task of it is left at the end.
             guild_ready_timeout=0,
             enable_debug_events=True,
         )
-        self.received: Callable[[str], None] | None = None
+        self._received: Callable[[str], None] | None = None
         self._logged_in = False
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
@@ -52,9 +48,9 @@ class Client(discord.Client):
         # with two frames in one turn of the loop, after the second was parsed. discord.py calls this method directly
         # from DiscordWebSocket.received_message, before it reads the frame.
         if event == "socket_raw_receive":
-            if self.received is not None:
-                self.received(args[0])
-        # What is sent holds the token (IDENTIFY), and nobody needs it.
+            if self._received is not None:
+                self._received(args[0])
+        # What is sent holds the token (IDENTIFY).
         elif event != "socket_raw_send":
             super().dispatch(event, *args, **kwargs)
 
@@ -78,22 +74,27 @@ class Client(discord.Client):
 
     @property
     def resumable(self) -> bool:
-        """Whether there is a session that Discord may let us take up again."""
+        """Whether there is a session that Discord may resume."""
         return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
 
-    async def hold_session(self, *, resume: bool) -> NoReturn:
-        """Connect, and deliver frames until the connection ends, however it ends.
+    async def hold_session(self, received: Callable[[str], None] | None = None, *, resume: bool) -> NoReturn:
+        """Connect, and deliver frames until the connection ends.
+
+        `received` gets the text of every gateway frame, decompressed, in order of arrival, before discord.py parses
+        it. That is the one source of dispatches: it includes types that the parser does not know, and payloads that
+        make it raise.
 
         In place of `Client.connect()`, which ends for good when one odd payload makes a parser raise, forgets the
         session then, and pauses up to 17 minutes when the network is away. This raises each time, and leaves the
-        decision to its caller. Since the sequence number is taken before a payload is parsed, resuming goes on
-        behind the odd one.
+        decision to its caller. Since the sequence number is taken before a payload is parsed, a resumed session
+        continues after the odd one.
 
         Raises:
             discord.gateway.ReconnectWebSocket: Discord asks to connect again, or the connection broke.
             discord.ConnectionClosed: closed for a reason that connecting again does not cure.
-            Exception: whatever a parser or the network raised.
+            Exception: what a parser or the network raised.
         """
+        self._received = received
         last = self.ws if self.resumable and resume else None
         if last is None:
             # Not `initial`: discord.py then waits five seconds before it identifies, as Discord asks after an
@@ -113,7 +114,7 @@ class Client(discord.Client):
             raise
 
     async def hang_up(self) -> None:
-        """Leave the gateway for good. REST goes on, so that answers under way can still be posted, until `close`."""
+        """Leave the gateway for good. REST still works until `close`, for answers in progress."""
         await self._close_socket(code=1000)
 
     async def _close_socket(self, *, code: int) -> None:

@@ -1,4 +1,4 @@
-"""What the bot may do, channel by channel, as far as Discord has told discord.py's cache."""
+"""What the bot may do in each channel, as far as discord.py's cache knows."""
 
 from __future__ import annotations
 
@@ -30,18 +30,15 @@ def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: 
 
 def readable_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
     """Those of the chosen channels whose history the bot may read."""
-    readable: list[Channel] = []
-    for channel in chosen_channels(guild, allowlist, denylist):
-        granted = channel.permissions_for(guild.me)
-        if granted.view_channel and granted.read_message_history:
-            readable.append(channel)
-    return readable
+    needed = discord.Permissions(view_channel=True, read_message_history=True)
+    chosen = chosen_channels(guild, allowlist, denylist)
+    return [channel for channel in chosen if needed <= channel.permissions_for(guild.me)]
 
 
 def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> str | None:
     """One line that names what the bot lacks and where; None when nothing is missing.
 
-    Channels that the bot cannot see are meant to be so, unless the allowlist asks for them.
+    A channel that the bot cannot see counts only if the allowlist names it.
     """
     missing: dict[str, list[str]] = {}
     seen = 0
@@ -55,7 +52,9 @@ def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylis
                 missing.setdefault("view_channel", []).append(channel.name)
             continue
         seen += 1
-        for permission in _needed(channel):
+        # A post in a forum is a thread already.
+        needless = {"create_public_threads"} if isinstance(channel, discord.ForumChannel) else set[str]()
+        for permission in _NAMES.keys() - needless:
             if not getattr(granted, permission):
                 missing.setdefault(permission, []).append(channel.name)
     if not seen and not missing:
@@ -66,13 +65,6 @@ def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylis
         f"{_NAMES[permission]} in {_listed(missing[permission])}" for permission in _NAMES if permission in missing
     ]
     return f"server {guild.name!r} ({guild.id}): the bot lacks {'; '.join(parts)}; grant this to its role there"
-
-
-def _needed(channel: Channel) -> Sequence[str]:
-    if isinstance(channel, discord.ForumChannel):
-        # A post is a thread already.
-        return ("read_message_history", "send_messages_in_threads")
-    return ("read_message_history", "create_public_threads", "send_messages_in_threads")
 
 
 def _listed(names: Sequence[str]) -> str:

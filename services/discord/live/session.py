@@ -1,4 +1,4 @@
-"""Keeping the gateway session up: what is tried again and how soon, and what ends it for good."""
+"""Keeping the gateway session up: what is retried and how soon, and what ends it for good."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from services.discord.live.client import Client
 log = logging.getLogger(__name__)
 
 QUIET_SECONDS = 300.0
-"""A connection that held this long was sound: the back-off starts afresh."""
+"""After a connection that held this long the back-off starts anew."""
 LONGEST_PAUSE_SECONDS = 60.0
 NEW_SESSION_EVERY = 5
-"""After so many failures a new session is tried once: the address to resume at may itself be what is down. While it is
-the network that is away this costs nothing; the old session can still be resumed then."""
+"""After so many failures a new session is tried once: the address to resume at may be down. While the network is away
+this costs nothing; the old session can still be resumed then."""
 DAY_SECONDS = 86_400.0
 FREE_IDENTIFIES = 500
 """Discord resets the token of a bot that identifies more than 1,000 times a day. Half of that goes at the speed of
@@ -42,14 +42,14 @@ _REFUSALS = {
 
 
 def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
-    """Seconds before the next try: 1, 2, 4 … 60, of which up to half is cut by `jitter` (0 to 1), so that many bots do
-    not come back at once.
+    """Seconds before the next try: 1, 2, 4 … 60, up to half less by `jitter` (0 to 1): many bots must not come back
+    at once.
     """
     return min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)) * (1 - jitter() / 2)
 
 
 class Identifies:
-    """Spends the 1,000 identifies of a day with care."""
+    """Keeps within the 1,000 identifies of a day."""
 
     def __init__(self) -> None:
         self._at: deque[float] = deque(maxlen=FREE_IDENTIFIES)
@@ -65,21 +65,26 @@ class Identifies:
 
 
 def refusal(error: BaseException) -> str | None:
-    """What to tell the operator when trying again cannot help, else None."""
+    """The message for the operator when a retry cannot help, else None."""
     if isinstance(error, discord.LoginFailure):
         return _REFUSALS[4004]
     if isinstance(error, discord.ConnectionClosed) and error.code != 1000:  # noqa: PLR2004 (a normal closure)
-        # discord.py raises this only for codes after which Discord does not want us back.
+        # discord.py raises this only for codes after which Discord refuses to reconnect.
         return _REFUSALS.get(error.code) or f"Discord closed the gateway for good (close code {error.code})"
     return None
 
 
 async def keep_session(
-    client: Client, token: str, health: Health, *, pause: Callable[[int], float] = pause
+    client: Client,
+    token: str,
+    health: Health,
+    received: Callable[[str], None] | None = None,
+    *,
+    pause: Callable[[int], float] = pause,
 ) -> NoReturn:
-    """Log in and hold a gateway session, again and again, until cancelled.
+    """Log in and hold a gateway session, again and again, until cancelled. `received` gets each frame.
 
-    A lost connection is resumed, so that Discord replays what was missed; when it will not, a new session begins.
+    A lost connection is resumed, so that Discord replays what was missed; where it does not, a new session begins.
     `pause` gives the seconds before each new try.
 
     Raises:
@@ -95,7 +100,7 @@ async def keep_session(
             if not resume:
                 await asyncio.sleep(identifies.wait(now()))
                 identifies.spent(now())
-            await client.hold_session(resume=resume)
+            await client.hold_session(received, resume=resume)
         except Exception as error:  # an odd payload can make a parser raise anything
             if remedy := refusal(error):
                 raise GatewayRefused(remedy) from error
@@ -111,4 +116,4 @@ def _report(error: Exception) -> None:
     elif isinstance(error, (discord.HTTPException, aiohttp.ClientError, OSError)):
         log.warning("gateway: no connection (%s); trying again", type(error).__name__)
     else:
-        log.error("gateway: discord.py could not read a payload; connecting again behind it", exc_info=error)
+        log.error("gateway: discord.py could not read a payload; connecting again after it", exc_info=error)

@@ -1,32 +1,51 @@
-"""What a callback is told of a call, and what it may raise."""
+"""Calls of commands: what a callback gets and may raise, and the answer that the caller alone sees."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from model.messages import Attachment
+import discord
 
+from model.messages import Attachment
+from services.discord.live.calls import FAILURES, reason
+from services.discord.text import split
+
+Interaction = discord.Interaction[discord.Client]
 Answer = Awaitable[str]
 """What the caller reads: Markdown of any length, shown to nobody else."""
+
+NOTHING = "There is nothing to say."
+FAILED = "That did not work. Please try again later; if it goes on, tell the people who run this bot."
+STOPPING = "The bot is being restarted. Please try again in a minute."
+MANY_PIECES = 10
+"""Discord takes few follow-ups to one command at once, and nobody reads more of them."""
+CUT = "… (the rest is left out)"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who calls a command, and where."""
+    """Who calls a command, and where.
+
+    Attributes:
+        id: the interaction's, a snowflake made when the command was called.
+        place_id: a channel or a thread.
+        is_moderator: may manage messages or threads there, as Discord says.
+        can_view: can view the channel, as Discord says. For a private thread that only its members see, membership
+            has to be checked as well.
+    """
 
     id: int
-    """The interaction's: a snowflake, made when the command was called."""
     user_id: int
     guild_id: int
     place_id: int
-    """A channel or a thread."""
     is_moderator: bool
-    """May manage messages or threads there, as Discord says."""
     can_view: bool
-    """The caller can view the channel, as Discord says; which counts for private threads whose members alone see
-    them only together with being one."""
     role_ids: tuple[int, ...] = ()
 
 
@@ -35,7 +54,7 @@ class CommandRefused(Exception):
 
 
 class RunbookActions(Protocol):
-    """`/kb`: what a person keeps for themselves. Each raises `CommandRefused`."""
+    """`/kb`: a person's own runbooks. Each raises `CommandRefused`."""
 
     def add(self, call: Call, document: Attachment | str, title: str | None) -> Answer:
         """`document`: a file, or the text itself."""
@@ -72,3 +91,80 @@ class Callbacks:
     forget: Callable[[Call], Answer]
     runbooks: RunbookActions | None = None
     evidence: EvidenceActions | None = None
+
+
+class Answering:
+    """Runs callbacks and shows what they return. `close` cancels what is in progress."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._closing = False
+
+    async def answer(self, interaction: Interaction, say: Callable[[Call], Answer]) -> None:
+        """Answer one call. Never raises, except when it is cancelled."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 (a coroutine runs in a task)
+        self._tasks.add(task)
+        try:
+            # Within three seconds, or Discord says that the bot did not respond.
+            await interaction.response.defer(ephemeral=True, thinking=True)
+            await _show(interaction, STOPPING if self._closing else await _said(interaction, say))
+        except asyncio.CancelledError:
+            if not self._closing:
+                raise
+        except FAILURES as error:
+            log.warning("command /%s: not answered: %s", _name(interaction), reason(error))
+        except Exception:
+            log.exception("command /%s: not answered", _name(interaction))
+        finally:
+            self._tasks.discard(task)
+
+    async def close(self) -> None:
+        """Answer nothing more; cancel what is in progress."""
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _said(interaction: Interaction, say: Callable[[Call], Answer]) -> str:
+    try:
+        return await say(_call_of(interaction))
+    except CommandRefused as refused:
+        return str(refused)
+    except Exception:
+        # The text of an error may hold anything, and is for the operator.
+        log.exception("command /%s failed", _name(interaction))
+        return FAILED
+
+
+async def _show(interaction: Interaction, text: str) -> None:
+    """Replace "thinking" by `text`, and post below it what does not fit."""
+    pieces = split(text) or [NOTHING]
+    if len(pieces) > MANY_PIECES:
+        pieces = [*pieces[: MANY_PIECES - 1], CUT]
+    first, *more = pieces
+    nobody = discord.AllowedMentions.none()
+    await interaction.edit_original_response(content=first, allowed_mentions=nobody)
+    for piece in more:
+        await interaction.followup.send(piece, ephemeral=True, allowed_mentions=nobody, suppress_embeds=True)
+
+
+def _call_of(interaction: Interaction) -> Call:
+    if interaction.guild_id is None or interaction.channel_id is None:
+        raise CommandRefused("Commands work in a server only.")
+    granted = interaction.permissions
+    user = interaction.user
+    return Call(
+        id=interaction.id,
+        user_id=user.id,
+        guild_id=interaction.guild_id,
+        place_id=interaction.channel_id,
+        is_moderator=granted.administrator or granted.manage_messages or granted.manage_threads,
+        can_view=granted.administrator or granted.view_channel,
+        role_ids=tuple(role.id for role in user.roles) if isinstance(user, discord.Member) else (),
+    )
+
+
+def _name(interaction: Interaction) -> str:
+    return interaction.command.qualified_name if interaction.command is not None else "?"

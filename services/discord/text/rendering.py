@@ -13,7 +13,7 @@ from services.discord.text.splitting import units
 THREAD_NAME_LIMIT = 100
 """Discord API reference, "Start Thread from Message"."""
 LOOKED_AT = 400
-"""Characters of a line from which a name is made: enough for its markup, and a bound on the work that it can cause."""
+"""Characters of a line from which a name is made: enough for its markup, and a bound on the work."""
 UNNAMED = "Question"
 
 KB, MB = 1_000, 1_000_000
@@ -25,7 +25,7 @@ NOTATION = re.compile(
 """Discord API reference, "Message formatting"."""
 
 LATEST = 253_402_300_799
-"""The last second of the year 9999: later times have no form, and stay as they were written."""
+"""The last second of the year 9999: later times stay as they were written."""
 
 PREFIX = re.compile(r"\A\s*(?:#{1,3}\s+|-#\s+|>{1,3}\s+|[-*+]\s+|\d{1,3}[.)]\s+)+")
 FENCE_LINE = re.compile(r"\s*(?:`{3,}|~{3,})[\w+#.-]*\s*")
@@ -36,21 +36,21 @@ PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\
 
 
 def render(message: Message, names: Mapping[int, str]) -> str:
-    """What a message says, in plain text, trimmed: then a line for each attachment, by its name.
+    """The text of a message, plain and trimmed, then a line for each attachment.
 
-    `names` are those of people, roles and channels, by id; the people that the message mentions are known anyway.
+    `names` are those of people, roles and channels by id, besides the people that the message mentions.
     """
     known = {**names, **dict(message.mentions)}
     return "\n".join((_plain(message.text, known).strip(), *map(_placeholder, message.attachments))).strip()
 
 
 def inert(text: str) -> str:
-    """A text of somebody's, in one line in which nothing is markup."""
+    """A text in one line in which nothing is markup."""
     return MARKUP.sub(r"\\\g<0>", _one_line(text))
 
 
 def thread_name(text: str) -> str:
-    """A name for the thread that answers `text`: its first line that says something, at most 100 UTF-16 units."""
+    """A name for the thread that answers `text`: its first line with visible text, at most 100 UTF-16 units."""
     for line in text.splitlines():
         if FENCE_LINE.fullmatch(line) is None:
             name = _bare(line[:LOOKED_AT])
@@ -81,7 +81,7 @@ def _plain(text: str, names: Mapping[int, str]) -> str:
 
 
 def _placeholder(file: Attachment) -> str:
-    # A file's name is somebody's text, too: it must not end the placeholder early.
+    # The name of a file must not end the placeholder early.
     name = _one_line(file.filename).replace("[", "(").replace("]", ")") or "file"
     return f"[image: {name}]" if file.is_image else f"[file: {name}, {_size(file.size)}]"
 
@@ -111,12 +111,12 @@ def _shortened(name: str) -> str:
     while units(kept) > room:
         kept = kept[:-1]
     words = kept if name[len(kept)] == " " else kept.rpartition(" ")[0]
-    # One word that fills the line has no better place to be cut.
+    # A single word fills the line.
     return (words.rstrip() or kept) + "…"
 
 
 def _one_line(text: str) -> str:
     """White space collapsed, control characters gone."""
-    if not text.isprintable():  # whoever is has no control characters; most lines are, and this is told at once
+    if not text.isprintable():  # printable text has no control characters: the usual case, checked fast
         text = "".join(" " if unicodedata.category(each) == "Cc" else each for each in text)
     return " ".join(text.split())

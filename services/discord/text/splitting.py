@@ -1,15 +1,13 @@
 """Cuts an answer into pieces that Discord accepts, code blocks intact.
 
 Length is counted in UTF-16 code units. Discord's documents say "characters" and leave open which; no other way of
-counting gives more, so that a piece is never too long.
+counting gives more, so no piece is too long.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import IntEnum
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -19,42 +17,18 @@ LIMIT = 2_000
 FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>.*)")
 BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)+")
 GAP = re.compile(r"(?:[^\S\n]*\n)+|[^\S\n]+")
-"""White space that falls away at a cut: line ends and blank lines, but not the indentation that follows them."""
+"""White space dropped at a cut: line ends and blank lines, but not the indentation after them."""
+
+PARAGRAPH, LINE, LINE_OF_CODE, SENTENCE, WORD, ANYWHERE, FENCE_LIKE = range(7)
+"""Where to cut, best first. A code block is cut only when there is no line end outside of one. A cut beside what looks
+like a fence could make or break one: only text that is nothing but fence marks comes to this.
+"""
 
 
-class Rank(IntEnum):
-    """Where to cut, best first. A code block is cut only when there is no line end outside of one."""
-
-    PARAGRAPH = 0
-    LINE = 1
-    PARAGRAPH_OF_CODE = 2
-    LINE_OF_CODE = 3
-    SENTENCE = 4
-    WORD = 5
-    ANYWHERE = 6
-    FENCE_LIKE = 7
-    """Would make or break the look of a fence: only text that is nothing but fence marks comes to this."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(NamedTuple):
     opening: str
     """The whole line, to open it again."""
     mark: str
-
-    @property
-    def reopening_units(self) -> int:
-        return units(self.opening) + 1
-
-    @property
-    def closing_units(self) -> int:
-        return len(self.mark) + 1
-
-
-class Cut(NamedTuple):
-    end: int
-    fence: Fence | None
-    """The code block that is open there."""
 
 
 class Piece(NamedTuple):
@@ -75,100 +49,65 @@ def split(text: str, limit: int = LIMIT) -> list[str]:
     closed, and opened again in the next piece; one that the text leaves open is closed at the end. Put together
     without these added fences, the pieces are the text, except for white space at the cuts.
     """
-    plain = text.rstrip()
-    if plain and not plain[0].isspace() and "```" not in plain and "~~~" not in plain and units(plain) <= limit:
-        return [plain]  # what most answers are
-    return [_whole(piece) for piece in pieces(text, limit)]
+    return [
+        (f"{reopened.opening}\n" if reopened else "") + body + (f"\n{closed.mark}" if closed else "")
+        for reopened, body, closed in pieces(text, limit)
+    ]
 
 
 def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
     """The pieces, with the fences that are added to each kept apart."""
-    rest = text.rstrip()
-    fence: Fence | None = None
-    gap = BLANK_LINES.match(rest)
-    while True:
-        rest = rest[gap.end() :] if gap else rest
-        if not rest:
-            return
+    rest, fence, gap = text.rstrip(), None, BLANK_LINES
+    while rest := rest[found.end() :] if (found := gap.match(rest)) else rest:
         if units(rest) - units(rest.lstrip()) > limit // 4:
             rest = rest.lstrip()  # an indentation that leaves no room for text
-        cut = _cut(rest, fence, limit)
-        yield Piece(fence, rest[: cut.end].rstrip(), cut.fence)
-        rest, fence = rest[cut.end :], cut.fence
-        gap = GAP.match(rest)
+        end, closed = _cut(rest, fence, limit)
+        yield Piece(fence, rest[:end].rstrip(), closed)
+        rest, fence, gap = rest[end:], closed, GAP
 
 
-def _whole(piece: Piece) -> str:
-    before = "" if piece.reopened is None else piece.reopened.opening + "\n"
-    after = "" if piece.closed is None else "\n" + piece.closed.mark
-    return before + piece.body + after
-
-
-def _cut(rest: str, fence: Fence | None, limit: int) -> Cut:
-    """The best place to end the piece that begins with `rest`, inside `fence`."""
-    room = limit - (fence.reopening_units if fence else 0)
-    window = rest[: room + 1]
-    used = [0, *accumulate(2 if character > "\uffff" else 1 for character in window)]
+def _cut(rest: str, fence: Fence | None, limit: int) -> tuple[int, Fence | None]:
+    """Where to end the piece that begins with `rest`, inside `fence`; and the code block that is open there."""
+    room = limit - (units(fence.opening) + 1 if fence else 0)
+    used = [0, *accumulate(map(units, rest[: room + 1]))]
     text_begins = len(rest) - len(rest.lstrip())
-    best: dict[Rank, Cut] = {}
-
-    def candidate(rank: Rank, end: int, state: Fence | None) -> bool:
-        needed = used[end] + (state.closing_units if state else 0) if end < len(used) else limit + 1
-        if needed > room or end <= text_begins:
-            return False
-        best[rank] = Cut(end, state)
-        return True
-
+    best: dict[int, tuple[int, Fence | None]] = {}
     start = 0
     while start < len(used):
-        stop = _line_end(rest, start)
-        line = rest[start:stop]
-        before, fence = fence, _after(line, fence, limit)
-        is_marker = before is not fence
-        if stop == len(rest) and candidate(Rank.PARAGRAPH, stop, fence):
-            return best[Rank.PARAGRAPH]
-        if not is_marker:
-            for rank, end in _inner_cuts(line, len(used) - start, in_code=fence is not None):
-                candidate(rank, start + end, fence)
-        opens_here = is_marker and fence is not None
-        if not opens_here and not _closes_next(rest, stop, fence, limit):
-            candidate(_rank_of_line_end(rest, stop, fence), stop, fence)
+        stop = len(rest) if (found := rest.find("\n", start)) < 0 else found
+        line, before = rest[start:stop], fence
+        fence = _after(line, before, limit)
+        for end in range(max(start, text_begins) + 1, min(stop + 1, len(used))):
+            if used[end] + (len(fence.mark) + 1 if fence else 0) > room:
+                break
+            if end == stop:
+                rank = _rank_of_line_end(rest[stop:], before, fence, limit)
+            else:
+                rank = _rank_within(line, end - start, in_code=fence is not None) if fence is before else None
+            if rank is not None:
+                best[rank] = end, fence  # the last of a rank fills the piece most
         start = stop + 1
     return best[min(best)]
 
 
-def _inner_cuts(line: str, room: int, *, in_code: bool) -> Iterator[tuple[Rank, int]]:
-    """Where a line can be cut within, in order: the last of each rank is the one that fills the piece most."""
-    fence_like = FENCE.match(line) is not None
-    for end in range(1, min(len(line), room)):
-        if fence_like or (line[end] in "`~ \t" and FENCE.match(line, end) is not None):
-            yield Rank.FENCE_LIKE, end
-        elif line[end].isspace() and not line[end - 1].isspace():
-            ends_sentence = not in_code and line[:end].rstrip("\"')]*_").endswith(tuple(".!?…。！？"))
-            yield (Rank.SENTENCE if ends_sentence else Rank.WORD), end
-        else:
-            yield Rank.ANYWHERE, end
+def _rank_of_line_end(after: str, before_line: Fence | None, fence: Fence | None, limit: int) -> int | None:
+    """`after`: the text from the line end on. None: a cut would open a code block again only to close it."""
+    if not after:
+        return PARAGRAPH
+    if fence is not None:
+        opens_here = fence is not before_line
+        closes_next = _after(after.lstrip().partition("\n")[0], fence, limit) is None
+        return None if opens_here or closes_next else LINE_OF_CODE
+    return PARAGRAPH if not after[1:].partition("\n")[0].strip() else LINE
 
 
-def _rank_of_line_end(rest: str, stop: int, fence: Fence | None) -> Rank:
-    paragraph_ends = not rest[stop + 1 : _line_end(rest, stop + 1)].strip()
-    if fence is None:
-        return Rank.PARAGRAPH if paragraph_ends else Rank.LINE
-    return Rank.PARAGRAPH_OF_CODE if paragraph_ends else Rank.LINE_OF_CODE
-
-
-def _closes_next(rest: str, stop: int, fence: Fence | None, limit: int) -> bool:
-    """Whether the code block ends with the next line: a cut here would open it again for nothing."""
-    if fence is None:
-        return False
-    gap = GAP.match(rest, stop)
-    start = gap.end() if gap else stop
-    return _after(rest[start : _line_end(rest, start)], fence, limit) is None
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
+def _rank_within(line: str, end: int, *, in_code: bool) -> int:
+    if FENCE.match(line) or FENCE.match(line, end):
+        return FENCE_LIKE
+    if not line[end].isspace() or line[end - 1].isspace():
+        return ANYWHERE
+    ends_sentence = not in_code and line[:end].rstrip("\"')]*_").endswith(tuple(".!?…。！？"))
+    return SENTENCE if ends_sentence else WORD
 
 
 def _after(line: str, fence: Fence | None, limit: int) -> Fence | None:

@@ -1,28 +1,37 @@
-"""Gateway dispatches → events."""
+"""Gateway dispatches → events, and message objects → messages."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted, Reaction, Ready
-from model.messages import Place
+from model.messages import Attachment, Author, Message, Place, Reference, snowflake_time
 from services.discord.dispatches import Dispatch
 from services.discord.wire import payloads
-from services.discord.wire.messages import attachments, display_name, from_wire, quoted_from_wire
 from services.discord.wire.payloads import OddPayload, read
 from services.discord.wire.places import GuildPlaces
 
 log = logging.getLogger(__name__)
 
+PEOPLES_TYPES = frozenset({0, 19})
+"""DEFAULT and REPLY: the only types that people write ("Message types", Discord API reference).
+
+All others are system messages here: announcements such as joins, pins and boosts, THREAD_STARTER_MESSAGE (21), which is
+only a reference to the message that a thread was opened on, and answers of applications to commands (20 and 23).
+"""
+
+FORWARD = 1
+"""A message reference of this type copies a message from elsewhere; it answers nobody."""
+
 Payload = Mapping[str, object]
 
 
 class Decoder:
-    """Turns dispatches into events, in the order in which they came.
+    """Turns dispatches into events, in order.
 
-    It remembers what it has seen of guilds and channels, because a thread's payload says neither whether its parent
-    is a forum nor who can view it.
+    It remembers guilds and channels, because a thread's payload says neither whether its parent is a forum nor who can
+    view it.
     """
 
     def __init__(self) -> None:
@@ -47,9 +56,9 @@ class Decoder:
         }
 
     def decode(self, dispatch: Dispatch) -> Sequence[Event]:
-        """The events of one dispatch; none for types that we do not use.
+        """The events of one dispatch; none for types that are not used.
 
-        Never raises: one odd payload is reported, without its content, and must not end the stream.
+        Never raises: an odd payload is logged without its content.
         """
         read_it = self._by_type.get(dispatch.t)
         if read_it is None:
@@ -61,7 +70,7 @@ class Decoder:
             return ()
 
     def place(self, payload: Payload) -> Place:
-        """A channel object that was fetched, judged and remembered like one from the gateway.
+        """A fetched channel object, decoded and remembered like one from the gateway.
 
         Raises:
             OddPayload: it is no place to write in.
@@ -81,23 +90,23 @@ def _seen(at: float, places: Sequence[Place]) -> Sequence[Event]:
 
 def _ready(at: float, d: Payload) -> Sequence[Event]:
     user = read(payloads.ReadyUser, d).user
-    return (Ready(at, user.id, display_name(user)),)
+    return (Ready(at, user.id, _display_name(user)),)
 
 
 def _guild_gone(at: float, d: Payload) -> Sequence[Event]:
-    sent = read(payloads.GuildGonePayload, d)
+    sent = read(payloads.Gone, d)
     # Unavailable: an outage at Discord, and the guild comes back.
     return () if sent.unavailable else (GuildGone(at, sent.id),)
 
 
 def _posted(at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessagePayload, d)
-    return (Posted(at, from_wire(sent), quoted_from_wire(sent)),)
+    return (Posted(at, _from_wire(sent), _quoted_from_wire(sent)),)
 
 
 def _edited(at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessageUpdate, d)
-    files = None if sent.attachments is None else attachments(sent.attachments)
+    files = None if sent.attachments is None else _attachments(sent.attachments)
     return (Edited(at, sent.channel_id, sent.id, sent.content, files),)
 
 
@@ -120,10 +129,89 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
             sent.channel_id,
             sent.message_id,
             sent.user_id,
-            # A custom emoji as REST names it, so that it never passes for a standard one of that name.
+            # A custom emoji as REST names it, so that it is not taken for a standard one of that name.
             emoji=(emoji.name or "") if emoji.id is None else f"{emoji.name or ''}:{emoji.id}",
             added=added,
             is_bot=member is not None and member.user is not None and bool(member.user.bot),
             role_ids=None if member is None or member.roles is None else tuple(member.roles),
         ),
     )
+
+
+def message(payload: Payload) -> Message:
+    """A message object, from the gateway or from REST.
+
+    Raises:
+        OddPayload: it has no usable id, channel or author.
+    """
+    return _from_wire(read(payloads.MessagePayload, payload))
+
+
+def quoted(payload: Payload) -> Message | None:
+    """The message that `payload` replies to, where Discord sent it along and it can be read."""
+    return _quoted_from_wire(read(payloads.MessagePayload, payload))
+
+
+def _from_wire(sent: payloads.MessagePayload) -> Message:
+    author, member = sent.author, sent.member
+    return Message(
+        id=sent.id,
+        channel_id=sent.channel_id,
+        author=Author(
+            id=author.id,
+            name=_display_name(author, member),
+            is_bot=bool(author.bot) or sent.webhook_id is not None,
+            role_ids=None if member is None or member.roles is None else tuple(member.roles),
+        ),
+        text=sent.content or "",
+        at=snowflake_time(sent.id),
+        guild_id=sent.guild_id,
+        is_system=sent.type is not None and sent.type not in PEOPLES_TYPES,
+        reply_to=None if sent.message_reference is None else _reply_to(sent, sent.message_reference),
+        # Most messages have neither: this is the hot path of a replay.
+        mentions=_mentions(sent.mentions) if sent.mentions else (),
+        attachments=_attachments(sent.attachments) if sent.attachments else (),
+    )
+
+
+def _quoted_from_wire(sent: payloads.MessagePayload) -> Message | None:
+    if sent.referenced_message is None:
+        return None
+    try:
+        inner = read(payloads.MessagePayload, sent.referenced_message)
+    except OddPayload:
+        return None
+    if inner.guild_id is None:
+        # Discord leaves the guild out of quoted messages; a reply stays within its guild.
+        inner.guild_id = sent.guild_id
+    return _from_wire(inner)
+
+
+def _display_name(user: payloads.User, member: payloads.Member | None = None) -> str:
+    """The name that people see: of the guild, else of the account, else the account's handle."""
+    return (member.nick if member else None) or user.global_name or user.username or str(user.id)
+
+
+def _attachments(sent: Iterable[payloads.AttachmentPayload]) -> tuple[Attachment, ...]:
+    return tuple(
+        Attachment(
+            id=file.id,
+            filename=file.filename or "file",
+            size=max(file.size or 0, 0),
+            url=file.url or "",
+            content_type=file.content_type,
+        )
+        for file in sent
+    )
+
+
+def _mentions(sent: Iterable[payloads.MentionPayload]) -> tuple[tuple[int, str], ...]:
+    return tuple((user.id, _display_name(user, user.member)) for user in sent)
+
+
+def _reply_to(sent: payloads.MessagePayload, reference: payloads.MessageReference) -> Reference | None:
+    if reference.message_id is None or reference.type == FORWARD:
+        return None
+    # Absent: Discord did not look. Null: it looked, and the message is gone ("Message object", referenced_message).
+    gone = sent.referenced_message is None and "referenced_message" in sent.model_fields_set
+    return Reference(reference.message_id, reference.channel_id or sent.channel_id, gone=gone)

@@ -1,6 +1,6 @@
-"""What Discord sends, as far as we read it: every field that we do not name here is ignored.
+"""What Discord sends, as far as it is used: other fields are ignored.
 
-Field names are Discord's own (API v10, "Resources" and "Gateway events").
+Names are Discord's own (API v10, "Resources" and "Gateway events").
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Snowflake = Annotated[int, Field(ge=0, lt=2**64)]
 
 
 class OddPayload(ValueError):
-    """A payload lacks what we need from it. The text names the field and what is wrong with it, nothing more."""
+    """A payload is unusable. The text names the field and what is wrong with it, never its value."""
 
 
 class Wire(BaseModel):
@@ -67,8 +67,7 @@ class MessagePayload(Wire):
     mentions: list[MentionPayload] | None = None
     attachments: list[AttachmentPayload] | None = None
     message_reference: MessageReference | None = None
-    referenced_message: object = None
-    """Read only when it is asked for: it is a message of its own, and one that is odd must not spoil this one."""
+    referenced_message: object = None  # decoded separately: an odd one must not spoil this message
 
 
 class MessageUpdate(Wire):
@@ -119,7 +118,7 @@ class ForumTag(Wire):
 
 
 class Channel(Wire):
-    """A channel or a thread: Discord has one object for both."""
+    """A channel or a thread: Discord has one object for both. A forum has available tags, a post has applied ones."""
 
     id: Snowflake
     type: int
@@ -130,9 +129,7 @@ class Channel(Wire):
     permission_overwrites: list[Overwrite] | None = None
     thread_metadata: ThreadMetadata | None = None
     available_tags: list[ForumTag] | None = None
-    """Of a forum."""
     applied_tags: list[Snowflake] | None = None
-    """Of a post."""
 
 
 class RolePayload(Wire):
@@ -147,11 +144,6 @@ class Guild(Wire):
     threads: list[object] | None = None
 
 
-class GuildGonePayload(Wire):
-    id: Snowflake
-    unavailable: bool | None = None
-
-
 class GuildRole(Wire):
     guild_id: Snowflake
     role: RolePayload
@@ -162,9 +154,10 @@ class ReadyUser(Wire):
 
 
 class Gone(Wire):
-    """A channel or thread that was deleted."""
+    """A guild, channel or thread that was deleted; a guild may also be unavailable for a while."""
 
     id: Snowflake
+    unavailable: bool | None = None
 
 
 def read(model: type[W], payload: object) -> W:
@@ -174,15 +167,12 @@ def read(model: type[W], payload: object) -> W:
         OddPayload: it is none.
     """
     try:
-        return model.model_validate(payload if isinstance(payload, dict) else _as_dict(payload))
+        # Pydantic takes no mapping but a dict for a model.
+        mapping = isinstance(payload, Mapping) and not isinstance(payload, dict)
+        return model.model_validate(dict(cast("Mapping[object, object]", payload)) if mapping else payload)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
-        # "from None": the original error prints the value it disliked, which may be what somebody wrote.
+        # "from None": the original error prints the value, which may be what somebody wrote.
         kind = model.__name__.removesuffix("Payload")
         raise OddPayload(f"{kind}: {where or 'the payload'}: {first['type']}") from None
-
-
-def _as_dict(payload: object) -> object:
-    """Pydantic takes no other mappings for a model."""
-    return dict(cast("Mapping[object, object]", payload)) if isinstance(payload, Mapping) else payload

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from clock import from_rfc3339
 from model.messages import Place, PlaceKind
@@ -15,9 +14,9 @@ from services.discord.wire.payloads import OddPayload, read
 log = logging.getLogger(__name__)
 
 CHANNEL_TYPES = frozenset({0, 2, 5, 13, 15, 16})
-"""Text, voice, announcement, stage, forum, media: wherever people write, or open posts ("Channel types").
+"""Text, voice, announcement, stage, forum, media: where people write, or open posts ("Channel types").
 
-Nobody can post in a forum or media channel itself, so that it never has messages of its own.
+A forum or media channel has no messages of its own.
 """
 FORUM_TYPES = frozenset({15, 16})
 THREAD_TYPES = frozenset({10, 11, 12})
@@ -27,34 +26,10 @@ ADMINISTRATOR = 1 << 3
 VIEW_CHANNEL = 1 << 10
 
 
-def place(
-    payload: Mapping[str, object],
-    *,
-    forums: Container[int] = (),
-    guild_id: int | None = None,
-    public: bool = True,
-    tag_names: Mapping[int, str] = MappingProxyType({}),
-) -> Place:
-    """A channel object. `forums` are the ids of known forum and media channels: threads in them are posts.
-
-    `guild_id` stands in where the payload has none. `public` is what is known of the permissions of the channel
-    (of a thread: of its parent); a private thread is never public.
-
-    Raises:
-        OddPayload: it has no usable id or type, or is nothing that people write in (a category, a direct message).
-    """
-    sent = read(payloads.Channel, payload)
-    return _from_wire(sent, forums=forums, guild_id=guild_id, public=public, tag_names=tag_names)
-
-
 def _from_wire(
-    sent: payloads.Channel,
-    *,
-    forums: Container[int],
-    guild_id: int | None,
-    public: bool,
-    tag_names: Mapping[int, str],
+    sent: payloads.Channel, forums: Container[int], guild_id: int | None, tag_names: Mapping[int, str]
 ) -> Place:
+    """`guild_id` is used where the payload has none."""
     is_thread = sent.type in THREAD_TYPES
     if not is_thread and sent.type not in CHANNEL_TYPES:
         raise OddPayload(f"Channel: type {sent.type} is no place to write in")
@@ -71,7 +46,6 @@ def _from_wire(
         # The parent of a channel is its category, in which nothing can be written.
         parent_id=sent.parent_id if is_thread else None,
         owner_id=sent.owner_id if is_thread else None,
-        public=public and sent.type != PRIVATE_THREAD,
         invited_only=sent.type == PRIVATE_THREAD,
         locked=state is not None and bool(state.locked),
         archived=state is not None and bool(state.archived),
@@ -89,15 +63,16 @@ def _instant(written: str | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    """A place, and what the channel's overwrite for `@everyone` allows and denies."""
+
     place: Place
     type: int
     allow: int = 0
     deny: int = 0
-    """What the channel's overwrite for `@everyone` adds and takes away."""
 
 
 class GuildPlaces:
-    """What is known of the guilds: enough to tell posts from threads, and public places from private ones.
+    """What is known of the guilds, to tell posts from threads and public places from private ones.
 
     Memory: one small record for each channel and each thread that is not archived.
     """
@@ -107,8 +82,7 @@ class GuildPlaces:
         self._channels: dict[int, _Known] = {}
         self._threads: dict[int, _Known] = {}
         self._forums: set[int] = set()
-        self._tags: dict[int, dict[int, str]] = {}
-        """By forum: the names of its tags."""
+        self._tags: dict[int, dict[int, str]] = {}  # by forum: the names of its tags
 
     def guild(self, payload: Mapping[str, object]) -> list[Place]:
         """GUILD_CREATE: its channels, then its threads. Those that cannot be read are left out."""
@@ -127,12 +101,12 @@ class GuildPlaces:
         """A channel or thread as it is now, then those of its known threads that have changed with it.
 
         Raises:
-            OddPayload: see `place`.
+            OddPayload: it has no usable id or type, or people do not write in it (a category, a direct message).
         """
         return self._see(read(payloads.Channel, payload), None)
 
     def role(self, payload: Mapping[str, object]) -> Sequence[Place]:
-        """GUILD_ROLE_UPDATE: the places that have become public or private by it."""
+        """GUILD_ROLE_UPDATE: the places that it makes public or private."""
         sent = read(payloads.GuildRole, payload)
         self._learn_role(sent.guild_id, sent.role)
         return [
@@ -160,21 +134,21 @@ class GuildPlaces:
             self._forums.add(sent.id)
             self._tags[sent.id] = {tag.id: tag.name or "" for tag in sent.available_tags or ()}
         tags = {} if sent.parent_id is None else self._tags.get(sent.parent_id, {})
-        found = _from_wire(sent, forums=self._forums, guild_id=guild_id, public=True, tag_names=tags)
-        if found.is_thread:
-            known = _Known(found, sent.type)
-            found = replace(found, public=self._is_public(known))
-            if found.archived:
-                self._threads.pop(found.id, None)  # writing in it unarchives it, and says so first
-            else:
-                self._threads[found.id] = _Known(found, sent.type)
-            return [found]
-        allow, deny = _for_everyone(sent, found.guild_id)
-        found = replace(found, public=self._is_public(_Known(found, sent.type, allow, deny)))
-        self._channels[found.id] = _Known(found, sent.type, allow, deny)
-        threads = [each for each in self._threads.values() if each.place.parent_id == found.id]
-        changed = [self._rejudged(self._threads, each) for each in threads]
-        return [found, *(each for each in changed if each is not None)]
+        found = _from_wire(sent, self._forums, guild_id, tags)
+        overwrites = [each for each in sent.permission_overwrites or () if each.id == found.guild_id]
+        allow, deny = (overwrites[0].allow, overwrites[0].deny) if overwrites else (0, 0)
+        known = _Known(found, sent.type, allow, deny)
+        known = replace(known, place=replace(found, public=self._is_public(known)))
+        if not found.is_thread:
+            self._channels[found.id] = known
+            threads = [each for each in self._threads.values() if each.place.parent_id == found.id]
+            changed = [self._rejudged(self._threads, each) for each in threads]
+            return [known.place, *(each for each in changed if each is not None)]
+        if found.archived:
+            self._threads.pop(found.id, None)  # a new message unarchives it, and that event comes first
+        else:
+            self._threads[found.id] = known
+        return [known.place]
 
     def _is_public(self, known: _Known) -> bool:
         found = known.place
@@ -182,13 +156,13 @@ class GuildPlaces:
         if not found.is_thread:
             if everyone is not None and everyone & ADMINISTRATOR:
                 return True
-            # Recordings carry no roles; then everybody sees what no overwrite hides.
+            # Recordings carry no roles: everybody sees what no overwrite hides.
             allowed = VIEW_CHANNEL if everyone is None else everyone
             return bool((allowed & ~known.deny | known.allow) & VIEW_CHANNEL)
         if known.type == PRIVATE_THREAD:
             return False
         parent = None if found.parent_id is None else self._channels.get(found.parent_id)
-        # Roles are known and the parent is not: it may be hidden, so take it for private.
+        # Roles are known and the parent is not: it may be hidden.
         return everyone is None if parent is None else parent.place.public
 
     def _rejudged(self, known: dict[int, _Known], each: _Known) -> Place | None:
@@ -198,10 +172,3 @@ class GuildPlaces:
         changed = replace(each, place=replace(each.place, public=public))
         known[each.place.id] = changed
         return changed.place
-
-
-def _for_everyone(sent: payloads.Channel, guild_id: int | None) -> tuple[int, int]:
-    for overwrite in sent.permission_overwrites or ():
-        if overwrite.id == guild_id:
-            return overwrite.allow, overwrite.deny
-    return 0, 0

@@ -40,8 +40,8 @@ _POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(
-    r"^\s*(?:(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?|then|(?:what|how) about|how come|(?:anything|what)"
-    r" else|more|again|next|previous|before|after)\b"
+    r"^\s*(?:(?:and|but|in|of|for|from|at|on|between|since|so|or|also|ok(?:ay)?|then|(?:what|how) about|how come"
+    r"|(?:anything|what) else|more|again|next|previous|before|after)\b"
     r"|(?:which (?:file|line|one|time|component|host|user)|why|when|where|who|how|really)\s*\?)",
     re.IGNORECASE,
 )

@@ -11,8 +11,7 @@ from tenacity import wait_none
 
 from services.discord.dispatches import Dispatch
 from services.discord.live.client import Client
-from services.discord.live.fetcher import RestFetcher
-from services.discord.live.poster import DiscordPoster
+from services.discord.live.rest import DiscordPoster, RestFetcher
 from streams.gateway import Gateway, observable
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord

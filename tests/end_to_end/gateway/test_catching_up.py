@@ -155,7 +155,7 @@ async def test_a_catch_up_that_goes_wrong_does_not_end_the_stream(
     live = await connect(lambda: {channel.id: 1})
     await discord_server.say(channel, ada, "on it goes")
     await discord_server.until(lambda: live.texts)
-    assert "given up for this server" in caplog.text
+    assert "failed for this server" in caplog.text
 
 
 async def test_threads_of_channels_that_are_not_read_are_left_alone() -> None:

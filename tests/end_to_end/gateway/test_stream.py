@@ -6,7 +6,7 @@ import pytest
 
 from clock import now
 from services.discord.live.client import Client, intents
-from services.discord.live.fetcher import RestFetcher
+from services.discord.live.rest import RestFetcher
 from streams.gateway import Gateway, observable
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer

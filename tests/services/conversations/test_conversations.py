@@ -20,12 +20,11 @@ from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import posts as posts_module
-from services.conversations import state
 from services.conversations.context import Context, ContextRules
 from services.conversations.history import History
 from services.conversations.people import People
-from services.conversations.posts import Post, Posts
-from services.conversations.seen import Mark, Seen
+from services.conversations.posts import Post, Posts, read_posts
+from services.conversations.seen import Mark, Seen, read_marks, render_marks
 from services.discord.protocols import LookupFailed
 from services.llm.usage import Budget, BudgetLimits, Spent, read_spent, render_spent
 from services.storage import json_state
@@ -73,7 +72,7 @@ def test_types_of_people_are_remembered_as_seen_last(monkeypatch: pytest.MonkeyP
     """Pitfall 23."""
     monkeypatch.setattr(people_module, "REMEMBERED", 2)
     people = People(TEAM, ROLE, None)
-    people.bot_id = 1
+    people.observe(Ready(EPOCH, 1, "M"))
     assert people.type_of(replace(ANNA, role_ids=(55,))) is AuthorType.TEAM_MEMBER
     assert people.is_team(ANNA)
     assert people.type_of(replace(ANNA, role_ids=())) is AuthorType.COMMUNITY_USER
@@ -225,7 +224,7 @@ def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: S
     def path(content: bytes) -> Path:
         return InMemory(content)  # pyright: ignore[reportReturnType] (all that is asked of the path)
 
-    assert state.read_marks(path(state.render_marks(marks))) == marks
+    assert read_marks(path(render_marks(marks))) == marks
     assert read_spent(path(render_spent(spent))) == spent
 
 
@@ -233,15 +232,15 @@ def test_marks_and_budgets_read_back_as_written(marks: dict[int, Mark], spent: S
 def test_damaged_state_is_taken_for_empty(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(damage)
-    assert state.read_marks(path) == {}
+    assert read_marks(path) == {}
     assert read_spent(path) == Spent()
-    assert state.read_posts(tmp_path / "none.jsonl") == []
+    assert read_posts(tmp_path / "none.jsonl") == []
 
 
 def test_one_damaged_mark_does_not_cost_the_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "seen.json"
     path.write_text('{"1": {"below": "5", "done": ["7"]}, "2": {"below": []}}')
-    assert state.read_marks(path) == {1: Mark(5, {7})}
+    assert read_marks(path) == {1: Mark(5, {7})}
     assert "place '2' is damaged" in caplog.text
 
 
@@ -254,18 +253,18 @@ def test_damaged_budgets_start_at_zero(tmp_path: Path, damage: str) -> None:
 
 async def test_posts_are_kept_and_a_torn_line_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "state" / "posts.jsonl"
-    posts = Posts(store=state.PostFile(path))
+    posts = Posts(path=path)
     await posts.add(post(1, 10))
     await posts.add(post(2, 10))
     with path.open("a") as file:
         file.write('{"at": 3.0, "messag')
-    assert state.read_posts(path) == [post(1, 10), post(2, 10)]
+    assert read_posts(path) == [post(1, 10), post(2, 10)]
     assert "line 3" in caplog.text
 
 
 async def test_a_post_that_cannot_be_noted_down_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    await state.PostFile(tmp_path).keep(post(1, 10))
-    assert "was not noted down" in caplog.text
+    await Posts(path=tmp_path).add(post(1, 10))
+    assert "was not recorded" in caplog.text
 
 
 def test_ids_of_people_who_opted_out_may_be_numbers_or_texts(tmp_path: Path) -> None:
@@ -347,7 +346,7 @@ async def test_a_failed_look_up_is_raised_and_not_taken_for_the_end_of_a_chain()
 
 async def test_roles_of_turns_and_what_is_left_out() -> None:
     context = gathering(FullList.of([]))
-    context._people.bot_id = 1
+    context._people.observe(Ready(EPOCH, 1, "M"))
     said = [
         message(1, ANNA),
         message(2, TESS),

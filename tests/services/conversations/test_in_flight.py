@@ -12,9 +12,10 @@ def test_a_part_that_begins_after_the_grace_period_is_called_off_at_birth() -> N
     """Pitfall 8: it is left for catch-up, not half begun."""
     talk, in_flight = Talk(), InFlight()
     in_flight.stop()
-    token = in_flight.begin(talk.part(talk.says(ANN)))
-    assert isinstance(token.error, CalledOff)
-    assert token.error.reason is Reason.SHUTDOWN
+    part = talk.part(talk.says(ANN))
+    in_flight.begin(part)
+    assert isinstance(part.token.error, CalledOff)
+    assert part.token.error.reason is Reason.SHUTDOWN
 
 
 def test_a_part_that_was_never_begun_may_end() -> None:
@@ -28,10 +29,12 @@ def test_what_a_person_withdraws_is_called_off_whether_or_not_its_window_has_clo
     first, second, others = talk.says(ANN), talk.says(ANN), talk.says(BEN)
     for message in (first, second, others):
         in_flight.hold(message, AuthorType.COMMUNITY_USER, in_thread=False)
-    begun = in_flight.begin(talk.part(first))
+    begun, waiting, untouched = (talk.part(message) for message in (first, second, others))
+    in_flight.begin(begun)
     in_flight.withdraw(ANN.id)
-    waiting, untouched = in_flight.begin(talk.part(second)), in_flight.begin(talk.part(others))
-    for token in (begun, waiting):
-        assert isinstance(token.error, CalledOff)
-        assert token.error.reason is Reason.DELETED
-    assert untouched.error is None
+    in_flight.begin(waiting)
+    in_flight.begin(untouched)
+    for part in (begun, waiting):
+        assert isinstance(part.token.error, CalledOff)
+        assert part.token.error.reason is Reason.DELETED
+    assert untouched.token.error is None

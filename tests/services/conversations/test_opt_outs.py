@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.conversations.opt_outs import OptOuts
+from services.conversations.people import OptOuts
 
 
 @pytest.fixture
@@ -45,5 +45,5 @@ async def test_a_damaged_file_is_kept_aside_and_not_written_over(file: Path, cap
     damage(file)
     await OptOuts(file).add(9)
     assert content(file.with_name("opt-outs.json.damaged")) == '["7", "8'
-    assert "mend it by hand" in caplog.text
+    assert "repair it by hand" in caplog.text
     assert 9 in OptOuts(file)

@@ -8,7 +8,7 @@ import pytest
 
 from model.messages import Place, PlaceKind
 from services.conversations.history import History
-from services.conversations.viewing import Viewing
+from services.conversations.people import Viewing
 from tests.services.conversations.places import FullList
 
 ANNA, BEN, GUILD, HELP, PUBLIC, HIDDEN, INVITED = 101, 102, 9, 11, 20, 21, 22

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from model.messages import Message
-from services.discord import clearing
-from services.discord.clearing import Clearing
+from services.discord import recordings
 from services.discord.dispatches import RECORDED, Dispatch
+from services.discord.recordings import Clearing
 
 
 def opted_out(message: Message) -> bool:
@@ -94,7 +94,7 @@ def test_the_session_and_the_members_are_not_kept(clear: Clearing) -> None:
 
 
 def test_the_memory_for_opted_out_messages_is_bounded(clear: Clearing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clearing, "HIDDEN_REMEMBERED", 2)
+    monkeypatch.setattr(recordings, "HIDDEN_REMEMBERED", 2)
     for message_id in (1, 2, 3):
         payload(clear, "MESSAGE_CREATE", post(message_id, "!nobot"))
     assert payload(clear, "MESSAGE_REACTION_ADD", reaction(1)) is not None

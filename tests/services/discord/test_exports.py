@@ -7,9 +7,12 @@ import logging
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from model.events import PlaceSeen, Posted
 from model.messages import Attachment, Message, Place, PlaceKind, Reference, snowflake_time
+from services.discord import exports
 from services.discord.exports import Export, NotAnExport
 from services.discord.wire import Decoder
 
@@ -187,9 +190,72 @@ def test_an_export_that_is_cut_off_gives_what_is_there_and_says_so(
     assert caplog.messages == [f"{path} ends early, after message 1: a value is cut off or malformed"]
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([None, 1]), st.booleans())
+def test_texts_are_those_that_json_reads(tmp_path: Path, text: str, indent: int | None, ascii_only: bool) -> None:
+    path = export(tmp_path / "a.json", said(1, content=text))
+    whole = json.loads(path.read_text(encoding="utf-8-sig"))
+    path.write_text(json.dumps(whole, indent=indent, ensure_ascii=ascii_only), encoding="utf-8")
+    assert only(path).text == text
+
+
+@pytest.mark.parametrize("number", [9007199254740993, 2**63 - 1])
+def test_ids_are_exact_also_as_numbers(tmp_path: Path, number: int) -> None:
+    assert only(export(tmp_path / "a.json", {**said(1), "id": number})).id == number
+
+
+def test_bytes_that_are_no_text_spoil_only_themselves(tmp_path: Path) -> None:
+    path = export(tmp_path / "a.json", said(1, content="a?b"))
+    path.write_bytes(path.read_bytes().replace(b"a?b", b"a\xffb"))
+    assert only(path).text == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    "rest", ["5 6]}", "?]}", "my secret", "", '{"n": 1' + "0" * 6000 + "}]}", "NaN]}", "[" * 5_000]
+)
+def test_what_is_malformed_ends_an_export_in_one_line_that_shows_nothing_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rest: str
+) -> None:
+    path = export(tmp_path / "a.json", said(1))
+    text = json.dumps(json.loads(path.read_text(encoding="utf-8-sig")))
+    before, _, _ = text.partition('], "messageCount"')
+    path.write_text(f"{before}, {rest}", encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        assert only(path).id == 1
+    assert caplog.messages[-1].startswith(f"{path} ends early, after message ")
+    assert caplog.messages[-1].endswith(": a value is cut off or malformed")
+
+
+def test_memory_is_bounded_from_one_message_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exports, "LARGEST_VALUE", 200_000)
+    long = export(tmp_path / "a.json", *(said(each, content="x" * 10_000) for each in range(50)))
+    assert len(events(long)[1]) == 50
+    endless = export(tmp_path / "b.json", said(1), said(2, content="x" * 500_000), said(3))
+    assert [message.id for message in events(endless)[1]] == [1]
+    assert caplog.messages == [f"{endless} ends early, after message 1: a value is too large"]
+    endless.write_text('{"guild": "' + "x" * 500_000, encoding="utf-8")
+    with pytest.raises(NotAnExport, match="too large"):
+        Export(endless)
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"guild": {"id": "1"}}', '{"guild": {}, "channel": {}, "messages": []}', '{"messages": []}'],
+    [
+        "",
+        "[]",
+        "{}",
+        "5",
+        "{",
+        "[" * 5_000,
+        '{"guild" 2}',
+        "{1: 2}",
+        '{"guild": {"id": "1"}}',
+        '{"guild": {}, "channel": {}, "messages": []}',
+        '{"messages": []}',
+        '{"guild": {"id": "1"}, "channel": {"id": "2", "type": 0}, "messages": {}}',
+    ],
 )
 def test_what_lacks_the_exporters_keys_is_no_export(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"

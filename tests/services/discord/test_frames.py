@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from services.discord.frames import read_frame
+from services.discord.dispatches import read_frame
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"op": 11, "d": null}', '{"op": 0, "t": null, "d": {}}'])

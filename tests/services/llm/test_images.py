@@ -176,7 +176,7 @@ async def test_a_download_that_hangs_ends(cdn: CDN) -> None:
 )
 async def test_pitfall_21_only_discords_hosts_are_dialled(url: str) -> None:
     """21: images come over https from Discord's CDN, whatever the message says."""
-    with pytest.raises(ImageFailed, match="attachment 77 does not lie on Discord's CDN"):
+    with pytest.raises(ImageFailed, match="attachment 77 is not on Discord's CDN"):
         await AttachedImages(CDNAttachments()).load(attached(url))
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Role
 from model.conversations import Turn as Said
 from services.assistant.prompts import Tasks, gate, select
-from services.conversations import state
-from services.conversations.posts import Post
+from services.conversations.posts import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
 from services.llm.exchanges import read, render
 from services.llm.usage import Spent, read_spent, render_spent
@@ -69,7 +68,7 @@ def folder(tmp_path: Path) -> DataFolder:
     ]
     files.append(folder.team_raw / "2026-W05.txt", "".join(map(archive.render, pairs)).encode())
     for each in (post(100, ADA, QUESTION), post(200, BOB, BOBS)):
-        files.append(folder.posts, state.render_post(each))
+        files.append(folder.posts, render_post(each))
     files.replace(folder.feedback_key, KEY)
     for voter, message_id, question in ((ADA, 200, BOBS), (BOB, 100, QUESTION), (BOB, 200, BOBS)):
         row = {"message_id": str(message_id), "voter": pseudonym(KEY, voter), "question": question, "vote": "up"}
@@ -101,7 +100,7 @@ def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: Data
     assert [turn.text for turn in first.turns] == ["[removed]", "Same here", "Wind it up.\n\nThen wait."]
     assert first.author_ids == (ADA, BOB, TEAM)
     assert second == pair((BOB, BOBS), (TEAM, "Any."), second=58)
-    assert [each.asker_id for each in state.read_posts(folder.posts)] == [BOB]
+    assert [each.asker_id for each in read_posts(folder.posts)] == [BOB]
     rows = [json.loads(line) for line in folder.feedback.read_text().splitlines()]
     assert [(row["message_id"], row["question"]) for row in rows] == [("100", "[removed]"), ("200", BOBS)]
     spent = read_spent(folder.usage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.messages import Place, PlaceKind
-from services.discord.wire import OddPayload, place
+from services.discord.wire import OddPayload
 from services.discord.wire.places import ADMINISTRATOR, VIEW_CHANNEL, GuildPlaces
 
 GUILD, TEXT, FORUM, THREAD = 1, 20, 21, 30
@@ -28,6 +28,10 @@ def guild(everyone: int | None = VIEW_CHANNEL, **more: object) -> dict[str, obje
     return {"id": str(GUILD), **({} if everyone is None else {"roles": roles}), **more}
 
 
+def place(payload: dict[str, object], places: GuildPlaces | None = None) -> Place:
+    return (places or GuildPlaces()).seen(payload)[0]
+
+
 def public(places: GuildPlaces, payload: dict[str, object]) -> bool:
     return places.seen(payload)[0].public
 
@@ -45,8 +49,10 @@ def test_threads_know_their_parent_and_owner(kind: int) -> None:
 
 
 def test_a_thread_in_a_known_forum_is_a_post() -> None:
-    assert place(thread(), forums={TEXT}).kind is PlaceKind.FORUM_POST
-    assert place(thread(parent_id=None), forums={TEXT}).kind is PlaceKind.THREAD
+    places = GuildPlaces()
+    places.seen(channel(type=15))
+    assert place(thread(), places).kind is PlaceKind.FORUM_POST
+    assert place(thread(parent_id=None), places).kind is PlaceKind.THREAD
 
 
 def test_threads_may_be_locked_or_archived() -> None:

@@ -1,0 +1,288 @@
+"""Whether a part is answered, captured, or left alone: the routing table, and what it asks about a part."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from model.batches import Destination, Key, Part
+from model.messages import AuthorType, Message, PlaceKind
+from model.outcomes import Reason
+from services.conversations.context import THREAD_MESSAGES
+from services.conversations.history import History
+from services.conversations.people import People, TeamActivity
+from services.conversations.posts import Post, Posts
+
+REMEMBERED = 10_000
+"""Captured parts that a team member may continue; the oldest are forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteRules:
+    """What the configuration says about routing.
+
+    Attributes:
+        reply_mode: `all`, `mention` or `off`.
+        reply_mode_by_channel: by the id of a channel, where it differs there.
+        capture_channels: ids of channels that are captured from although `@everyone` cannot view them.
+        team_active_seconds: how long the bot keeps out of a channel after a team member replied to the asker.
+        capture_continuations: whether a team member's next part without a reply is captured as well.
+        grouping_seconds: how soon after a captured part it must come.
+    """
+
+    reply_mode: str = "all"
+    reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])
+    capture_channels: frozenset[int] = frozenset()
+    team_active_seconds: float = 120.0
+    capture_continuations: bool = False
+    grouping_seconds: float = 300.0
+
+
+class Routing(NamedTuple):
+    """Where a part goes.
+
+    Attributes:
+        to: where the routing table sends it.
+        ends: why it goes no further; None: it does.
+        target: the message that it replies to.
+        addressed: it mentions the bot, or replies to it.
+        continues: the id of the last message of the captured part that this one, without a reply, continues.
+    """
+
+    to: Destination
+    ends: Reason | None = None
+    target: Message | None = None
+    addressed: bool = False
+    continues: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """What the table asks about one part.
+
+    Discord is asked only where what is known does not decide. Each method may raise `LookupFailed`.
+
+    Attributes:
+        target: the message that the part replies to.
+        captured: the last message that was captured of the same author in the same place.
+    """
+
+    router: Router
+    part: Part
+    target: Message | None
+    captured: Message | None
+
+    async def addresses_bot(self) -> bool:
+        bot_id = self.router.people.bot_id
+        mentioned = any(user_id == bot_id for message in self.part.messages for user_id, _ in message.mentions)
+        return mentioned or (self.target is not None and self.target.author.id == bot_id)
+
+    async def replies_to_another(self) -> bool:
+        return self.target is not None and self.target.author.id != self.part.author.id
+
+    async def bot_takes_part(self) -> bool:
+        """Whether the bot owns the thread or has posted in it."""
+        place, people = self.part.place, self.router.people
+        if place.owner_id == people.bot_id or self.router.posts.in_thread(place.id):
+            return True
+        return any(people.is_bot_itself(message.author) for message in self.router.history.recent(place.id))
+
+    async def is_own_post_without_team(self) -> bool:
+        return self.part.place.owner_id == self.part.author.id and not await self._has_posted(TEAM)
+
+    async def is_private(self) -> bool:
+        """Private talk must not become public knowledge."""
+        allowed, places = self.router.rules.capture_channels, [self.part.place]
+        if self.target is not None:
+            places.append(self.router.history.place(self.target.channel_id))
+        return any(not place.public and allowed.isdisjoint({place.id, place.channel_id}) for place in places)
+
+    async def replies_to_user(self) -> bool:
+        return self.target is not None and await self._type_of(self.target) is USER
+
+    async def helps_in_thread(self) -> bool:
+        if self.target is not None and await self._type_of(self.target) is TEAM:
+            return False
+        if await self._has_posted(USER):
+            return True
+        starter = await self.router.history.starter(self.part.place)
+        return starter is not None and await self._type_of(starter) is USER
+
+    async def continues_capture(self) -> bool:
+        rules, part = self.router.rules, self.part
+        if not rules.capture_continuations or self.captured is None or self.target is not None:
+            return False
+        since, until = self.captured.at, part.messages[0].at
+        answered = self.router.team.written_to(part.place.id, part.author.id, since, until)
+        return until - since < rules.grouping_seconds and not answered
+
+    async def team_is_answering(self) -> bool:
+        place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
+        if not self.part.place.is_thread:
+            since = first.at - self.router.rules.team_active_seconds
+            return self.router.team.helped(place_id, author_id, since, first.at)
+        earlier = await self.router.history.newest(place_id, THREAD_MESSAGES)
+        own = [message.id for message in earlier if message.author.id == author_id and message.id < first.id]
+        return await self._has_posted(TEAM, after=max(own, default=0))
+
+    async def _has_posted(self, kind: AuthorType, *, after: int = 0) -> bool:
+        """Whether somebody of this type has posted in the part's thread, after a message of it."""
+        for message in await self.router.history.newest(self.part.place.id, THREAD_MESSAGES):
+            if message.id > after and not message.is_system and await self._type_of(message) is kind:
+                return True
+        return False
+
+    async def _type_of(self, message: Message) -> AuthorType:
+        return await self.router.people.look_up(message.author, self.part.place.guild_id)
+
+
+USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
+CHANNEL, POST = frozenset({PlaceKind.CHANNEL}), frozenset({PlaceKind.FORUM_POST})
+THREAD, ANY = frozenset({PlaceKind.THREAD, PlaceKind.FORUM_POST}), frozenset(PlaceKind)
+ANSWER, CAPTURE, NOTHING = Destination.ANSWER, Destination.CAPTURE, Destination.NOTHING
+
+Row = tuple[AuthorType, frozenset[PlaceKind], Callable[[PartFacts], Awaitable[bool]] | None, Destination]
+
+TABLE: tuple[Row, ...] = (
+    # author, place, further condition, goes to
+    (BOT, ANY, None, NOTHING),
+    (USER, CHANNEL, PartFacts.addresses_bot, ANSWER),
+    (USER, CHANNEL, PartFacts.replies_to_another, NOTHING),
+    (USER, CHANNEL, None, ANSWER),
+    (USER, THREAD, PartFacts.addresses_bot, ANSWER),
+    (USER, THREAD, PartFacts.bot_takes_part, ANSWER),
+    (USER, POST, PartFacts.is_own_post_without_team, ANSWER),
+    (USER, THREAD, None, NOTHING),
+    (TEAM, ANY, PartFacts.is_private, NOTHING),
+    (TEAM, ANY, PartFacts.replies_to_user, CAPTURE),
+    (TEAM, THREAD, PartFacts.helps_in_thread, CAPTURE),
+    (TEAM, CHANNEL, PartFacts.continues_capture, CAPTURE),
+    (TEAM, ANY, None, NOTHING),
+)
+"""The table of SPEC section 4: the first row that matches decides. A thread may be a forum post."""
+
+
+async def destination(facts: PartFacts) -> Destination:
+    """Where the table sends a part.
+
+    Raises:
+        LookupFailed: Discord could not be asked for what a row needs.
+    """
+    for author_type, places, condition, to in TABLE:
+        fits = facts.part.author_type is author_type and facts.part.place.kind in places
+        if fits and (condition is None or await condition(facts)):
+            return to
+    return NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """Routes the parts of one bot.
+
+    Attributes:
+        captured: by author and place, the end of the last part that was captured.
+    """
+
+    people: People
+    history: History
+    team: TeamActivity
+    posts: Posts
+    rules: RouteRules
+    captured: OrderedDict[Key, Message] = field(default_factory=OrderedDict[Key, Message])
+
+    async def route(self, part: Part) -> Routing:
+        """Decide about one part.
+
+        Raises:
+            LookupFailed: Discord could not be asked for what the decision needs. Never taken for "no reply".
+        """
+        target = await self._target(part)
+        if part.author_type is USER and await self._answered_before(part):
+            return Routing(NOTHING, Reason.DUPLICATE)
+        captured = self.captured.get(part.key)
+        facts = PartFacts(self, part, target, captured)
+        to = await destination(facts)
+        if to is NOTHING:
+            return Routing(to, Reason.NOT_ADDRESSED)
+        if to is ANSWER:
+            return Routing(to, await self._reason_for_silence(facts), target, await facts.addresses_bot())
+        if part.place.is_thread:
+            return Routing(to, target=target)
+        self.captured[part.key] = part.last
+        self.captured.move_to_end(part.key)
+        if len(self.captured) > REMEMBERED:
+            self.captured.popitem(last=False)
+        return Routing(to, target=target, continues=captured.id if captured and target is None else None)
+
+    async def _target(self, part: Part) -> Message | None:
+        """The first message that the part replies to and that still exists."""
+        for message in part.messages:
+            reference = message.reply_to
+            if reference is not None and not reference.gone:
+                target = await self.history.message(reference.channel_id, reference.message_id)
+                if target is not None:
+                    return target
+        return None
+
+    async def _reason_for_silence(self, facts: PartFacts) -> Reason | None:
+        part, addressed = facts.part, await facts.addresses_bot()
+        mode = self.rules.reply_mode_by_channel.get(part.place.channel_id, self.rules.reply_mode)
+        if mode == "off" or (mode == "mention" and not addressed):
+            return Reason.REPLY_MODE
+        # A part that was cancelled already ends as cancelled, for the reason that came first.
+        if not addressed and part.token.error is None and await facts.team_is_answering():
+            return Reason.TEAM_IS_ANSWERING
+        return None
+
+    async def _answered_before(self, part: Part) -> bool:
+        """Whether an earlier run has answered what catch-up brings: its post is there, recorded or not."""
+        last = part.last
+        if self.posts.answered(last.id):
+            return True
+        if not self.history.is_from_before(last.id):
+            return False
+        if part.place.is_thread:
+            later = await self.history.newest(part.place.id, THREAD_MESSAGES)
+            return any(
+                m.reply_to and m.reply_to.message_id == last.id and self.people.is_bot_itself(m.author) for m in later
+            )
+        # The thread on the question, or the one in which the asker was answered before.
+        for thread_id in (last.id, self.posts.opened_for(part.place.id, part.author.id)):
+            post = None if thread_id is None else await self._unrecorded_post(part, thread_id)
+            if post is not None:
+                # Recorded now, or the asker's next question would be taken for the one it answers.
+                await self.posts.add(
+                    Post(
+                        at=post.at,
+                        message_id=post.id,
+                        place_id=post.channel_id,
+                        asked_in=part.place.id,
+                        asker_id=part.author.id,
+                        last_asked_id=last.id,
+                        opened_thread=True,
+                        question="",
+                        sources=(),
+                    )
+                )
+                return True
+        return any(map(self._is_post, await self.history.newest(last.id, THREAD_MESSAGES)))
+
+    async def _unrecorded_post(self, part: Part, thread_id: int) -> Message | None:
+        """The end of an answer in a thread that replies to nothing there and was never recorded.
+
+        An asker's questions in a channel are answered one after another: the first without an outcome is the one that
+        the bot was answering when it was killed.
+        """
+        after = max(part.last.id, self.posts.newest_in(thread_id))
+        own = [
+            message
+            for message in await self.history.newest(thread_id, THREAD_MESSAGES)
+            if message.id > after and message.reply_to is None and self._is_post(message)
+        ]
+        return own[-1] if own else None
+
+    def _is_post(self, message: Message) -> bool:
+        """Whether the bot wrote it. Discord's system message that the bot has opened a thread is no answer."""
+        return self.people.is_bot_itself(message.author) and not message.is_system

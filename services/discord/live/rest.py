@@ -1,0 +1,213 @@
+"""Reading and posting over Discord's REST API, as discord.py's HTTP client does it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import discord
+from discord.http import HTTPClient, handle_message_parameters
+from tenacity.wait import wait_base
+
+from clock.shared_calls import SharedCalls
+from model.messages import Message, Place
+from services.discord import wire
+from services.discord.live.calls import BACK_OFF, FAILURES, LACKING, NOT_AGAIN, Forbidden, patiently, reason
+from services.discord.protocols import LookupFailed, PostFailed
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+CONCURRENT_CALLS = 8
+"""Well below the 50 requests a second that Discord grants a bot (API reference, "Global Rate Limit")."""
+ALREADY_A_THREAD = 160004
+ARCHIVE_AFTER_MINUTES = 1440
+MAX_NONCE = 25
+"""Discord takes no longer nonce (API reference, "Create Message")."""
+
+
+class RestFetcher:
+    """`Fetcher`, and the raw reads that catch-up needs.
+
+    404 means "it is not there" and is an answer; every other failure is `LookupFailed`, after the retries of
+    `services.discord.live.calls`. Identical reads at one time share one request. `place` decodes a channel:
+    the `Decoder` of the stream knows which threads are forum posts and which channels are private.
+    """
+
+    def __init__(
+        self,
+        http: HTTPClient,
+        *,
+        place: Callable[[Mapping[str, object]], Place] | None = None,
+        wait: wait_base = BACK_OFF,
+    ) -> None:
+        self._http = http
+        self._place = place or wire.Decoder().place
+        self._wait = wait
+        self._slots = asyncio.Semaphore(CONCURRENT_CALLS)
+        self._shared = SharedCalls()
+        self._forbidden = Forbidden()
+
+    async def message(self, channel_id: int, message_id: int) -> Message | None:
+        key = ("message", channel_id, message_id)
+        payload = await self._read(channel_id, key, lambda: self._http.get_message(channel_id, message_id))
+        return None if payload is None else _decoded(wire.message, payload)
+
+    async def messages(
+        self,
+        channel_id: int,
+        *,
+        limit: int = 100,
+        before: int | None = None,
+        after: int | None = None,
+        around: int | None = None,
+    ) -> Sequence[Message]:
+        found: list[Message] = []
+        for payload in await self.payloads(channel_id, limit=limit, before=before, after=after, around=around):
+            try:
+                found.append(wire.message(payload))
+            except wire.OddPayload as odd:
+                log.warning("left an odd message of %d out of its history: %s", channel_id, odd)
+        return found
+
+    async def payloads(
+        self,
+        channel_id: int,
+        *,
+        limit: int = 100,
+        before: int | None = None,
+        after: int | None = None,
+        around: int | None = None,
+    ) -> Sequence[Mapping[str, Any]]:
+        """As `messages`, but as Discord sends them. Discord sends the newest first; this gives the oldest first."""
+        key = ("messages", channel_id, limit, before, after, around)
+        page = await self._read(
+            channel_id,
+            key,
+            lambda: self._http.logs_from(channel_id, limit, before=before, after=after, around=around),
+        )
+        return sorted(map(_mapping, page or ()), key=lambda payload: int(payload["id"]))
+
+    async def role_ids(self, guild_id: int, user_id: int) -> tuple[int, ...]:
+        key = ("member", guild_id, user_id)
+        payload = await self._read(guild_id, key, lambda: self._http.get_member(guild_id, user_id))
+        return () if payload is None else tuple(int(role) for role in payload["roles"])
+
+    async def is_thread_member(self, thread_id: int, user_id: int) -> bool:
+        key = ("thread member", thread_id, user_id)
+        return await self._read(thread_id, key, lambda: self._http.get_thread_member(thread_id, user_id)) is not None
+
+    async def place(self, place_id: int) -> Place | None:
+        payload = await self._read(place_id, ("place", place_id), lambda: self._http.get_channel(place_id))
+        return None if payload is None else _decoded(self._place, payload)
+
+    async def active_threads(self, guild_id: int) -> Sequence[Mapping[str, Any]]:
+        """The threads and posts of a guild that are not archived and that the bot can see, as Discord sends them.
+
+        Raises:
+            LookupFailed: Discord could not be asked.
+        """
+        found = await self._read(guild_id, ("threads", guild_id), lambda: self._http.get_active_threads(guild_id))
+        return [] if found is None else [_mapping(thread) for thread in found["threads"]]
+
+    async def _read(self, owner_id: int, key: Hashable, request: Callable[[], Awaitable[T]]) -> T | None:
+        """One shared read. `owner_id` is the channel or guild whose permissions it needs."""
+        if self._forbidden.lately(owner_id):
+            raise LookupFailed(f"{owner_id}: {NOT_AGAIN}")
+        return await self._shared.share(key, lambda: self._ask(owner_id, request))
+
+    async def _ask(self, owner_id: int, request: Callable[[], Awaitable[T]]) -> T | None:
+        try:
+            async with self._slots:
+                return await patiently(request, wait=self._wait)
+        except discord.NotFound:
+            return None
+        except FAILURES as error:
+            if isinstance(error, discord.Forbidden):
+                self._forbidden.note(owner_id)
+            raise LookupFailed(f"{owner_id}: {reason(error)}") from error
+
+
+def _decoded(decode: Callable[[Mapping[str, object]], T], payload: object) -> T:
+    try:
+        return decode(_mapping(payload))
+    except wire.OddPayload as odd:
+        raise LookupFailed(f"Discord's answer cannot be read: {odd}") from odd
+
+
+def _mapping(payload: object) -> Mapping[str, Any]:
+    # discord.py types payloads as TypedDicts; for decoding they are untrusted mappings.
+    return cast("Mapping[str, Any]", payload)
+
+
+class DiscordPoster:
+    """`Poster`. Repeating a call after a broken connection cannot post twice: a message carries its nonce, and a thread
+    that is already there is used.
+    """
+
+    def __init__(self, http: HTTPClient, *, wait: wait_base = BACK_OFF) -> None:
+        self._http = http
+        self._wait = wait
+        self._forbidden = Forbidden()
+
+    async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
+        failed = f"no thread on message {message_id} in channel {channel_id}"
+        if self._forbidden.lately(channel_id):
+            raise PostFailed(f"{failed}: {NOT_AGAIN}")
+        try:
+            await self._post(
+                lambda: self._http.start_thread_with_message(
+                    channel_id, message_id, name=name, auto_archive_duration=ARCHIVE_AFTER_MINUTES
+                ),
+                failed,
+            )
+        except PostFailed as failure:
+            code = getattr(failure.__cause__, "code", None)
+            if code in LACKING:
+                self._forbidden.note(channel_id)
+            if code != ALREADY_A_THREAD:
+                raise
+        # A thread on a message has that message's id (API reference, "Start Thread from Message").
+        return message_id
+
+    async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
+        """As the Protocol says.
+
+        Raises:
+            PostFailed: Discord refused, or could not be reached.
+            ValueError: the nonce is longer than 25 characters, which Discord would refuse.
+        """
+        if len(nonce) > MAX_NONCE:
+            raise ValueError(f"nonce {nonce!r} is longer than {MAX_NONCE} characters")
+        reference = discord.utils.MISSING
+        if reply_to is not None:
+            # The question may be deleted by now; the answer is posted all the same.
+            target = discord.MessageReference(message_id=reply_to, channel_id=place_id, fail_if_not_exists=False)
+            reference = target.to_message_reference_dict()
+        with handle_message_parameters(
+            text,
+            nonce=nonce,  # discord.py adds enforce_nonce
+            allowed_mentions=discord.AllowedMentions.none(),
+            message_reference=reference,
+        ) as params:
+            sent = await self._post(
+                lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
+            )
+        return int(sent["id"])
+
+    async def react(self, place_id: int, message_id: int, emoji: str) -> None:
+        failed = f"no reaction to message {message_id} in {place_id}"
+        await self._post(lambda: self._http.add_reaction(place_id, message_id, emoji), failed)
+
+    async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
+        failed = f"no reaction taken back from message {message_id} in {place_id}"
+        await self._post(lambda: self._http.remove_own_reaction(place_id, message_id, emoji), failed)
+
+    async def _post(self, request: Callable[[], Awaitable[T]], failed: str) -> T:
+        try:
+            return await patiently(request, wait=self._wait)
+        except FAILURES as error:
+            raise PostFailed(f"{failed}: {reason(error)}") from error
