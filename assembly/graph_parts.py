@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.curation import curation_parts, curation_rules, images_of_lessons
 from assembly.documents import Documents, evidence_rules
+from assembly.team import curation_parts, curation_rules, images_of_lessons
 from model.messages import Message
 from model.outcomes import Result
 from operators.route import Router, RouteRules
@@ -45,7 +45,7 @@ from services.llm import (
 )
 from services.redaction import Redactor
 from services.storage import DataFolder, files
-from services.team import Captures, week_files
+from services.team import Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.evidence import FileNotes
@@ -196,15 +196,15 @@ def assemble(
     toolbox = None if documents is None else documents.toolbox(usage, settings.kb.internal_topics)
     notes = FileNotes(poster, history, people, Tombstones() if documents is None else documents.cases.gone)
     raw = settings.kb.team_raw_dir
+    curation = None if learning is None else curation_parts(settings, learning.asker, usage, gauge)
     if archive_of is None:
-        earlier = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
-        archive = RawArchive(raw, earlier, rehearsed=not captures_kept)
+        earlier = Captures(archive_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
+        on_stored = None if curation is None else curation.library.stored
+        archive = RawArchive(raw, earlier, on_stored=on_stored, rehearsed=not captures_kept)
     else:
         archive = archive_of(raw, left_alone)
-    curation = pictures = None
-    if learning is not None:
-        curation = replace(curation_parts(settings, learning.asker, usage), gauge=gauge)
-        archive.told = curation.library.arrived
+    pictures = None
+    if curation is not None:
         redact = redactor_of(settings).text
         pictures = images_of_lessons(settings, curation, images, archive, left_alone, redact)
     services = Services(

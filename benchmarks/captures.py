@@ -39,7 +39,7 @@ from services.team.captures import Capture, Captures, Said
 from services.team.decisions import By
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
-from services.team.places import TeamPlaces
+from services.team.state import TeamPlaces
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Decided, Described, Work, curation
 
@@ -115,9 +115,9 @@ class Run:
     described: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.places = TeamPlaces.below(DataFolder(self.folder))
+        self.places = TeamPlaces.under(DataFolder(self.folder).team_knowledge)
         self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
-        self.raw = RawArchive(self.places.raw, Captures(), told=self.library.arrived)
+        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.stored)
         self.parts = CurationParts(self.library, self.curator, Describing())
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""`--import FILE…`: what the team answered in recordings or exports, into the raw archive."""
+"""`--import FILE…`: puts what the team answered in recordings or exports into the raw archive."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ from model.outcomes import OutcomeKind, Reason
 from operators.decode import decode
 from services.discord import Dispatch, Rehearsal
 from services.storage import lock
-from services.team import Captures, all_pairs
+from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
 from sinks.archive import RawArchive
-from sinks.imported import Blocks, Imported
+from sinks.imported import Imported
 from sinks.tally import Tally
 from streams.importing import learning
 from streams.recording import dispatches, first_time
-from streams.wiring import Sinks
 
 DONE, FAILED = 0, 1
 
 
 def import_files(settings: Settings, files: Sequence[Path]) -> int:
-    """Learn from recordings and exports, merged; print what became of them. Gives the exit code: 1 when something
-    failed. What a run that was cut off has stored stays, and the next one goes on after it.
+    """Learn from recordings and exports, merged; print the result. Gives the exit code: 1 if something failed. A run
+    that was cut off is resumed by the next one.
 
     Raises:
-        Unusable: nobody is configured to be of the team.
-        BadRecording: a file cannot be read, or holds nothing.
+        Unusable: the settings name no team members.
+        BadRecording: a file cannot be read, or is empty.
         FolderBusy: another process writes the data folder.
         OSError: the archive cannot be read.
     """
@@ -69,10 +68,9 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
 async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imported, bool]:
     tally = Tally()
     parts, imported = assembled(settings, tally)
-    services = parts.services
     source: Subject[Dispatch] = Subject()
     events = source.pipe(decode(), ops.do_action(tally.hear))
-    running = Running(learning(events, services, parts.sinks, parts.rules), services.in_flight)
+    running = Running(learning(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
     with counted(Console(file=sys.stderr), lambda: progress(tally)):
         async for dispatch in dispatches(*files):
             source.on_next(dispatch)
@@ -82,17 +80,17 @@ async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imp
 
 
 def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = time.time) -> tuple[Parts, Imported]:
-    """Everything but the archive as in a replay: nothing else of the data folder is written.
+    """As for a replay, but the archive is written, and nothing else of the data folder.
 
-    `clock`: what the captures are stamped with, since the loop's own time is that of the messages.
+    `clock`: the time of capture, as the loop's time is that of the messages.
     """
     made: list[Imported] = []
 
     def archive_of(raw: Path, withheld: Withheld) -> RawArchive:
-        pairs = all_pairs(raw)
-        # All of them, however many: a conversation of long ago may go on in these files.
+        pairs = archive_files.all_pairs(raw)
+        # All of them, however many: these files may continue an old conversation.
         archive = RawArchive(raw, Captures(pairs, withheld, kept=sys.maxsize), clock)
-        made.append(Imported(archive, Blocks(pair.message_ids for pair in pairs)))
+        made.append(Imported(archive, pairs))
         return archive
 
     library = library_of(settings)
@@ -106,8 +104,7 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
         archive_of=archive_of,
     )
     [imported] = made
-    sinks = Sinks(parts.sinks.reply, imported.keep, parts.sinks.feedback, parts.sinks.ends)
-    return replace(parts, sinks=sinks), imported
+    return replace(parts, sinks=replace(parts.sinks, archive=imported.keep)), imported
 
 
 def progress(tally: Tally) -> Count:

@@ -15,12 +15,12 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 from rich.console import Console
 
-from assembly.curation import CurationCount
 from assembly.documents import documents_for
 from assembly.graph_parts import Learning, assemble, library_of, save, secrets_of
 from assembly.indexing import SearchableWhenAsked
 from assembly.llm import askers_for, assistant_of, tool_limits
 from assembly.running import Running, collect_rarely
+from assembly.team import CurationCount
 from assembly.temporary_index import with_an_index
 from clock import VirtualLoop
 from model.outcomes import Result

@@ -1,8 +1,8 @@
-"""The team branch alone, for messages of long ago: what the team wrote is captured, and nobody is answered.
+"""The team branch alone, for old messages: what the team wrote is captured, and nothing is answered.
 
        recordings | exports
                │ events
-  remembered, screened, batched and cut as in streams/graph.py
+  observed, screened, batched and cut as in streams/graph.py
       ┌────────┴─────────┐
 community_user      team_member
       │ ignored          │ routed
@@ -33,12 +33,12 @@ from streams.wiring import Rules, Services, Sinks
 
 
 def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
-    """Completes when `events` has and all is stored; every message comes out in one `Result`."""
+    """Completes after `events`, once all is stored. Every message gets one `Result`."""
     s = services
-    heard = remembered(events, s.history, s.people, s.seen)
-    screened = heard.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
-    spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    begun = spoken.pipe(cut(s.people, s.history, s.in_flight), fork("begun"))
+    observed = remembered(events, s.history, s.people, s.seen)
+    screened = observed.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
+    windows = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    begun = windows.pipe(cut(s.people, s.history, s.in_flight), fork("begun"))
     parts = routed(begun.pipe(ops.filter(is_of_the_team)), s.router, s.gauge).pipe(fork("parts"))
 
     ends = rx.merge(

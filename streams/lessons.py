@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import reactivex as rx
 from reactivex import Observable
@@ -23,23 +23,28 @@ from services.team import Capture, Pair, PendingFolder, Waiting
 from services.telemetry import about
 from streams.ticks import ticks
 
+T = TypeVar("T", Lesson, Extracted)
+R = TypeVar("R")
+
 EXTRACTED_AT_ONCE = 16
-"""Lessons whose conversations may be looked up side by side."""
-PUT_INTO_WORDS_AT_ONCE = 4
-"""Lessons whose images may be looked at side by side."""
+DESCRIBED_AT_ONCE = 4
+"""Lessons whose images are described at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Whom the images of captures are given to."""
+    """How the images of captures are described.
+
+    Attributes:
+        summarised: `operators.summarise_images`, which saves a capture in `pending` if it fails.
+        keep_late: stores those that had to wait.
+        withheld: whether an author's text must not be captured any more.
+    """
 
     summarised: Callable[[Waiting], Coroutine[Any, Any, Capture]]
-    """`operators.summarise_images`: puts those aside with whom it fails."""
     pending: PendingFolder
     keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
-    """Stores those who had to wait."""
     withheld: Callable[[int, str], bool]
-    """Which author's text is not to be captured any more."""
     tick_seconds: float = 300.0
 
 
@@ -50,12 +55,12 @@ def lessons(
     images: Images | None = None,
     gauge: Gauge = ignore,
 ) -> Observable[Outcome | Pair]:
-    """One outcome for each lesson, and the pairs that could be stored only long after theirs. None is ever dropped,
-    however many wait.
+    """One outcome for each lesson, and the pairs that could only be stored long after theirs. No lesson is ever
+    dropped, however many wait.
 
     parts             --t1-t2-t3----------------|
-    extract           ------t1-o2-t3------------|      side by side, leaving in order; nothing to learn from t2
-    summarise images  --------t1-----o3---------|      as above; t3's could not be had, and it waits in a file
+    extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
+    summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      one at a time, in order; p3 came with a later try
     """
     outcomes = fresh(parts, context, archive, gauge, images)
@@ -73,59 +78,53 @@ def fresh(
     gauge: Gauge,
     images: Images | None,
 ) -> Observable[Outcome]:
-    gathering = extract(context)
-
-    async def gathered(lesson: Lesson) -> Extracted | Outcome:
-        about.set(lesson.part)
-        return await gathering(lesson)
-
     async def worded(extracted: Extracted) -> Extracted | Outcome:
-        about.set(extracted.lesson.part)
         if images is None or not extracted.pictures:
             return extracted
         capture = await images.summarised(Waiting(now(), extracted.capture, extracted.pictures))
         return replace(extracted, capture=capture)
 
     async def kept(extracted: Extracted) -> Outcome:
-        about.set(extracted.lesson.part)
         # From here on it is stored or it is not: a shutdown waits for a write that has begun.
         extracted.lesson.token.detach()
         return await archive(extracted.capture)
 
     return parts.pipe(
+        lesson_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
+        lesson_step("summarise_images", worded, DESCRIBED_AT_ONCE, gauge),
+        lesson_step("archive", kept, 1, gauge),
+    )
+
+
+def lesson_step(
+    name: str, fn: Callable[[T], Coroutine[Any, Any, R]], max_concurrent: int, gauge: Gauge
+) -> Callable[[Observable[T | Outcome]], Observable[R | Outcome]]:
+    """Await `fn` for each lesson, keeping their order, and let outcomes by; one that fails ends as an outcome."""
+
+    def lesson_of(each: T) -> Lesson:
+        return each if isinstance(each, Lesson) else each.lesson
+
+    async def begun(each: T) -> R | Outcome:
+        about.set(lesson_of(each).part)
+        return await fn(each)
+
+    def failed(each: T, error: Exception) -> R | Outcome:
+        return failure_of(lesson_of(each).part, name, error)
+
+    return pass_through(
+        Outcome,
         map_async(
-            gathered,
-            on_failure=lambda lesson, error: failure_of(lesson.part, "extract", error),
-            max_concurrent=EXTRACTED_AT_ONCE,
-            ordered=True,
-            token=lambda lesson: lesson.token,
-            gauge=lambda count: gauge("extract", count),
-        ),
-        pass_through(
-            Outcome,
-            map_async(
-                worded,
-                on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "summarise_images", error),
-                max_concurrent=PUT_INTO_WORDS_AT_ONCE,
-                ordered=True,
-                token=lambda extracted: extracted.lesson.token,
-                gauge=lambda count: gauge("summarise_images", count),
-            ),
-        ),
-        pass_through(
-            Outcome,
-            map_async(
-                kept,
-                on_failure=lambda extracted, error: failure_of(extracted.lesson.part, "archive", error),
-                max_concurrent=1,
-                token=lambda extracted: extracted.lesson.token,
-                gauge=lambda count: gauge("archive", count),
-            ),
+            begun,
+            on_failure=failed,
+            max_concurrent=max_concurrent,
+            ordered=max_concurrent > 1,
+            token=lambda each: lesson_of(each).token,
+            gauge=lambda count: gauge(name, count),
         ),
     )
 
 
 def late(triggers: Observable[object], images: Images) -> Observable[Pair]:
-    """At each trigger another try for the captures that wait; what could be stored."""
+    """At each trigger, another try for the captures that wait; emits what could be stored."""
     begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
     return triggers.pipe(coalesce(lambda _: unfold(begin())))

@@ -21,7 +21,7 @@ from services.knowledge import Library
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
-from streams.curation import CurationParts, CurationRules, Decided, untold
+from streams.curation import CurationParts, CurationRules, Decided
 from streams.lessons import Images
 
 
@@ -96,8 +96,8 @@ class Sinks:
     feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
     ends: Callable[[Result], None]
     """Told of every end, at once; must not fail."""
-    decided: Callable[[Decided], None] = untold
-    """Told of what becomes of captured pairs and topics, as `ends`."""
+    decided: Callable[[Decided], None] | None = None
+    """Called with what becomes of captured pairs and topics, as `ends`."""
 
 
 @dataclass(frozen=True, slots=True)

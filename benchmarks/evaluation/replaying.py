@@ -19,7 +19,7 @@ from model.events import Posted
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 from services.team.archive import Pair
-from services.team.week_files import all_pairs
+from services.team.archive_files import all_pairs
 from settings import load
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from clock import rfc3339
 from services.storage import files, json_state
 from services.storage.data_folder import DataFolder, lock
 from services.team.archive import Pair
-from services.team.week_files import all_pairs, week_files
+from services.team.archive_files import all_pairs, week_files
 from tests.evaluation.chat import id_of, write_chat
 from tests.services.discord.test_exports import export, said
 from tests.talk import ANN, STAFF, START, snowflake

@@ -20,7 +20,6 @@ from services.storage.data_folder import DataFolder, lock
 from services.team import archive
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
-from services.team.opening import adopt
 from services.team.rebuilding import Build
 from tests.services.storage.test_files import PowerCut, cut_at
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
@@ -402,7 +401,7 @@ def test_a_crash_at_any_system_call_of_the_swap_leaves_the_old_library_or_the_ne
         with pytest.MonkeyPatch.context() as monkeypatch:
             was_cut = cut_at(monkeypatch, call, number)
             with contextlib.suppress(PowerCut):
-                adopt(build.places, build.live)
+                build.adopt()
                 opened(data, key=KEY)
                 build.clear()
         library = opened(data, key=KEY)

@@ -16,8 +16,8 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
+from services.team.archive_files import ArchiveUnwritable, recent_pairs, week_files
 from services.team.captures import Capture, Captures, Said
-from services.team.week_files import ArchiveUnwritable, recent_pairs, week_files
 from sinks.archive import RawArchive
 from tests.talk import ANN, STAFF, START, Talk, snowflake
 

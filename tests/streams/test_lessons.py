@@ -31,8 +31,8 @@ from services.discord.protocols import LookupFailed
 from services.discord.rehearsal import Rehearsal
 from services.knowledge.library import Library
 from services.team.archive import Pair
+from services.team.archive_files import recent_pairs, week_files
 from services.team.captures import Captures
-from services.team.week_files import recent_pairs, week_files
 from settings import Settings, load
 from sinks.archive import RawArchive
 from streams.graph import graph

@@ -22,9 +22,9 @@ from services.llm.errors import Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import Pair
+from services.team.archive_files import recent_pairs
 from services.team.captures import Captures
 from services.team.pending import PendingFolder
-from services.team.week_files import recent_pairs
 from sinks.archive import RawArchive
 from streams.lessons import Images, lessons
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
