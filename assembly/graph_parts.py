@@ -198,7 +198,7 @@ def assemble(
     raw = settings.kb.team_raw_dir
     curation = None if learning is None else curation_parts(settings, learning.asker, usage, gauge)
     if archive_of is None:
-        earlier = Captures(archive_files.recent_pairs(raw, REMEMBERED_WEEKS), left_alone)
+        earlier = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), left_alone)
         on_stored = None if curation is None else curation.library.stored
         archive = RawArchive(raw, earlier, on_stored=on_stored, rehearsed=not captures_kept)
     else:

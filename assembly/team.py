@@ -42,10 +42,7 @@ def open_team(
     """The team library. Blocking, and for the holder of the data folder's lock.
 
     `describer`: describes topics; None for a command that describes none. `clock`: seconds since 1970, from any thread.
-
-    Raises:
-        LibraryUnusable: a cursor or a file is invalid; nothing was changed.
-        OSError: something cannot be read or written.
+    Raises as `open_library`.
     """
     return open_library(
         team_places(settings),

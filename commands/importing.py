@@ -49,10 +49,7 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
     """
     discord = settings.discord
     if not discord.team_member_ids and not discord.team_role_ids:
-        raise Unusable(
-            "--import: nobody is of the team, so there is nothing to learn; "
-            "set discord.team_member_ids or discord.team_role_ids"
-        )
+        raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*files)
     collect_rarely()
     with (
@@ -87,7 +84,7 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
     made: list[Imported] = []
 
     def archive_of(raw: Path, withheld: Withheld) -> RawArchive:
-        pairs = archive_files.all_pairs(raw)
+        pairs = archive_files.pairs_in(raw)
         # All of them, however many: these files may continue an old conversation.
         archive = RawArchive(raw, Captures(pairs, withheld, kept=sys.maxsize), clock)
         made.append(Imported(archive, pairs))

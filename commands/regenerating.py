@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reactivex import operators as ops
 from rich.console import Console
 
 from assembly.errors import Unusable
@@ -99,7 +100,6 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
         try:
             await rebuilt(settings, build, report, asker, describer)
-            await swap_in(build)
         except GivenUp as error:
             report.given_up = str(error)
             return report
@@ -110,16 +110,9 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
     return report
 
 
-async def swap_in(build: Build) -> None:
-    try:
-        await in_thread(build.adopt)
-    except OSError as error:
-        raise GivenUp(files.why(error)) from error
-
-
 def planned(build: Build) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
-    found = rebuilding.plan(archive_files.all_pairs(build.live.raw), decisions)
+    found = rebuilding.plan(archive_files.pairs_in(build.live.raw), decisions)
     if not found.read and any(decision.action is Action.ADDED for decision in decisions):
         raise Unusable(
             f"kb.team_raw_dir: {build.live.raw} holds no captured conversation, although there are topics; "
@@ -131,7 +124,7 @@ def planned(build: Build) -> RebuildPlan:
 async def rebuilt(
     settings: Settings, build: Build, report: RebuildReport, asker: StructuredLLM | None, describer: Describer
 ) -> None:
-    """Build to the end. Raises GivenUp."""
+    """Build to the end, and swap in. Raises GivenUp."""
     key = curating_key(settings, by_model=asker is not None)
     for decision in await in_thread(build.begin, report.plan, key):
         report.add(decision)
@@ -153,23 +146,21 @@ async def rebuilt(
     if report.done and report.done == report.actions[Action.FAILED]:
         raise GivenUp("not one conversation could be decided about")
     await in_thread(build.finish, report.plan, curator.by, rfc3339(now()))
+    try:
+        await in_thread(build.adopt)
+    except OSError as error:
+        raise GivenUp(files.why(error)) from error
 
 
 async def worked(report: RebuildReport, parts: CurationParts, rules: CurationRules) -> None:
     """Raises GivenUp."""
-    finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def see(event: Decision | Described) -> None:
         if isinstance(event, Decision):
             report.add(event)
 
-    subscription = regeneration(report.plan.tasks[report.resumed :], parts, rules).subscribe(
-        see, finished.set_exception, lambda: finished.set_result(None)
-    )
-    try:
-        await finished
-    finally:
-        subscription.dispose()
+    left = report.plan.tasks[report.resumed :]
+    await regeneration(left, parts, rules).pipe(ops.do_action(see), ops.last_or_default(None))
 
 
 def show(console: Console, report: RebuildReport) -> None:
@@ -193,11 +184,7 @@ def show(console: Console, report: RebuildReport) -> None:
         known = number_of(report.resumed, "conversation")
         console.print(f"{known} had been decided about by an earlier run.", soft_wrap=True)
     if report.given_up:
-        console.print(
-            f"The library is as it was: {report.given_up}. "
-            f"{report.done - actions[Action.FAILED]} of {number_of(len(plan.tasks), 'conversation')} done; "
-            "--regen goes on from there, --regen --restart begins anew.",
-            soft_wrap=True,
-            highlight=False,
-            markup=False,
-        )
+        done = f"{report.done - actions[Action.FAILED]} of {number_of(len(plan.tasks), 'conversation')} done"
+        advice = "--regen continues from there, --regen --restart starts again"
+        text = f"The library is unchanged: {report.given_up}. {done}; {advice}."
+        console.print(text, soft_wrap=True, highlight=False, markup=False)

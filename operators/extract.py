@@ -29,11 +29,8 @@ class Extracted:
 def extract(context: Context) -> Callable[[Lesson], Coroutine[Any, Any, Extracted | Outcome]]:
     """Give a lesson its conversation: the thread's history, or the chain of replies, including the part itself.
 
-    Each message is a turn of its own. A lesson in which only one side speaks ends here; but one that continues an
-    earlier capture is judged together with that.
-
-    Raises:
-        LookupFailed: Discord could not be asked.
+    Each message is a turn of its own. A lesson in which only one side speaks ends here, unless it continues an earlier
+    capture. Raises LookupFailed: Discord could not be asked.
     """
 
     async def extracted(lesson: Lesson) -> Extracted | Outcome:

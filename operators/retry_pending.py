@@ -12,8 +12,7 @@ from operators.step import expected
 from services.llm import TimedOut, Unavailable
 from services.team import Capture, Pair, PendingFolder, Waiting
 
-KEPT_SECONDS = 86_400.0
-"""How long a capture waits before it is given up (SPEC 6, "Image summary")."""
+KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up (SPEC 6, "Image summary")
 
 log = logging.getLogger(__name__)
 

@@ -19,16 +19,12 @@ from services.knowledge import topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
 from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary, allowed_removals, replaced_by
 
-TRIES = 3
-"""Of one pair (SPEC 6)."""
-
+TRIES = 3  # of one pair (SPEC 6)
 REASON_CHARS = 300
-
 NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
 """The endpoint, its recording or the disk failed, not the pair: it stays undecided, and work on pairs stops."""
 
-ALONE = IntegrationResult(skip=False, remove_ids=[])
-"""There is nothing in the topic to compare with."""
+ALONE = IntegrationResult(skip=False, remove_ids=[])  # there is nothing in the topic to compare with
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +36,7 @@ def study(
     the next pair is studied.
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
-    `failed`. Pairs may come in any order.
-
-    Raises:
-        LLMError, OSError, LibraryUnwritable: those of `NOT_NOW`, which cost no try.
+    `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
     """
     tries: Counter[str] = Counter()
 
@@ -64,11 +57,8 @@ def study(
         return topic or Decision(pair.id, rfc3339(now()), Action.SKIPPED, curator.by, reason=reason)
 
     async def integrated(pair: Pair, topic: str) -> Decision:
-        """Whether the pair is added to its topic, and which pairs there it makes obsolete.
-
-        The curator does not see earlier captures of the same conversation. They go only if the pair is added, also
-        from other topics, which the library takes care of.
-        """
+        """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
+        # Earlier captures of the same conversation go only if it is added; the library sees to other topics.
         held = library.held(topic)
         others = [each for each in held if each.conversation_id != pair.conversation_id]
         try:

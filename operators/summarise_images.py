@@ -13,8 +13,7 @@ from services.assistant import Curator, conversation_with, in_words, summaries_i
 from services.llm import ImageFailed, ImageSource, Usage
 from services.team import Capture, PendingFolder, Picture, Waiting
 
-KEPT = 1_000
-"""Summaries that are remembered: a growing conversation is captured again and again, with the same images."""
+KEPT = 1_000  # summaries: a growing conversation is captured again and again, with the same images
 
 
 def summarise_images(
@@ -35,8 +34,7 @@ def summarise_images(
         LLMError: the curator has no usable result.
         OSError: the capture could not be put into the pending folder.
     """
-    known: OrderedDict[int, str] = OrderedDict()
-    """By attachment."""
+    known: OrderedDict[int, str] = OrderedDict()  # by attachment
 
     async def summarised(waiting: Waiting) -> Capture:
         loaded = dict(waiting.images)

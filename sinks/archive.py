@@ -14,8 +14,7 @@ from services.storage import files
 from services.team import REPLY, Capture, Captures, Pair, StoredBlock, archive, archive_files, qa_ids, said_in
 from services.telemetry import number_of
 
-LATE_WEEKS = 2
-"""The files of the archive that hold what was captured within a day."""
+LATE_WEEKS = 2  # the files of the archive that hold what was captured within a day
 
 log = logging.getLogger(__name__)
 
@@ -36,19 +35,13 @@ class RawArchive:
     clock: Callable[[], float] = now
     on_stored: Callable[[StoredBlock], None] | None = None
     rehearsed: bool = False
-    _timestamp: str | None = field(default=None, init=False)
-    """The newest that was assigned since the start, even if it was not written."""
-    _sound: Path | None = field(default=None, init=False)
-    """The file that is known to end with a complete block."""
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """One capture at a time: the next one may join it."""
+    _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
+    _sound: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # the next capture may join this one
 
     async def keep(self, capture: Capture) -> Outcome:
         """Store a capture, joined with the earlier conversation that it continues, if any; unless the last block of its
-        conversation is word for word the same.
-
-        Raises:
-            ArchiveUnwritable: it could not be written; the archive is unchanged.
+        conversation is word for word the same. Raises ArchiveUnwritable; then the archive is unchanged.
         """
         part = capture.part
         assert part is not None, "a capture without a part has no outcome"  # noqa: S101 (for the type checker)
@@ -63,15 +56,11 @@ class RawArchive:
 
     async def keep_late(self, capture: Capture) -> Pair | None:
         """Store a capture that had to wait, without losing what was captured of its conversation meanwhile: readers use
-        the last one. None: all of it is stored already.
-
-        Raises:
-            ArchiveUnwritable: it could not be written; the archive is unchanged.
-            OSError: the archive cannot be read.
+        the last one. None: all of it is stored already. Raises as `keep`, and OSError: the archive cannot be read.
         """
         async with self._turn:
             joined = self.captures.join(capture)
-            recent = await run_blocking(archive_files.recent_pairs, self.folder, LATE_WEEKS)
+            recent = await run_blocking(archive_files.pairs_in, self.folder, LATE_WEEKS)
             same = (pair for pair in reversed(recent) if pair.conversation_id == joined.conversation_id)
             latest = next(same, None)
             added = joined if latest is None else beside(latest, joined)
@@ -91,16 +80,9 @@ class RawArchive:
         return pair
 
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
-        """Append a capture made at `at`, in seconds since 1970. When this returns, it is on the disk. Blocking.
-
-        Raises:
-            OSError: as the system reported it.
-        """
+        """Append a capture made at `at`, in seconds since 1970, durably. Blocking. Raises OSError."""
         last = self._timestamp or archive_files.last_timestamp(self.folder)
         self._timestamp = timestamp = qa_ids.next_timestamp(at, last)
-        path = self.folder / qa_ids.week_file(timestamp)
-        if self._sound != path and not self.rehearsed:
-            archive_files.repair_tail(path)
         pair = Pair(
             id=qa_ids.qa_id(timestamp),
             timestamp=timestamp,
@@ -110,6 +92,9 @@ class RawArchive:
             author_ids=tuple(said.author_id for said in capture.said),
             turns=tuple(said.turn for said in capture.said),
         )
+        path = self.folder / qa_ids.week_file(pair.key)
+        if self._sound != path and not self.rehearsed:
+            archive_files.repair_tail(path)
         self._sound = None  # until the write has succeeded
         if not self.rehearsed:
             block = archive.render(pair)

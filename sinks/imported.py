@@ -22,17 +22,12 @@ class Imported:
         self.conversations: set[str] = set()
         self._archive = archive
         self._blocks = 0
-        self._holding: dict[int, set[int]] = {}
-        """The numbers of the blocks with each message."""
+        self._holding: dict[int, set[int]] = {}  # the numbers of the blocks with each message
         for pair in earlier:
             self._add_block(pair.message_ids)
 
     async def keep(self, capture: Capture) -> Outcome:
-        """As `RawArchive.keep`; `skipped("duplicate")` for what is in the archive.
-
-        Raises:
-            ArchiveUnwritable: it could not be written; the archive is unchanged.
-        """
+        """As `RawArchive.keep`; `skipped("duplicate")` for what is in the archive."""
         joined = self._archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
         holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]

@@ -17,8 +17,7 @@ log = logging.getLogger(__name__)
 async def keep(library: TeamLibrary, decision: Decision, pair: Pair, then: Callable[[], None] | None = None) -> None:
     """Write a decision about `pair`, and what follows from it; then call `then`, still off the event loop.
 
-    Raises:
-        LibraryUnwritable: a file cannot be written; the library knows what is left to do.
+    Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
     """
 
     def decided() -> frozenset[str]:

@@ -65,10 +65,12 @@ class CurationParts:
 
 @dataclass(frozen=True, slots=True)
 class CurationRules:
-    """Attributes:
-    describe_seconds: the limit for one description, retries included.
-    to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
-        the work stops there, between two writes, and continues at the next start.
+    """How curation works.
+
+    Attributes:
+        describe_seconds: the limit for one description, retries included.
+        to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
+            the work stops there, between two writes, and continues at the next start.
     """
 
     tick_seconds: float = 300.0
@@ -121,16 +123,12 @@ class Work:
         self._describe_seconds = rules.describe_seconds
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
         self._backoff = Backoff()
-        self._pause = 0.0
-        """Seconds before anything else is started."""
-        self._tries: Counter[tuple[str, int]] = Counter()
-        """By topic and content."""
+        self._pause = 0.0  # seconds before anything else is started
+        self._tries: Counter[tuple[str, int]] = Counter()  # by topic and content
         self._hurried = False
         self._pair: Pair | None = None
-        self._left: list[Topic] = []
-        """Topics to describe once no pair is left."""
-        self._looked = False
-        """Whether these two are up to date."""
+        self._left: list[Topic] = []  # topics to describe once no pair is left
+        self._looked = False  # whether these two are up to date
 
     def look_again(self) -> None:
         """Something may have come in since the last look."""

@@ -27,8 +27,7 @@ T = TypeVar("T", Lesson, Extracted)
 R = TypeVar("R")
 
 EXTRACTED_AT_ONCE = 16
-DESCRIBED_AT_ONCE = 4
-"""Lessons whose images are described at the same time."""
+DESCRIBED_AT_ONCE = 4  # lessons whose images are described at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,9 @@ def lessons(
         return outcomes
     shared = outcomes.pipe(ops.share())
     ended = shared.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
-    return rx.merge(late(ticks(images.tick_seconds), images).pipe(ops.take_until(ended)), shared)
+    begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
+    late = ticks(images.tick_seconds).pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
+    return rx.merge(late, shared)
 
 
 def fresh(
@@ -122,9 +123,3 @@ def lesson_step(
             gauge=lambda count: gauge(name, count),
         ),
     )
-
-
-def late(triggers: Observable[object], images: Images) -> Observable[Pair]:
-    """At each trigger, another try for the captures that wait; emits what could be stored."""
-    begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
-    return triggers.pipe(coalesce(lambda _: unfold(begin())))

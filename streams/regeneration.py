@@ -27,10 +27,8 @@ from streams.curation import CurationParts, CurationRules, Described, Work
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 3
-"""For a pair while the endpoint fails, each with its own retries, before the work is given up."""
-REFUSED_IN_A_ROW = 3
-"""If the endpoint refuses so many pairs in a row, the cause is no pair but the key, the credit or the model."""
+ATTEMPTS = 3  # for a pair while the endpoint fails, each with its own retries, before the work is given up
+REFUSED_IN_A_ROW = 3  # so many refused pairs are no pair's fault: it is the key, the credit or the model
 
 
 class GivenUp(Exception):
@@ -49,11 +47,7 @@ def regeneration(tasks: Iterable[Task], parts: CurationParts, rules: CurationRul
 
 
 def rebuilt(tasks: Iterable[Task], parts: CurationParts) -> Callable[[], Coroutine[Any, Any, Decision | None]]:
-    """A function that decides about the next pair, and gives None if there is none.
-
-    Raises:
-        GivenUp: the pair is not to blame.
-    """
+    """A function that decides about the next pair, and gives None if there is none. Raises GivenUp."""
     left = iter(tasks)
     studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
     refused_in_a_row = 0

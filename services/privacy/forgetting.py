@@ -31,11 +31,9 @@ class Forgotten:
 
     Attributes:
         turns: texts in the raw archive that became `[removed]`.
-        votes: rows of the feedback file that were dropped.
-        questions: those in other people's rows that became `[removed]`.
+        votes, questions: rows of the feedback file that were dropped; questions in others' that became `[removed]`.
         exchanges, pending: exchanges in LLM recordings, and waiting captures, that were dropped.
-        files, runbooks: documents that the caller deleted (services.documents.deletion).
-        topics: those that were written again without the person's words.
+        files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
         left: lines for the operator: what could not be dealt with.
     """
 
@@ -71,11 +69,8 @@ def note_documents(done: Forgotten, folder: DataFolder, files: int, runbooks: in
 def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
 
-    Without `team`, topics are left, and reported; its next opening removes the person from them.
-
-    Raises:
-        OSError: a file cannot be read or written; what was done until then stays done.
-        LibraryUnwritable: likewise, in the `team`'s files.
+    Without `team`, topics are left, and reported; its next opening removes the person from them. Raises OSError and
+    LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
     """
     for place in (folder.root, folder.posts.parent, folder.llm_recordings, folder.pending, raw):
         files.clear_leftovers(place)  # a crash may have left copies
@@ -122,11 +117,9 @@ def _blocks(path: Path) -> list[tuple[str, Pair | archive.Malformed]]:
 
 def _written_by(raw: Path, user_id: int) -> Iterator[str]:
     for path in sorted(raw.glob("*.txt")):
-        for _, pair in _blocks(path):
-            if isinstance(pair, Pair):
-                for author_id, turn in zip(pair.author_ids, pair.turns, strict=True):
-                    if author_id == user_id and turn.text != REMOVED:
-                        yield turn.text
+        for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
+            turns = zip(pair.author_ids, pair.turns, strict=True)
+            yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
 
 
 def _forget_exchanges(folder: DataFolder, texts: list[str], done: Forgotten) -> None:
@@ -159,7 +152,6 @@ def _rewritten(path: Path, match: TextMatch) -> list[str]:
 
 
 def _said(exchange: Record) -> str:
-    """Everything that passed in an exchange, as text."""
     return "\n".join(_strings([exchange.get("request"), exchange.get("response"), exchange.get("error")]))
 
 

@@ -5,17 +5,15 @@ How a pair travels:
     captures        a team member's part and the messages around it, joined with earlier captures of the conversation
     pending         … waits here while its images cannot be described
     archive         the grammar of blocks, which `sinks.archive` appends; `archive_files` finds, reads and repairs files
-    library         hands out the oldest undecided pair, and is the one writer of what was decided about it
-      filing        which topic file it goes into, and which pairs it replaces
-      decisions     the log: append-only, and what counts
+    library         hands out the oldest undecided pair, and is the one writer of all that follows:
+      decisions     the log, append-only, which is what counts; `filing` finds a topic file, and what is replaced
       fold, topics  the topics that follow from archive and decisions, and the grammar of their files
-      index         the team index, and the cache of descriptions
-      state         how far the archive is filed; where all these files are
+      index, state  the team index and the cache of descriptions; how far the archive is filed
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
     corrections     `--kb`: what operators see, remove and restore
 
-Topics are a fold of archive and decisions, so recovery, rebuild and undo are one mechanism.
+As topics are a fold of archive and decisions, recovery, rebuild and undo are one mechanism.
 """
 
 # pyright: reportUnusedImport=false

@@ -32,14 +32,12 @@ from services.team.qa_ids import Malformed
 log = logging.getLogger(__name__)
 
 MARKER = "--- QA ---"
-REMOVED = "[removed]"
-"""Replaces the text of a person who asked to be forgotten; topic files omit such turns."""
+REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
-_END_OF_TIME = "9999-"
-"""Time stamps strictly increase, and this is the last year they have: a block from it would end all capture."""
+_END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
 _CONVERSATION = re.compile(r"(?:thread|reply)_[0-9]+")
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
 
@@ -62,16 +60,12 @@ class PairTurn:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One captured conversation. Times are RFC 3339, UTC, with `Z`.
+    """One captured conversation. Raises Malformed if the fields do not fit together.
 
     Attributes:
-        timestamp: when it was captured.
-        said_at: when its last message was written.
+        timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
         conversation_id: `thread_<thread id>`, or `reply_<id of the first message of the chain>`.
         message_ids, author_ids, turns: one each for every message, in the same order.
-
-    Raises:
-        Malformed: the fields do not fit together, or cannot be written.
     """
 
     id: str
@@ -119,11 +113,7 @@ def render_block(headers: Iterable[str], values: Iterable[str], turns: Iterable[
 
 
 def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
-    """The values of `headers`, and the turns, in the lines between the marker and the empty line.
-
-    Raises:
-        Malformed: a header is missing, a line in column 0 opens no turn, or the first one is a continuation.
-    """
+    """The values of `headers`, and the turns, in the lines between marker and empty line. Raises Malformed."""
     values: list[str] = []
     for name, line in zip(headers, lines, strict=False):
         if not line.startswith(f"{name}: "):
@@ -153,19 +143,13 @@ def without(pair: Pair, author_id: int) -> Pair:
 
 
 def sound_length(data: bytes) -> int:
-    """How many bytes of an archive file are complete blocks; what follows was truncated by a crash.
-
-    Never splits a character: reading may resume here.
-    """
+    """How many bytes of an archive file are complete blocks, and not truncated by a crash. Never splits a character."""
     # A line feed ends the last line of a block, and another is its empty line. "\r\n": saved by an editor elsewhere.
     return max((data.rfind(end) + len(end) for end in (b"\n\n", b"\n\r\n") if end in data), default=0)
 
 
 def parse(text: str, file: str = "archive", first_line: int = 1) -> list[Pair]:
-    """The pairs in `text`, in order. Malformed or truncated blocks are logged with `file` and line, and skipped.
-
-    `first_line`: the number of the first line of `text` in the file.
-    """
+    """The pairs in `text`, which begins at `first_line` of `file`. Logs and skips malformed or truncated blocks."""
     whole, end, truncated = text.replace("\r\n", "\n").rpartition("\n\n")
     line = first_line
     pairs: list[Pair] = []
@@ -182,10 +166,7 @@ def parse(text: str, file: str = "archive", first_line: int = 1) -> list[Pair]:
 
 
 def blocks(text: str) -> list[tuple[str, Pair | Malformed]]:
-    """`text` cut into its blocks, each with its pair, or with what is wrong with it.
-
-    The blocks, joined, are `text` again; text before the first marker counts as one.
-    """
+    """`text`, cut into its blocks, each with its pair or what is wrong with it; text before the first marker is one."""
     starts = [0, *(found.start() for found in _MARKER_LINE.finditer(text)), len(text)]
     pieces = [text[start:stop] for start, stop in pairwise(starts) if start < stop]
     return [(piece, _pair_in(piece)) for piece in pieces]
@@ -193,24 +174,20 @@ def blocks(text: str) -> list[tuple[str, Pair | Malformed]]:
 
 def _pair_in(piece: str) -> Pair | Malformed:
     first, *lines = piece.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n")
+    blank = next((at for at, line in enumerate(lines) if not line), len(lines))
     if first != MARKER:
         return Malformed(f"text before the first {MARKER!r}")
+    if blank == len(lines):
+        return Malformed("not ended by an empty line")
+    if any(lines[blank:]):
+        return Malformed("an empty line within the block")
     try:
-        return _block(lines)
+        values, turns = parse_block(_HEADERS, lines[:blank])
+        pair_id, timestamp, said_at, conversation_id, *ids = values
+        message_ids, author_ids = map(_snowflakes, ids)
+        return Pair(pair_id, timestamp, said_at, conversation_id, message_ids, author_ids, turns)
     except Malformed as error:
         return error
-
-
-def _block(lines: list[str]) -> Pair:
-    """The pair in the lines from a marker to the next one, or to the end of the text."""
-    blank = next((at for at, line in enumerate(lines) if not line), len(lines))
-    if blank == len(lines):
-        raise Malformed("not ended by an empty line")
-    if any(lines[blank:]):
-        raise Malformed("an empty line within the block")
-    values, turns = parse_block(_HEADERS, lines[:blank])
-    pair_id, timestamp, said_at, conversation_id, message_ids, author_ids = values
-    return Pair(pair_id, timestamp, said_at, conversation_id, _snowflakes(message_ids), _snowflakes(author_ids), turns)
 
 
 def _snowflakes(text: str) -> tuple[int, ...]:

@@ -16,14 +16,11 @@ from pathlib import Path
 
 from services.storage import Signature, confined, tail_repair
 from services.team import qa_ids
-from services.team.archive import MARKER, Pair, parse, sound_length
+from services.team.archive import Pair, blocks, parse, sound_length
 
-CHUNK_BYTES = 1 << 20
-"""How much of a file is in memory at once, unless one block is longer."""
-
+CHUNK_BYTES = 1 << 20  # of a file in memory at once, unless one block is longer
 _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
-_SETTLED_NS = 100_000_000
-"""Two changes to a folder within the clock's resolution look like one."""
+_SETTLED_NS = 100_000_000  # two changes to a folder within the clock's resolution look like one
 
 
 class ArchiveUnwritable(Exception):
@@ -38,13 +35,8 @@ def week_files(folder: Path) -> list[Path]:
         return []
 
 
-def all_pairs(folder: Path) -> list[Pair]:
-    """All pairs of an archive, oldest first. Malformed blocks are logged and skipped."""
-    return recent_pairs(folder, len(week_files(folder)))
-
-
-def recent_pairs(folder: Path, weeks: int) -> list[Pair]:
-    """`all_pairs`, of the newest `weeks` files."""
+def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
+    """The pairs of the newest `weeks` files, or of all if that is 0, oldest first. Logs and skips malformed blocks."""
     return [
         pair
         for path in week_files(folder)[-weeks:]
@@ -64,15 +56,10 @@ def last_pair(path: Path) -> Pair | None:
     length = tail_repair.TAIL_BYTES
     while True:
         data = tail_repair.tail(path, length)
-        text = data[: sound_length(data)].decode(errors="replace").replace("\r\n", "\n")
-        # A marker opens the file or follows the end of a block; text before the first may be the rest of a block.
-        begun = f"\n{text}" if length >= size else text
-        while (at := begun.rfind(f"\n{MARKER}\n")) >= 0:
-            if pairs := parse(begun[at + 1 :], str(path)):
-                return pairs[-1]
-            begun = begun[: at + 1]
-        if length >= size:
-            return None
+        found = [pair for _, pair in blocks(data[: sound_length(data)].decode(errors="replace"))]
+        pairs = [pair for pair in found if isinstance(pair, Pair)]
+        if pairs or length >= size:
+            return pairs[-1] if pairs else None
         length *= 2
 
 
@@ -83,7 +70,7 @@ def repair_tail(path: Path) -> None:
 
 @dataclass(slots=True)
 class _Position:
-    """How far a file has been read. `seen`: what it looked like when there was nothing more in it."""
+    """How far a file has been read; `seen`: what it looked like at its end."""
 
     offset: int = 0
     line: int = 1
@@ -117,8 +104,7 @@ class ArchiveReader:
         """Every pair of the archive, once. `oldest` will start at the first wanted pair of each file."""
         self.rewind()
         self._look()
-        names, again = list(self._unread), deque[str]()
-        for name in names:
+        for name in list(self._unread):
             here = _Position()
             done = True
             while (pairs := self._read(name, here)) is not None:
@@ -128,9 +114,7 @@ class ArchiveReader:
                 yield from pairs
             if done:
                 self._positions[name] = here
-            else:
-                again.append(name)
-        self._unread = again
+                self._unread.remove(name)
 
     def oldest(self, wanted: Callable[[Pair], bool]) -> Pair | None:
         """The first wanted pair. Opens no file if nothing was added since the last call."""
@@ -154,9 +138,8 @@ class ArchiveReader:
         return next(filter(wanted, self._waiting), None)
 
     def stored(self, block: StoredBlock) -> None:
-        """Count a block as read if it directly follows what was read last. Others will be read from the disk: also the
-        first of a new week, since the file before it may hold something unread.
-        """
+        """Take over a block that directly follows what was read last; others will be read from the disk."""
+        # So will the first block of a new week: the file before may hold something unread.
         position = self._positions.get(block.name)
         if position is not None and position.offset == block.start and not self._unread:
             position.offset += len(block.text.encode())
@@ -164,7 +147,7 @@ class ArchiveReader:
             self._waiting.append(block.pair)
 
     def rewind(self) -> None:
-        """Start again from the beginning: something that was read and not wanted is wanted now."""
+        """Start again: something that was read and not wanted is wanted now."""
         self._folder_seen = None
         self._positions.clear()
         self._unread.clear()
@@ -174,7 +157,7 @@ class ArchiveReader:
         """The pairs with these keys that exist; of two with the same, the first."""
         missing = set(keys)
         found: dict[Decimal, Pair] = {}
-        likely = {qa_ids.week_of(key) for key in missing}
+        likely = {qa_ids.week_file(key) for key in missing}
         for path in sorted(week_files(self._folder), key=lambda path: path.name not in likely):
             position = _Position()
             while missing and (pairs := self._read(path.name, position)) is not None:

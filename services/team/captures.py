@@ -11,11 +11,8 @@ from model.batches import Part
 from model.messages import Attachment, Message, snowflake_time
 from services.team.archive import Pair, PairTurn, Speaker
 
-KEPT = 2_000
-"""Conversations kept in memory; the least recently captured are dropped first."""
-
-REPLY = "reply_"
-"""Prefix of the conversation ids of captures outside threads."""
+KEPT = 2_000  # conversations in memory; the least recently captured are dropped first
+REPLY = "reply_"  # prefix of the conversation ids of captures outside threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +29,9 @@ class Capture:
     """What a team member's part and the messages around it teach.
 
     Attributes:
-        part: None if it has had its outcome already, and the capture is tried again.
-        conversation_id: None: that of the message it continues; without that, nothing is stored.
+        part: None if it had its outcome already, and the capture is tried again.
+        conversation_id: None: that of the message `continues`, which the same person wrote just before.
         said: in order of message id.
-        continues: the message of the same person that was captured just before.
     """
 
     part: Part | None
@@ -56,12 +52,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image of a captured message.
-
-    Attributes:
-        index: among the images of its message, from 0.
-        line: of its placeholder in the message's text, counted from the end: -1 is the last.
-    """
+    """An image of a captured message: the `index`th, from 0. `line` is that of its placeholder: -1 is the last."""
 
     message_id: int
     index: int
@@ -75,9 +66,7 @@ def said_in(pair: Pair) -> list[Said]:
 
 
 def digest(said: tuple[Said, ...]) -> bytes:
-    """Of who said what."""
-    plain = [(each.message_id, each.author_id, each.turn.speaker.value, each.turn.text) for each in said]
-    return hashlib.sha256(repr(plain).encode()).digest()
+    return hashlib.sha256(repr(said).encode()).digest()
 
 
 def pictures_of(message: Message) -> tuple[Picture, ...]:
@@ -96,9 +85,7 @@ class _Known:
 
 
 class Captures:
-    """The recent captures: those outside threads by their messages (a thread identifies its own conversation), and of
-    every conversation what was stored last.
-    """
+    """The recent captures: those outside threads, by message, and what was stored last of each conversation."""
 
     def __init__(
         self, earlier: Iterable[Pair] = (), withheld: Callable[[int, str], bool] | None = None, *, kept: int = KEPT
@@ -111,8 +98,8 @@ class Captures:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._first: dict[int, tuple[int, str]] = {}
         self._count = 0
+        # By conversation, the id and the digest of its last capture.
         self._stored: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
-        """By conversation, the id and the digest of its last capture."""
         for pair in earlier:
             self.remember(pair)
 
@@ -120,11 +107,9 @@ class Captures:
         return len(self._known)
 
     def join(self, capture: Capture) -> Capture:
-        """The capture as part of the conversation that it continues, if there is one.
-
-        That is the one whose earliest capture holds a community user's message of this one; two earlier conversations
-        are not joined. Chains that begin with the same message of the team (say, an announcement) have one id, so they
-        are one conversation: if the second were stored without the first, readers would take it for the whole.
+        """The capture as part of the conversation that it continues, if any: the earliest with one of its messages of
+        community users. Two earlier conversations are not joined. Chains that begin with the same message of the team
+        (say, an announcement) are, as they have one id: otherwise readers would take the second for the whole.
         """
         conversation_id = capture.conversation_id
         if capture.continues is not None:
@@ -148,9 +133,7 @@ class Captures:
         return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
 
     def stored_as(self, capture: Capture) -> str | None:
-        """The id of the conversation's last capture if it is word for word the same: messages are read again after a
-        crash that prevented their end from being saved.
-        """
+        """The id of the conversation's last capture, if that is word for word the same, as after a crash."""
         pair_id, known = self._stored.get(capture.conversation_id or "", (None, b""))
         return pair_id if known == digest(capture.said) else None
 

@@ -22,10 +22,9 @@ class Overview:
     """What a team library holds.
 
     Attributes:
-        descriptions: by topic.
+        topics, descriptions: by name.
         removed: the ids of pairs that an operator removed, each with the topic it was in.
-        captured: pairs in the archive.
-        undecided: those after the start cursor that wait to be filed.
+        captured, undecided, failed: pairs in the archive, still to be filed, and not fileable.
     """
 
     topics: Mapping[str, Topic]
@@ -37,12 +36,7 @@ class Overview:
 
 
 def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview:
-    """Read archive and decisions, also while another process writes them. `now`: seconds since 1970.
-
-    Raises:
-        LibraryUnusable: `open_library` would not open it.
-        OSError: something cannot be read.
-    """
+    """Read the library, also while another process writes it. `now`: seconds since 1970. Raises as `open_library`."""
     start = state.begins_after(places, state.read(places.state), configured_cursor, now)
     placement = Placement(DecisionLog(places.decisions).read(), start)
     active: list[Pair] = []
@@ -68,46 +62,39 @@ class CorrectionRefused(Exception):
 
 
 def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
-    """Take a pair out of its topic, and keep it out. Gives what was done, in a line.
-
-    Raises:
-        CorrectionRefused: there is no such pair, or it is out already.
-        LibraryUnwritable, OSError: as `TeamLibrary.decide`.
-    """
+    """Take a pair out of its topic for good. Gives a line about it. Raises CorrectionRefused, and as `decide`."""
     pair = _pair(library, pair_id)
-    status = library.status(pair)
-    if status.withdrawn:
+    placement = library.fold.placement
+    if pair.key in placement.withdrawn:
         raise CorrectionRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
-    library.decide(Decision(pair.id, at, Action.REMOVED, By.OPERATOR, status.topic))
-    if status.topic is None:
+    topic = placement.topic_of.get(pair.key)
+    library.decide(Decision(pair.id, at, Action.REMOVED, By.OPERATOR, topic))
+    if topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
-    left = library.topics.get(status.topic)
+    left = library.topics.get(topic)
     rest = "held nothing else and is gone" if left is None else f"holds {len(left.pairs)} more"
-    return f"{pair.id} is removed from {status.topic}, which {rest}."
+    return f"{pair.id} is removed from {topic}, which {rest}."
 
 
 def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
-    """Put a pair back into its last topic. Gives what was done, in a line.
-
-    Raises:
-        CorrectionRefused: there is no such pair, it is active, was never in a topic, or a later capture of the same
-            conversation replaces it.
-        LibraryUnwritable, OSError: as `TeamLibrary.decide`.
-    """
+    """Put a pair back into its last topic. Gives a line about it. Raises as `remove`."""
     pair = _pair(library, pair_id)
-    status = library.status(pair)
-    if status.topic is not None:
-        raise CorrectionRefused(f"{pair.id} is in {status.topic} already")
-    if not status.withdrawn and status.last_topic is None:
-        raise CorrectionRefused(f"{pair.id} is in no topic to go back to; --regen decides about all conversations anew")
-    if status.later is not None:
+    placement = library.fold.placement
+    last_topic = placement.last_topic.get(pair.key)
+    if (topic := placement.topic_of.get(pair.key)) is not None:
+        raise CorrectionRefused(f"{pair.id} is in {topic} already")
+    if pair.key not in placement.withdrawn and last_topic is None:
         raise CorrectionRefused(
-            f"{status.later.id}, a later capture of the same conversation, replaces {pair.id}; "
-            f"remove that first: --kb remove {status.later.id}"
+            f"{pair.id} is in no topic to go back to; --regen decides again about all conversations"
         )
-    library.decide(Decision(pair.id, at, Action.RESTORED, By.OPERATOR, status.last_topic))
-    back = library.status(pair).topic
-    return f"{pair.id} is in {back} again." if back is not None else f"{pair.id} will be filed at the next start."
+    if (later := library.fold.later_capture(pair)) is not None:
+        raise CorrectionRefused(
+            f"{later.id}, a later capture of the same conversation, replaces {pair.id}; "
+            f"remove that first: --kb remove {later.id}"
+        )
+    library.decide(Decision(pair.id, at, Action.RESTORED, By.OPERATOR, last_topic))
+    topic = placement.topic_of.get(pair.key)
+    return f"{pair.id} is in {topic} again." if topic is not None else f"{pair.id} will be filed at the next start."
 
 
 def _pair(library: TeamLibrary, pair_id: str) -> Pair:

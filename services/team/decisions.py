@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -47,7 +47,7 @@ class Decision:
 
     Attributes:
         at: RFC 3339, UTC.
-        topic: the safe name of the topic that the pair goes into or comes out of, if any.
+        topic: the safe name of the topic that the pair enters or leaves, if any.
         remove_ids: pairs of the topic that this one makes obsolete.
         replaces: earlier captures of the same conversation.
     """
@@ -78,10 +78,7 @@ def render(decision: Decision) -> str:
 
 
 def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Decision]:
-    """The decisions in `data`, in order. Damaged or truncated lines are logged with `file` and line, and skipped.
-
-    `first_line`: the number of the first line of `data` in the file.
-    """
+    """The decisions in `data`, which begins at `first_line` of `file`. Logs and skips damaged or truncated lines."""
     found: list[Decision] = []
     *lines, rest = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines, first_line):
@@ -100,7 +97,7 @@ def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Dec
 
 
 def sound_length(data: bytes) -> int:
-    """How many bytes of a file of decisions are complete lines; what follows was truncated by a crash."""
+    """How many bytes of a file of decisions are complete lines, and not truncated by a crash."""
     return data.rfind(b"\n") + 1
 
 
@@ -114,13 +111,12 @@ def corrections(decisions: Iterable[Decision]) -> list[Decision]:
     return list(last.values())
 
 
+@dataclass(slots=True)
 class DecisionLog:
     """The file of decisions, for its one writer. Blocking. Raises OSError, as the system reported it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._sound = False
-        """Whether the file is known to end with a complete line."""
+    path: Path
+    _sound: bool = field(default=False, init=False)  # whether the file is known to end with a complete line
 
     @property
     def length(self) -> int:

@@ -59,19 +59,14 @@ def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
 
 def added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
     """The decision with the topic file, of at most `max_chars` characters, that the pair goes into, and all that it
-    replaces. Or `skipped`, if a later capture of its conversation is active.
-
-    Raises:
-        ValueError: the decision names no topic.
+    replaces; or `skipped`, if a later capture of its conversation is active. Raises ValueError: it names no topic.
     """
     if not decision.topic:
         raise ValueError(f"{decision.qa_id} is added to no topic")
-    captures = fold.captures(pair.conversation_id)
-    later = max(captures, default=pair.key)
-    if later > pair.key:
-        reason = f"{captures[later].id} is a later capture of the same conversation"
+    if (later := fold.later_capture(pair)) is not None:
+        reason = f"{later.id} is a later capture of the same conversation"
         return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
-    replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, captures.values())))
+    replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
     return _filed(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
 
 
@@ -88,12 +83,12 @@ def _filed(fold: TopicFold, decision: Decision, topic: str, pair: Pair, max_char
     leaving = {qa_ids.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
     room: dict[str, int] = {}
     for key in leaving:
-        name, held = fold.placement.topic_of.get(key), fold.active(key)
+        name, held = fold.placement.topic_of.get(key), fold.active.get(key)
         if name is not None and held is not None:
             room[name] = room.get(name, 0) + _length(held)
     there = topic_files(fold.topics, topic)
     for name in there:
-        left = fold.topics[name].length - room.get(name, 0)
+        left = len(fold.topics[name].text) - room.get(name, 0)
         if left <= 0 or left + _length(pair) <= max_chars:
             return replace(decision, topic=name)
     if not there:

@@ -7,39 +7,30 @@ removed    out; if an operator says so, only `restored` brings it back
 restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic before
            it was removed becomes undecided again
 
-`Placement` needs only the ids of pairs; pairs in a topic are called active. `TopicFold` adds their texts.
+`Placement` needs only ids; `TopicFold` adds texts. Pairs in a topic are called active.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
+from operator import attrgetter
 
 from services.team import archive, qa_ids
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from services.team.topics import Topic, place, teaches
 
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A pair, by its key, leaves the topic `source` and enters `target`; None: no topic."""
-
-    key: Decimal
-    source: str | None
-    target: str | None
+Move = tuple[Decimal, str | None, str | None]
+"""A pair, by its key; the topic that it leaves, and the one that it enters."""
 
 
 class Placement:
     """Where decisions put pairs, by their keys.
 
     Attributes:
-        topic_of: the topic of each active pair.
-        last_topic: the same, of every pair that was ever active.
-        decided: the pairs with a decision.
-        withdrawn: those removed by an operator.
-        failed: those whose last decision was `failed`.
+        topic_of, last_topic: of each active pair, and of each that was ever active.
+        decided, withdrawn, failed: pairs with a decision, removed by an operator, and whose last decision was `failed`.
         newest: the newest id with a decision.
     """
 
@@ -52,8 +43,7 @@ class Placement:
         self.failed: set[Decimal] = set()
         self.newest: str | None = None
         self._start = start
-        self._upheld: set[Decimal] = set()
-        """Restored by an operator."""
+        self._upheld: set[Decimal] = set()  # restored by an operator
         for decision in decisions:
             self.apply(decision)
 
@@ -104,17 +94,14 @@ class Placement:
     def _in(self, key: Decimal, topic: str) -> list[Move]:
         before = self.topic_of.get(key)
         self.topic_of[key] = self.last_topic[key] = topic
-        return [Move(key, before, topic)] if topic != before else []
+        return [(key, before, topic)] if topic != before else []
 
     def _out(self, keys: Iterable[Decimal]) -> list[Move]:
-        return [Move(key, self.topic_of.pop(key), None) for key in sorted(keys) if key in self.topic_of]
+        return [(key, self.topic_of.pop(key), None) for key in sorted(keys) if key in self.topic_of]
 
 
 def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
-    """The topics that follow from archive and decisions, by name. Pure.
-
-    Pairs without a text of the team, and topics without a pair, are omitted.
-    """
+    """The topics that follow from archive and decisions, by name. Omits pairs in which no text of the team is left."""
     held: dict[str, dict[Decimal, Pair]] = {}
     for pair in pairs:
         name = placement.topic_of.get(pair.key)
@@ -124,44 +111,42 @@ def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
 
 
 class TopicFold:
-    """The same, one decision after another.
-
-    Attributes:
-        topics: by name; replaced, not changed, by each call.
-    """
+    """The same, one decision after another. `topics` (by name) is replaced, not changed; `active` are their pairs."""
 
     def __init__(self, placement: Placement, topics: Mapping[str, Topic]) -> None:
         self.placement = placement
         self.topics = dict(topics)
-        self._active: dict[Decimal, Pair] = {}
+        self.active: dict[Decimal, Pair] = {}
         self._captures: dict[str, dict[Decimal, Pair]] = {}
         for topic in topics.values():
             for pair in topic.pairs:
                 self._enter(pair)
 
-    def active(self, key: Decimal) -> Pair | None:
-        return self._active.get(key)
+    def captures(self, pair: Pair) -> Iterable[Pair]:
+        """The active captures of the same conversation."""
+        return self._captures.get(pair.conversation_id, {}).values()
 
-    def captures(self, conversation_id: str) -> Mapping[Decimal, Pair]:
-        """The active captures of one conversation."""
-        return self._captures.get(conversation_id, {})
+    def later_capture(self, pair: Pair) -> Pair | None:
+        """The latest of them, if it is later."""
+        latest = max(self.captures(pair), key=attrgetter("key"), default=pair)
+        return latest if latest.key > pair.key else None
 
     def apply(self, decision: Decision, pair: Pair | None) -> set[str]:
         """Take a decision about `pair`, if that is known. Gives the names of the topics that changed."""
         changed: set[str] = set()
         topics = dict(self.topics)
-        for move in self.placement.apply(decision):
-            moved = self._active.get(move.key)
-            if move.source is not None and moved is not None:
-                topics[move.source] = topics[move.source].without(moved.id)
-                if not topics[move.source].pairs:
-                    del topics[move.source]
+        for key, source, target in self.placement.apply(decision):
+            moved = self.active.get(key)
+            if source is not None and moved is not None:
+                topics[source] = topics[source].without(moved.id)
+                if not topics[source].pairs:
+                    del topics[source]
                 self._leave(moved)
-                changed.add(move.source)
-            if move.target is not None and pair is not None and teaches(pair):
-                topics[move.target] = topics.get(move.target, Topic(move.target, ())).joined_by(pair)
+                changed.add(source)
+            if target is not None and pair is not None and teaches(pair):
+                topics[target] = topics.get(target, Topic(target, ())).joined_by(pair)
                 self._enter(pair)
-                changed.add(move.target)
+                changed.add(target)
         self.topics = topics
         return changed
 
@@ -182,10 +167,10 @@ class TopicFold:
         return changed
 
     def _enter(self, pair: Pair) -> None:
-        self._active[pair.key] = pair
+        self.active[pair.key] = pair
         self._captures.setdefault(pair.conversation_id, {})[pair.key] = pair
 
     def _leave(self, pair: Pair) -> None:
-        del self._active[pair.key], self._captures[pair.conversation_id][pair.key]
+        del self.active[pair.key], self._captures[pair.conversation_id][pair.key]
         if not self._captures[pair.conversation_id]:
             del self._captures[pair.conversation_id]

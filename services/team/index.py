@@ -20,9 +20,7 @@ _QUESTION_CHARS = 200
 
 
 class TeamIndex:
-    """Attributes:
-    entries: of every topic, by name: its description, or until there is one its name and first question.
-    """
+    """`entries`, in order of name: the description of each topic, or until there is one its name and first question."""
 
     def __init__(self, index: Path, cache: Path, key: str) -> None:
         """`key`: the prompt and model that descriptions must come from."""
@@ -30,13 +28,11 @@ class TeamIndex:
         self.entries: tuple[IndexEntry, ...] = ()
         self._by_name: dict[str, IndexEntry] = {}
         self._records: dict[str, Record] = {}
-        self._lines: dict[str, str] = {}
-        """The records, rendered."""
+        self._lines: dict[str, str] = {}  # the records, rendered
+        # Descriptions by content and key, also of topics that are gone or were rebuilt.
         self._known: dict[tuple[str, str], str] = {}
-        """Descriptions by content and key, also of topics that are gone or were rebuilt."""
         self._hashes: dict[str, tuple[Topic, str]] = {}
-        self._suspects: dict[str, Topic] = {}
-        """Topics whose content may have no description."""
+        self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
 
     def load(self, topics: Mapping[str, Topic]) -> None:
@@ -56,18 +52,15 @@ class TeamIndex:
 
     def follow(self, names: Iterable[str], topics: Mapping[str, Topic]) -> None:
         """Update the topics of these names, which have changed, come or gone."""
-        changed = False
         for name in names:
             if name in topics:
                 self._suspects[name] = topics[name]
-                changed = self._enter(topics[name]) or changed
+                self._enter(topics[name])
             else:
-                self._suspects.pop(name, None)
-                self._hashes.pop(name, None)
+                for known in (self._suspects, self._hashes, self._by_name):
+                    known.pop(name, None)
                 self._drop_record(name)
-                changed = self._by_name.pop(name, None) is not None or changed
-        if changed:
-            self._sort()
+        self._sort()
 
     def describe(self, topic: Topic, summary: str, key: str, at: float) -> None:
         """Add a description of the content of `topic`, made at `at` (seconds since 1970)."""
@@ -86,16 +79,14 @@ class TeamIndex:
         self._known[record.content_hash, record.summary_key] = record.summary_text
         self._lines[topic.file] = cache.line(record)
         self._cache_written = False
-        if self._enter(topic):
-            self._sort()
+        self._enter(topic)
+        self._sort()
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop the descriptions of these topics, and of all topics that are gone."""
         for name in names:
             self._drop_record(name)
-        self._known = {
-            (record.content_hash, record.summary_key): record.summary_text for record in self._records.values()
-        }
+        self._known = {(each.content_hash, each.summary_key): each.summary_text for each in self._records.values()}
 
     def undescribed(self, at: float) -> list[Topic]:
         """The topics without a description of their present content, by name. Content that was described before, maybe
@@ -133,18 +124,16 @@ class TeamIndex:
         if self._records.pop(f"{name}.txt", None) is not None:
             self._cache_written = False
 
-    def _enter(self, topic: Topic) -> bool:
-        """Whether the entry of the topic changed."""
+    def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)
-        description = record.summary_text if record is not None else ""
-        entry = IndexEntry(f"team:{topic.file}", description.strip() or _stand_in(topic))
-        changed = self._by_name.get(topic.name) != entry
-        self._by_name[topic.name] = entry
-        return changed
+        description = record.summary_text.strip() if record is not None else ""
+        self._by_name[topic.name] = IndexEntry(f"team:{topic.file}", description or _stand_in(topic))
 
     def _sort(self) -> None:
-        self.entries = tuple(self._by_name[name] for name in sorted(self._by_name))
-        self._index_written = False
+        entries = tuple(self._by_name[name] for name in sorted(self._by_name))
+        if entries != self.entries:
+            self.entries = entries
+            self._index_written = False
 
     def _hash(self, topic: Topic) -> str:
         kept = self._hashes.get(topic.name)

@@ -8,13 +8,11 @@ methods block, and may be called from any thread, also at the same time.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from types import MappingProxyType
 
 from services.knowledge import IndexEntry
 from services.storage import files
@@ -28,84 +26,53 @@ from services.team.index import TeamIndex
 from services.team.state import LibraryUnwritable, TeamPlaces, TeamState
 from services.team.topics import Topic
 
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PairStatus:
-    """What has become of a pair.
-
-    Attributes:
-        topic: where it is active.
-        last_topic: where it is active, or was last.
-        withdrawn: whether an operator removed it.
-        later: the latest active capture of the same conversation, if that is later.
-    """
-
-    topic: str | None
-    last_topic: str | None
-    withdrawn: bool
-    later: Pair | None
-
 
 class UnknownPair(LookupError):
     """No block of the archive has this id."""
 
 
+@dataclass(kw_only=True, eq=False)
 class TeamLibrary:
-    """Made by `services.team.opening.open_library`."""
+    """Made by `services.team.opening.open_library`; its parts are only to be read.
 
-    def __init__(
-        self,
-        places: TeamPlaces,
-        *,
-        reader: ArchiveReader,
-        decisions: DecisionLog,
-        fold: TopicFold,
-        state: TeamState,
-        index: TeamIndex,
-        max_topic_chars: int,
-        time: Callable[[], float],
-    ) -> None:
-        self.places = places
-        self._reader, self._log, self._fold = reader, decisions, fold
-        self._state, self._index = state, index
-        self._max_topic_chars = max_topic_chars
-        self._time = time
-        self._forgotten: set[int] = set()
-        """People forgotten since the start: what callers still have of them must not be used."""
-        self._unwritten: set[str] = set()
-        """Topics whose files are out of date."""
-        self._state_written = False
-        self._lock = threading.RLock()
+    Methods raise LibraryUnwritable if a file cannot be written. What they changed in memory, and what was decided, is
+    kept; `flush`, which most of them call first, tries again.
+    """
+
+    places: TeamPlaces
+    reader: ArchiveReader
+    decisions: DecisionLog
+    fold: TopicFold
+    state: TeamState
+    team_index: TeamIndex
+    max_topic_chars: int
+    time: Callable[[], float]
+    # People forgotten since the start: what callers still have of them must not be used.
+    _forgotten: set[int] = field(default_factory=set[int], init=False)
+    _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
+    _state_written: bool = field(default=False, init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     @property
     def topics(self) -> Mapping[str, Topic]:
         """By name. A later change makes a new mapping."""
-        return MappingProxyType(self._fold.topics)
+        return self.fold.topics
 
     def index(self) -> Sequence[IndexEntry]:
         """An entry for each topic: its description; until there is one, its name and its first question."""
-        return self._index.entries
+        return self.team_index.entries
 
     def undecided(self) -> Pair | None:
-        """The oldest pair after the start cursor without a decision.
-
-        Raises:
-            LibraryUnwritable: an earlier decision has not reached all its files, and cannot now.
-            OSError: the archive cannot be read.
-        """
+        """The oldest pair after the start cursor without a decision. Raises OSError: the archive cannot be read."""
         with self._lock:
             self.flush()
-            return self._reader.oldest(self._fold.placement.is_undecided)
+            return self.reader.oldest(self.fold.placement.is_undecided)
 
     def stored(self, block: StoredBlock) -> None:
-        """Take over a block that was just appended to the archive, so it need not be read. Never waits: while the
-        library is busy, the block is left to be read.
-        """
+        """Take over a block that was just appended to the archive. Never waits: a busy library will read it instead."""
         if self._lock.acquire(blocking=False):
             try:
-                self._reader.stored(block)
+                self.reader.stored(block)
             finally:
                 self._lock.release()
 
@@ -114,49 +81,31 @@ class TeamLibrary:
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self._reader.peek(self._fold.placement.is_undecided) if self._flushed else None
+            return self.reader.peek(self.fold.placement.is_undecided) if self._flushed else None
         finally:
             self._lock.release()
 
     def held(self, topic: str) -> Sequence[Pair]:
-        """The pairs that one classified under this name would join: of the topic and its continuations."""
-        topics = self._fold.topics
+        """The pairs of the topic and its continuations, which one classified under this name would join."""
+        topics = self.fold.topics
         return [pair for name in filing.topic_files(topics, topic) for pair in topics[name].pairs]
 
     def pair(self, pair_id: str) -> Pair | None:
-        """A pair of the archive, if it is there.
-
-        Raises:
-            BadId: it is no id.
-        """
+        """A pair of the archive, if it is there. Raises BadId, OSError."""
         key = qa_ids.instant(pair_id)
         with self._lock:
-            return self._fold.active(key) or self._reader.find([key]).get(key)
-
-    def status(self, pair: Pair) -> PairStatus:
-        with self._lock:
-            placement = self._fold.placement
-            captures = self._fold.captures(pair.conversation_id)
-            latest = max(captures, default=pair.key)
-            return PairStatus(
-                placement.topic_of.get(pair.key),
-                placement.last_topic.get(pair.key),
-                pair.key in placement.withdrawn,
-                captures[latest] if latest > pair.key else None,
-            )
+            return self.fold.active.get(key) or self.reader.find([key]).get(key)
 
     def decide(self, decision: Decision, pair: Pair | None = None) -> frozenset[str]:
         """Note a decision and carry it out. Gives the names of the topics that changed, were added or removed.
 
         A pair that is added or restored goes into the first file of its topic with room for it, and the decision is
-        noted with the name of that file. An added pair replaces all earlier active captures of its conversation, also
-        those that the decision does not name, and is skipped if there is a later one. `pair`, if given, need not be
-        searched for.
+        noted with that file's name. An added pair replaces all earlier active captures of its conversation, named or
+        not, and is skipped if there is a later one. `pair` saves searching for it.
 
         Raises:
             UnknownPair: it is to go into a topic, and is not in the archive.
-            LibraryUnwritable: either the decision was not noted, and nothing changed; or it was, and not all its files
-                could be written. `undecided` shows which, and writes them.
+            LibraryUnwritable: the decision was not noted, and nothing changed; or not all its files could be written.
             OSError: the archive cannot be read.
         """
         with self._lock:
@@ -168,110 +117,83 @@ class TeamLibrary:
             if decision.action is Action.ADDED:
                 if pair is None:
                     raise UnknownPair(f"{decision.qa_id} is not in {self.places.raw}")
-                decision = filing.added(self._fold, decision, pair, self._max_topic_chars)
+                decision = filing.added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
-                decision = filing.restored(self._fold, decision, pair, self._max_topic_chars)
+                decision = filing.restored(self.fold, decision, pair, self.max_topic_chars)
             with _writing(f"The decision about {decision.qa_id} was not noted"):
-                self._log.append(decision)
-            changed = self._fold.apply(decision, pair)
-            if decision.action is Action.RESTORED and decision.key not in self._fold.placement.decided:
-                self._reader.rewind()
+                self.decisions.append(decision)
+            changed = self.fold.apply(decision, pair)
+            if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
+                self.reader.rewind()
             self._state_written = False
-            self._changed(changed)
-            return frozenset(changed)
+            return self._changed(changed)
 
     def undescribed(self) -> Sequence[Topic]:
-        """The topics without a description of their present content from the present prompt and model.
-
-        Raises:
-            LibraryUnwritable: descriptions that were found again cannot be written.
-        """
+        """The topics without a description of their present content from the present prompt and model."""
         with self._lock:
-            found = self._index.undescribed(self._time())
+            found = self.team_index.undescribed(self.time())
             self.flush()
             return found
 
     def describe(self, topic: Topic, summary: str, key: str) -> None:
-        """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from.
-
-        Raises:
-            LibraryUnwritable: it is not on the disk yet.
-        """
+        """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from."""
         with self._lock:
             outdated = any(topic.quotes(author_id) for author_id in self._forgotten)
-            if topic.name in self._fold.topics and not outdated:
-                self._index.describe(topic, summary, key, self._time())
+            if topic.name in self.fold.topics and not outdated:
+                self.team_index.describe(topic, summary, key, self.time())
                 self.flush()
 
     def undescribe(self, author_id: int) -> None:
-        """Drop the descriptions of the topics with texts of this person, which they may repeat.
-
-        Raises:
-            LibraryUnwritable: they are still on the disk.
-        """
+        """Drop the descriptions of the topics with texts of this person, which they may repeat."""
         with self._lock:
-            topics = self._fold.topics
-            self._index.forget(name for name, topic in topics.items() if topic.quotes(author_id))
-            self._index.follow(list(topics), topics)
+            topics = self.fold.topics
+            self.team_index.forget(name for name, topic in topics.items() if topic.quotes(author_id))
+            self.team_index.follow(list(topics), topics)
             self.flush()
 
     def forget(self, author_id: int) -> frozenset[str]:
-        """Take the texts of this person out of the topics, once they are out of the archive. Gives the names of those
-        topics, which lose their descriptions.
-
-        Raises:
-            LibraryUnwritable: they are out of memory, but not of all files yet.
-        """
+        """Take a person's texts, already out of the archive, out of topics and descriptions. Gives the topic names."""
         with self._lock:
             self._forgotten.add(author_id)
-            self._reader.rewind()  # the pairs it has in memory may have such texts
-            changed = self._fold.forget(author_id)
-            self._index.forget(changed)
-            self._changed(changed)
-            return frozenset(changed)
+            self.reader.rewind()  # the pairs it has in memory may have such texts
+            changed = self.fold.forget(author_id)
+            self.team_index.forget(changed)
+            return self._changed(changed)
 
     def flush(self) -> None:
-        """Write what is not on the disk yet. Raises LibraryUnwritable."""
+        """Write what is not on the disk yet."""
         if self._flushed:
             return
         with _writing("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):
                 path = self.places.topics / f"{name}.txt"
-                topic = self._fold.topics.get(name)
+                topic = self.fold.topics.get(name)
                 if topic is None:
                     files.remove(path)
                 else:
                     files.renew(path, topic.text.encode())
                 self._unwritten.discard(name)
-            self._index.write(self._time())
-            if not self._state_written:
-                self._write_state()
+            self.team_index.write(self.time())
+            newest = self.fold.placement.newest or self.state.last_processed_qa_id
+            state = TeamState(newest, self.state.start_qa_id, self.decisions.length)
+            if newest and state != self.state:
+                files.renew(self.places.state, team_state.render(state))
+                self.state = state
             self._state_written = True
 
     @property
     def _flushed(self) -> bool:
-        return self._state_written and self._index.written and not self._unwritten
+        return self._state_written and self.team_index.written and not self._unwritten
 
-    def _write_state(self) -> None:
-        newest = self._fold.placement.newest or self._state.last_processed_qa_id
-        if not newest:
-            return
-        state = TeamState(newest, self._state.start_qa_id, self._log.length)
-        if state != self._state:
-            files.renew(self.places.state, team_state.render(state))
-            self._state = state
-
-    def _changed(self, names: Collection[str]) -> None:
+    def _changed(self, names: Collection[str]) -> frozenset[str]:
         self._unwritten.update(names)
-        self._index.follow(sorted(names), self._fold.topics)
+        self.team_index.follow(sorted(names), self.fold.topics)
         self.flush()
+        return frozenset(names)
 
     def _find(self, key: Decimal) -> Pair | None:
-        found = self._fold.active(key)
-        if found is None:
-            waiting = self._reader.oldest(self._fold.placement.is_undecided)
-            found = waiting if waiting is not None and waiting.key == key else None
-        return found if found is not None else self._reader.find([key]).get(key)
+        found = self.fold.active.get(key) or self.reader.oldest(self.fold.placement.is_undecided)
+        return found if found is not None and found.key == key else self.reader.find([key]).get(key)
 
 
 @contextmanager

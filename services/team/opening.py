@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
@@ -29,8 +30,6 @@ from services.team.topics import Block, Topic, block_of, place, teaches
 
 log = logging.getLogger(__name__)
 
-REJECTED = ".rejected"
-
 
 def open_library(
     places: TeamPlaces,
@@ -43,11 +42,8 @@ def open_library(
     """The library in `places`, repaired.
 
     `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` names the prompt and model that descriptions
-    must come from; `time` gives seconds since 1970, from any thread (`clock.utc_clock`).
-
-    Raises:
-        LibraryUnusable: a cursor or a file is invalid; nothing was changed.
-        OSError: something cannot be read or written.
+    must come from; `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
+    LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
     noted = DecisionLog(places.decisions)
     known = state.read(places.state)
@@ -75,12 +71,12 @@ def open_library(
     index = TeamIndex(places.index, places.cache, describer_key)
     index.load(held)
     library = TeamLibrary(
-        places,
+        places=places,
         reader=reader,
         decisions=noted,
         fold=TopicFold(placement, held),
         state=known,
-        index=index,
+        team_index=index,
         max_topic_chars=max_topic_chars,
         time=time,
     )
@@ -89,11 +85,7 @@ def open_library(
 
 
 def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> int:
-    """How many of the pairs in topics are not among the `active` ones, which the archive `raw` holds.
-
-    Raises:
-        LibraryUnusable: all of them (Pitfall 46).
-    """
+    """How many pairs in topics are not among the `active` ones in `raw`. Raises LibraryUnusable: all (Pitfall 46)."""
     missing = len(placement.topic_of) - len({pair.key for pair in active})
     if missing and not active:
         raise LibraryUnusable(
@@ -112,12 +104,13 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
     return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
 
 
+@dataclass(frozen=True, slots=True)
 class TopicHistory:
-    """What topics held after each of the latest decisions."""
+    """What topics held after each of the latest decisions: topic files are known to contain those of `filed`."""
 
-    def __init__(self, reader: ArchiveReader, filed: Sequence[Decision], since: Sequence[Decision]) -> None:
-        """`filed`: decisions that topic files are known to contain; `since`: those after them."""
-        self._reader, self._filed, self._since = reader, filed, since
+    reader: ArchiveReader
+    filed: Sequence[Decision]
+    since: Sequence[Decision]
 
     def includes(self, topic: str, text: str) -> bool:
         """Whether `text` was the topic's file at one of those times, possibly before people were forgotten."""
@@ -127,22 +120,21 @@ class TopicHistory:
             return False
         if "".join(map(topics.render, blocks.values())) != text:
             return False
-        return any(self._were(blocks, state) for state in self._states(topic) if blocks.keys() <= state)
+        return any(self._were(blocks, keys) for keys in self._held(topic) if blocks.keys() <= keys)
 
-    def _were(self, blocks: Mapping[Decimal, Block], state: frozenset[Decimal]) -> bool:
-        """Whether these were the blocks of a topic that held the pairs `state`, as far as the archive has them."""
-        pairs = self._reader.find(state)
+    def _were(self, blocks: Mapping[Decimal, Block], keys: frozenset[Decimal]) -> bool:
+        """Whether these were the blocks of a topic that held the pairs `keys`, as far as the archive has them."""
+        pairs = self.reader.find(keys)
         if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
             return False
         order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
         return order == [key for key in blocks if key in pairs] and all(_once_was(blocks[i], pairs[i]) for i in order)
 
-    def _states(self, topic: str) -> Iterator[frozenset[Decimal]]:
-        """The keys that the topic held, oldest state first."""
-        placement = Placement(self._filed)
-        yield frozenset(key for key, name in placement.topic_of.items() if name == topic)
-        for decision in self._since:
-            if any(topic in {move.source, move.target} for move in placement.apply(decision)):
+    def _held(self, topic: str) -> Iterator[frozenset[Decimal]]:
+        """The keys that the topic held, one time after another."""
+        placement = Placement(self.filed)
+        for decision in (None, *self.since):
+            if decision is None or any(topic in move[1:] for move in placement.apply(decision)):
                 yield frozenset(key for key, name in placement.topic_of.items() if name == topic)
 
 
@@ -167,13 +159,8 @@ def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | Non
             if found is not None and found == wanted:
                 continue
             if found is None or (history is not None and not history.includes(name, found.decode(errors="replace"))):
-                aside = files.move_aside(path, REJECTED)
-                log.warning(
-                    "%s was changed by hand; its text was kept as %s. Topics are written from the archive: "
-                    "correct them with --kb remove and --kb restore",
-                    path,
-                    aside.name,
-                )
+                aside = files.move_aside(path, ".rejected")
+                log.warning("%s was changed by hand; moved to %s. Use --kb remove and --kb restore", path, aside.name)
         if wanted is not None:
             files.replace(path, wanted)
         else:

@@ -17,9 +17,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from clock import from_rfc3339, rfc3339
 from model.conversations import Image
@@ -31,7 +31,6 @@ from services.team.decisions import why_invalid
 
 log = logging.getLogger(__name__)
 
-ENDING = ".capture"
 _NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.capture")
 
 
@@ -41,11 +40,7 @@ class Damaged(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A capture, and those of its images that could be loaded so far.
-
-    Attributes:
-        since: when it was first tried, seconds since 1970.
-    """
+    """A capture that was first tried at `since` (seconds since 1970), and its images that could be loaded so far."""
 
     since: float
     capture: Capture
@@ -55,17 +50,10 @@ class Waiting:
     @property
     def name(self) -> str:
         """That of its file: its first and its last message."""
-        said = self.capture.said
-        return f"{said[0].message_id}-{said[-1].message_id}{ENDING}"
+        return f"{self.capture.said[0].message_id}-{self.capture.said[-1].message_id}.capture"
 
 
-def _snowflake(value: object) -> int:
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,20}", value):
-        return int(value)
-    raise ValueError("not a string of digits")
-
-
-_Id = Annotated[int, BeforeValidator(_snowflake)]
+_Id = Annotated[int, Field(strict=False, ge=0, lt=10**20)]  # a string, as no JSON number is safe with so many digits
 
 
 class _Record(BaseModel):
@@ -81,14 +69,12 @@ class _Attachment(_Record):
 
 
 class _Picture(_Record):
-    """`bytes` is None if the image could not be loaded."""
-
     message_id: _Id
     index: Annotated[int, Field(ge=0)]
     line: Annotated[int, Field(lt=0)]
     attachment: _Attachment
     media_type: str
-    bytes: Annotated[int, Field(ge=0)] | None
+    bytes: Annotated[int, Field(ge=0)] | None  # None: it could not be loaded
     sha256: str
 
 
@@ -115,20 +101,12 @@ def render(waiting: Waiting) -> bytes:
         "conversation_id": capture.conversation_id,
         "continues": None if capture.continues is None else str(capture.continues),
         "said": [
-            {
-                "message_id": str(each.message_id),
-                "author_id": str(each.author_id),
-                "speaker": each.turn.speaker,
-                "text": each.turn.text,
-            }
+            {"message_id": str(each.message_id), "author_id": str(each.author_id), **asdict(each.turn)}
             for each in capture.said
         ],
         "pictures": [
-            {
-                "message_id": str(picture.message_id),
-                "index": picture.index,
-                "line": picture.line,
-                "attachment": asdict(picture.attachment) | {"id": str(picture.attachment.id)},
+            asdict(picture, dict_factory=_with_text_ids)
+            | {
                 "media_type": "" if image is None else image.media_type,
                 "bytes": None if image is None else len(image.data),
                 "sha256": "" if image is None else hashlib.sha256(image.data).hexdigest(),
@@ -140,22 +118,20 @@ def render(waiting: Waiting) -> bytes:
     return b"".join([line.encode(), *(image.data for image in contents if image is not None)])
 
 
-def parse(data: bytes) -> Waiting:
-    """The inverse of `render`.
+def _with_text_ids(fields: list[tuple[str, Any]]) -> dict[str, object]:
+    return {name: str(value) if name in {"id", "message_id"} else value for name, value in fields}
 
-    Raises:
-        Damaged: it is not what `render` gives.
-    """
+
+def parse(data: bytes) -> Waiting:
+    """The inverse of `render`. Raises Damaged."""
     line, end, rest = data.partition(b"\n")
     if not end:
         raise Damaged("its first line has no end")
     try:
         head = _Head.model_validate_json(line)
         since = from_rfc3339(head.since)
-    except ValidationError as error:
+    except ValueError as error:
         raise Damaged(f"its first line: {why_invalid(error)}") from None
-    except ValueError:
-        raise Damaged("its time is none") from None
     said = tuple(Said(each.message_id, each.author_id, PairTurn(each.speaker, each.text)) for each in head.said)
     lengths = {each.message_id: each.turn.text.count("\n") + 1 for each in said}
     pictures: list[Picture] = []

@@ -1,7 +1,7 @@
-"""Ids, time stamps and week files of QA pairs (SPEC 6, "Ids").
+"""Ids, time stamps and week files of QA pairs (SPEC 6, "Ids"). Functions raise BadId for what is none.
 
-An id is the time stamp of its capture: `2026-02-01T03:10:56.228000Z` → `qa_20260201_031056.228000`. Ours have six
-digits of fraction. Ids written elsewhere may have any number of them or none, so ids are compared as instants.
+An id is the time stamp of its capture (RFC 3339, UTC): `2026-02-01T03:10:56.228000Z` → `qa_20260201_031056.228000`.
+Ours have six digits of fraction. Others may have any number or none, so ids are compared as instants.
 """
 
 from __future__ import annotations
@@ -26,30 +26,18 @@ class BadId(Malformed):
 
 
 def qa_id(timestamp: str) -> str:
-    """The id of the pair captured at `timestamp` (RFC 3339, UTC, `Z`), with as many digits of fraction.
-
-    Raises:
-        BadId: it is no time stamp.
-    """
+    """The id of the pair captured at `timestamp`, with as many digits of fraction."""
     timestamp_instant(timestamp)
     return "qa_" + timestamp.removesuffix("Z").replace("-", "").replace(":", "").replace("T", "_")
 
 
 def instant(pair_id: str) -> Decimal:
-    """When the pair with this id was captured, in exact seconds since 1970; ids are ordered by it.
-
-    Raises:
-        BadId: it is no id of a pair.
-    """
+    """When the pair with this id was captured, in exact seconds since 1970."""
     return _instant(_ID, pair_id, "qa_20260201_031056.228000")
 
 
 def timestamp_instant(timestamp: str) -> Decimal:
-    """Exact seconds since 1970 of a time stamp of the archive.
-
-    Raises:
-        BadId: it is no time stamp.
-    """
+    """A time stamp in exact seconds since 1970."""
     return _instant(_TIMESTAMP, timestamp, "2026-02-01T03:10:56.228000Z")
 
 
@@ -72,17 +60,8 @@ def next_timestamp(now: float, last: str | None) -> str:
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{micros % 1_000_000:06d}Z"
 
 
-def week_file(timestamp: str) -> str:
-    """The name of the archive file for a capture at `timestamp`: its ISO year and week, in UTC.
-
-    Raises:
-        BadId: it is no time stamp.
-    """
-    return week_of(timestamp_instant(timestamp))
-
-
-def week_of(captured: Decimal) -> str:
-    """`week_file`, for seconds since 1970."""
+def week_file(captured: Decimal) -> str:
+    """The archive file of a capture at this instant: its ISO year and week, in UTC."""
     year, week, _ = datetime.fromtimestamp(int(captured), UTC).isocalendar()
     return f"{year}-W{week:02d}.txt"
 

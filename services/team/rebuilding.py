@@ -32,17 +32,15 @@ from services.team.topics import place, teaches
 
 log = logging.getLogger(__name__)
 
+PLAN = "plan.json"
 SUPERSEDED = "another capture holds more of the conversation"
 WORDLESS = "nothing of the team is left in it"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A pair to decide about.
-
-    Attributes:
-        uphold: the topic an operator restored it to: it goes there, whatever the curator says.
-        was_in: its topic in the live library; it stays there if the curator fails.
+    """A pair to decide about. It goes into the topic `uphold`, if an operator restored it there, whatever the curator
+    says. If the curator fails, it stays in the topic that it `was_in`.
     """
 
     pair: Pair
@@ -52,12 +50,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RebuildPlan:
-    """Attributes:
-    read: pairs in the archive.
-    kept: of these, one for each conversation.
-    tasks: the pairs to decide about, in order.
-    corrections: by operators; they precede all other decisions.
-    left_out: ids of pairs that are skipped without asking the curator, and why.
+    """What a rebuild does: `tasks`, in order, and what needs no curator.
+
+    Attributes:
+        read, kept: pairs in the archive; of these, one for each conversation.
+        corrections: decisions of operators, which precede all others.
+        left_out: ids of pairs that are skipped, and why.
     """
 
     read: int
@@ -114,30 +112,33 @@ def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[s
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A library built in `folder`, next to the live one."""
+    """A library built in `folder`, next to the live one. All methods raise OSError."""
 
     folder: Path
     live: TeamPlaces
 
     @property
     def places(self) -> TeamPlaces:
-        return replace(TeamPlaces.under(self.folder), raw=self.live.raw)
-
-    @property
-    def _plan(self) -> Path:
-        return self.folder / "plan.json"
+        return replace(
+            self.live,
+            decisions=self.folder / "decisions.jsonl",
+            topics=self.folder / "topics",
+            index=self.folder / "index-team.txt",
+            cache=self.folder / "index-team-cache.json",
+            state=self.folder / "state.json",
+        )
 
     def begin(self, plan: RebuildPlan, key: str) -> list[Decision]:
         """Prepare the folder for `open_library`. Gives the decisions that still count, one for each of the first tasks.
-
-        `key` changes with everything that decisions depend on besides the pairs. Raises OSError.
+        `key` changes with everything that decisions depend on besides the pairs.
         """
-        entries = [_entry(task) for task in plan.tasks]
+        # What must stay the same for a decision about a task to count.
+        entries = [[task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""] for task in plan.tasks]
         valid = self._valid(plan.tasks, entries, key)
         text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(valid))))
         # The new decisions are a prefix of the old ones, so either plan fits them.
         files.replace(self.places.decisions, text.encode())
-        files.replace(self._plan, json.dumps({"key": key, "tasks": entries}).encode())
+        files.replace(self.folder / PLAN, json.dumps({"key": key, "tasks": entries}).encode())
         # Opening the library writes again what follows from decisions.
         shutil.rmtree(self.places.topics, ignore_errors=True)
         for path in (self.places.state, self.places.index):
@@ -148,10 +149,7 @@ class Build:
         return [own[0] for own in valid]
 
     def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
-        """Decide about the pairs that were left out, so that no start takes them for new. Raises OSError.
-
-        The library of this build must no longer be in use.
-        """
+        """Decide about the pairs that were left out, so that no start takes them for new. For a library not in use."""
         lines = [render(Decision(pair_id, at, Action.SKIPPED, by, reason=why)) for pair_id, why in plan.left_out]
         if lines:
             files.append(self.places.decisions, "".join(lines).encode())
@@ -160,10 +158,7 @@ class Build:
         """Make the decisions and descriptions of this build those of the live library; its next opening does the rest.
 
         May be cut off at any point: the decisions are swapped in one step; until then the live library is unchanged.
-
-        Raises:
-            LibraryUnusable: the live state file is damaged.
-            OSError: something cannot be read or written.
+        Raises LibraryUnusable: the live state file is damaged.
         """
         decisions = DecisionLog(self.places.decisions).content()
         announced = replace(state.read(self.live.state), announced=state.digest(decisions))
@@ -174,7 +169,7 @@ class Build:
 
     def clear(self) -> None:
         """Remove the folder. What a crash leaves of it does not count for the next build."""
-        files.remove(self._plan)  # first: without it, no decision counts
+        files.remove(self.folder / PLAN)  # first: without it, no decision counts
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _valid(self, tasks: Sequence[Task], entries: Sequence[list[str]], key: str) -> list[list[Decision]]:
@@ -191,14 +186,13 @@ class Build:
                 break
             decided.append(own)
         while decided and decided[-1][0].action is Action.FAILED:
-            # Perhaps that is why the build was given up.
-            decided.pop()
+            decided.pop()  # perhaps that is why the build was given up
         return decided
 
     def _common(self, entries: Sequence[list[str]], key: str) -> int:
         """How many of the first tasks are the same as before."""
         try:
-            found: object = json.loads(self._plan.read_bytes())
+            found: object = json.loads((self.folder / PLAN).read_bytes())
         except (FileNotFoundError, ValueError):
             return 0
         known = cast("dict[str, object]", found) if isinstance(found, dict) else {}
@@ -210,21 +204,12 @@ class Build:
         same = itertools.takewhile(lambda both: both[0] == both[1], zip(entries, there, strict=False))
         common = sum(1 for _ in same)
         if common < len(there):
-            log.warning(
-                "%s: the archive has changed; from conversation %d on, all is decided again", self.folder, common
-            )
+            log.warning("%s: the archive has changed; from conversation %d on, decided again", self.folder, common)
         return common
 
 
-def _entry(task: Task) -> list[str]:
-    """What must be the same for a decision about the task to count."""
-    return [task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""]
-
-
 def keeping(task: Task, decision: Decision) -> Decision | None:
-    """A second decision about the task, if the curator would leave out a pair that an operator restored, or failed at
-    one that is in the live library.
-    """
+    """A second decision, if the curator would leave out what an operator restored, or failed at what is live."""
     if decision.action is Action.ADDED:
         return None
     if task.uphold is not None:

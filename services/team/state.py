@@ -23,10 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from services.team import archive_files, qa_ids
 from services.team.decisions import DecisionLog
 
-MOST_AHEAD = 86_400
-"""Seconds that a cursor may be newer than the newest pair."""
-
-KEY = "kb.qa_raw_last_processed_id"
+MOST_AHEAD = 86_400  # seconds that a cursor may be newer than the newest pair
 
 
 class LibraryUnusable(Exception):
@@ -34,9 +31,7 @@ class LibraryUnusable(Exception):
 
 
 class LibraryUnwritable(Exception):
-    """Something was not written: one readable line that names the file and the remedy. Earlier decisions are kept; the
-    library may be called again, and first writes what is missing.
-    """
+    """Something was not written, and may be later: one readable line that names the file and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +44,6 @@ class TeamPlaces:
     index: Path
     cache: Path
     state: Path
-
-    @classmethod
-    def under(cls, folder: Path) -> TeamPlaces:
-        """The default names, in a folder."""
-        return cls(
-            raw=folder / "raw",
-            decisions=folder / "decisions.jsonl",
-            topics=folder / "topics",
-            index=folder / "index-team.txt",
-            cache=folder / "index-team-cache.json",
-            state=folder / "state.json",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +71,7 @@ def digest(decisions: bytes) -> str:
 
 
 def read(path: Path) -> TeamState:
-    """An empty state if there is no file.
-
-    Raises:
-        LibraryUnusable: it is damaged, or holds something else than ids.
-        OSError: it cannot be read.
-    """
+    """An empty state if there is no file. Raises OSError, and LibraryUnusable: it is damaged, or its ids are none."""
     try:
         state = _STATE.validate_json(path.read_bytes(), strict=True)
     except FileNotFoundError:
@@ -112,30 +90,26 @@ def render(state: TeamState) -> bytes:
 
 def begins_after(places: TeamPlaces, state: TeamState, configured: str, now: float) -> Decimal | None:
     """The start cursor: the newer of the `configured` id and that of the state file. Pairs up to it need no decision;
-    None: all do. `now`: seconds since 1970.
-
-    Raises:
-        LibraryUnusable: a cursor is no id, or over a day newer than the newest pair; or decisions have been lost.
-        OSError: something cannot be read.
+    None: all do. `now`: seconds since 1970. Raises OSError, and LibraryUnusable: a cursor is no id, or over a day newer
+    than the newest pair; or decisions have been lost.
     """
     if state.filed_bytes > 0 and not DecisionLog(places.decisions).length and not state.announces(b""):
         raise LibraryUnusable(
             f"{places.decisions} is missing or empty, and {places.state} says that there were decisions; "
-            "put it back, or delete the state file and have all captured conversations filed anew"
+            "put it back, or delete the state file and have all captured conversations filed again"
         )
     newest = archive_files.last_timestamp(places.raw)
     limit = MOST_AHEAD + (Decimal(now) if newest is None else qa_ids.timestamp_instant(newest))
     found = state.start(begun=places.decisions.exists())
-    cursors: list[Decimal] = []
-    for pair_id, where in ((configured, KEY), (found, f"{places.state}: last_processed_qa_id")):
-        cursor = _instant(pair_id, where)
-        if cursor is not None and cursor > limit:
+    cursors = {"kb.qa_raw_last_processed_id": configured, f"{places.state}: last_processed_qa_id": found}
+    keys = {where: key for where, pair_id in cursors.items() if (key := _instant(pair_id, where)) is not None}
+    for where, key in keys.items():
+        if key > limit:
             raise LibraryUnusable(
-                f"{where}: {pair_id} is more than a day newer than the newest captured conversation, "
+                f"{where}: {cursors[where]} is more than a day newer than the newest captured conversation, "
                 "so that nothing would be learned; correct it, or empty it"
             )
-        cursors += [] if cursor is None else [cursor]
-    return max(cursors, default=None)
+    return max(keys.values(), default=None)
 
 
 def _instant(pair_id: str, where: str) -> Decimal | None:

@@ -15,7 +15,6 @@ time of their last message. Turns of forgotten people are omitted.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -51,11 +50,6 @@ class Topic:
     def text(self) -> str:
         """The content of the topic file."""
         return "".join(self._blocks)
-
-    @property
-    def length(self) -> int:
-        """Of the text, in characters."""
-        return sum(map(len, self._blocks))
 
     @property
     def file(self) -> str:
@@ -96,21 +90,13 @@ def render(block: Block) -> str:
 
 
 def parse(text: str) -> list[Block]:
-    """The blocks of a topic file.
-
-    Raises:
-        Malformed: it is no topic file; the message names the line.
-    """
+    """The blocks of a topic file. Raises Malformed: it is none; the message names the line."""
     *pieces, rest = text.split("\n\n")
     if rest:
         raise Malformed(f"line {text.count(chr(10)) + 1}: the last block has no empty line that ends it")
-    return list(_blocks(pieces))
-
-
-def _blocks(pieces: list[str]) -> Iterator[Block]:
+    found: list[Block] = []
     number = 1
-    for piece in pieces:
-        marker, *lines = piece.split("\n")
+    for marker, *lines in (piece.split("\n") for piece in pieces):
         if marker != MARKER:
             raise Malformed(f"line {number}: {marker[:40]!r} where {MARKER!r} should be")
         try:
@@ -118,5 +104,6 @@ def _blocks(pieces: list[str]) -> Iterator[Block]:
             qa_ids.check(pair_id, timestamp)
         except Malformed as error:
             raise Malformed(f"line {number}: {error}") from None
-        yield Block(pair_id, timestamp, turns)
+        found.append(Block(pair_id, timestamp, turns))
         number += len(lines) + 2
+    return found

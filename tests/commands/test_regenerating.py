@@ -209,7 +209,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
     assert run(config) == 1
     assert live(data) == before
     assert (
-        "The library is as it was: Unavailable: the endpoint is down. 2 of 4 conversations done; --regen goes on"
+        "The library is unchanged: Unavailable: the endpoint is down. 2 of 4 conversations done; --regen continues"
         in (capsys.readouterr().out)
     )
     down.clear()
@@ -482,7 +482,7 @@ def test_a_disk_that_is_full_at_the_swap_changes_nothing_and_is_told_with_what_w
         assert run(config) == 1
     out = capsys.readouterr().out
     assert "4  pairs read" in out
-    assert f"The library is as it was: {places_in(data).decisions}: No space left on device; make room. 4 of 4" in out
+    assert f"The library is unchanged: {places_in(data).decisions}: No space left on device; make room. 4 of 4" in out
     assert (topic_files(data), noted(data)) == before
     topic = places_in(data).topics / "old.txt"
     topic.write_text(topic.read_text().replace("answer", "reply"))

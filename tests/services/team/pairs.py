@@ -22,7 +22,15 @@ NOW = START.timestamp() + 30 * 86_400
 
 
 def places_in(folder: Path) -> TeamPlaces:
-    return TeamPlaces.under(DataFolder(folder).team_knowledge)
+    data = DataFolder(folder)
+    return TeamPlaces(
+        raw=data.team_raw,
+        decisions=data.decisions,
+        topics=data.team_topics,
+        index=data.team_index,
+        cache=data.team_index_cache,
+        state=data.team_state,
+    )
 
 
 def opened(folder: Path, *, cursor: str = "", chars: int = 40_000, key: str = "key") -> TeamLibrary:
@@ -44,12 +52,12 @@ def captured(number: int, *texts: str, conversation: int | None = None) -> Pair:
 def store(folder: Path, *pairs: Pair) -> None:
     """As tier 1 does."""
     for pair in pairs:
-        path = places_in(folder).raw / qa_ids.week_file(pair.timestamp)
+        path = places_in(folder).raw / qa_ids.week_file(pair.key)
         files.append(path, archive.render(pair).encode())
 
 
 def stored(folder: Path) -> list[Pair]:
-    return archive_files.recent_pairs(places_in(folder).raw, 1000)
+    return archive_files.pairs_in(places_in(folder).raw, 1000)
 
 
 def decided(

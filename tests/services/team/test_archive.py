@@ -223,7 +223,7 @@ def test_ids_with_any_number_of_digits_compare_as_instants() -> None:
     ],
 )
 def test_a_week_file_is_named_after_the_iso_year_and_week(timestamp: str, name: str) -> None:
-    assert qa_ids.week_file(timestamp) == name
+    assert qa_ids.week_file(qa_ids.timestamp_instant(timestamp)) == name
 
 
 def test_time_stamps_strictly_increase_within_an_archive() -> None:

@@ -39,7 +39,7 @@ def test_however_little_is_read_at_once_every_pair_comes_in_order(
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert list(reader.survey(lambda pair: pair == pairs[7])) == pairs
     # Later it goes on where something was wanted, or a little before; the other weeks are done with.
-    week = [pair for pair in pairs if qa_ids.week_file(pair.timestamp) == qa_ids.week_file(pairs[7].timestamp)]
+    week = [pair for pair in pairs if qa_ids.week_file(pair.key) == qa_ids.week_file(pairs[7].key)]
     later = all_of(reader)
     assert pairs[7] in later
     assert later == week[-len(later) :]
@@ -117,7 +117,7 @@ def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
 
 
 def append(folder: Path, pair: Pair) -> StoredBlock:
-    path = places_in(folder).raw / qa_ids.week_file(pair.timestamp)
+    path = places_in(folder).raw / qa_ids.week_file(pair.key)
     return StoredBlock(path.name, files.append(path, render(pair).encode()), render(pair), pair)
 
 

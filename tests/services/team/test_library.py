@@ -170,7 +170,7 @@ def test_a_topic_that_is_full_goes_on_in_another_file(tmp_path: Path) -> None:
         "gpu-3": 2,
         "gpu-4": 1,
     }
-    assert all(topic.length <= 1000 for topic in library.topics.values())
+    assert all(len(topic.text) <= 1000 for topic in library.topics.values())
     assert library.held("GPU") == library.held("gpu-3") == pairs
     # Where the pair went was noted: with another limit the topics are the same.
     assert dict(opened(tmp_path, chars=90_000).topics) == dict(library.topics)
@@ -590,7 +590,7 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
                     library.decide(decided(pair, Action.RESTORED, by=By.OPERATOR))
                 case "describe":
                     for each in library.undescribed():
-                        library.describe(each, f"{each.length}", "key")
+                        library.describe(each, f"{len(each.text)}", "key")
                 case _:
                     library = opened(folder, chars=400)
             assert is_whole(folder, library)
@@ -602,7 +602,7 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
 
 
 def block_of(folder: Path, pair: Pair) -> StoredBlock:
-    path = places_in(folder).raw / week_file(pair.timestamp)
+    path = places_in(folder).raw / week_file(pair.key)
     return StoredBlock(path.name, files.append(path, render(pair).encode()), render(pair), pair)
 
 

@@ -29,7 +29,7 @@ def test_the_files_of_an_archive_are_those_of_its_weeks_oldest_first(tmp_path: P
 def test_the_newest_pairs_are_read_from_the_newest_files(tmp_path: Path) -> None:
     for name, block in (("2025-W52.txt", FIRST), ("2026-W01.txt", SECOND), ("2026-W05.txt", THIRD)):
         (tmp_path / name).write_text(render(block))
-    assert archive_files.recent_pairs(tmp_path, 2) == [SECOND, THIRD]
+    assert archive_files.pairs_in(tmp_path, 2) == [SECOND, THIRD]
     assert archive_files.last_timestamp(tmp_path) == THIRD.timestamp
 
 
