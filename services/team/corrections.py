@@ -84,9 +84,7 @@ def restore(library: TeamLibrary, pair_id: str, at: str) -> str:
     if (topic := placement.topic_of.get(pair.key)) is not None:
         raise CorrectionRefused(f"{pair.id} is in {topic} already")
     if pair.key not in placement.withdrawn and last_topic is None:
-        raise CorrectionRefused(
-            f"{pair.id} is in no topic to go back to; --regen decides again about all conversations"
-        )
+        raise CorrectionRefused(f"{pair.id} is in no topic to go back to; --regen decides about all of them again")
     if (later := library.fold.later_capture(pair)) is not None:
         raise CorrectionRefused(
             f"{later.id}, a later capture of the same conversation, replaces {pair.id}; "
