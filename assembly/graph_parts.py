@@ -6,11 +6,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assembly.curation import capture_images, curation_rules
 from assembly.documents import Documents, evidence_rules
 from assembly.redaction import redactor_of
 from assembly.sources import SourceSetup, source_kinds
 from assembly.state import RunState
+from assembly.team import capture_images, curation_rules
 from model.outcomes import Outcome, Result
 from operators.screen import ScreenRules
 from operators.step import Gauge
@@ -29,7 +29,7 @@ from services.conversations import (
 from services.discord import Fetcher, Poster
 from services.knowledge import DiskLibrary, Library
 from services.llm import ImageSource
-from services.team import Capture, Captures, week_files
+from services.team import Capture, Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
 from sinks.evidence import FileNotes
@@ -106,10 +106,10 @@ def capture_parts(
     `rehearsal`: they are not even written.
     """
     raw = settings.kb.team_raw_dir
-    captures = Captures(week_files.recent_pairs(raw, REMEMBERED_WEEKS), state.opted_out)
+    captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.opted_out)
     if curation is None:
         return CaptureParts(keep=RawArchive(raw, captures, rehearsed=rehearsal).keep, captures=captures)
-    archive = RawArchive(raw, captures, on_stored=curation.library.arrived)
+    archive = RawArchive(raw, captures, on_stored=curation.library.stored)
     return CaptureParts(
         keep=archive.keep,
         captures=captures,

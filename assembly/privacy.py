@@ -1,4 +1,4 @@
-"""`/privacy`: what people decide about themselves, in force at once in the running bot."""
+"""`/privacy`: what people decide about themselves, effective at once in the running bot."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from assembly.documents import Documents
 from assembly.graph_parts import Parts
 from services.discord.slash import Call, CommandRefused
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, forgetting
-from services.storage import files
+from services.privacy import Forgotten, forget, note_documents
+from services.storage import in_thread
+from services.team import REMOVED
 from services.telemetry import number_of
 
 OPTED_OUT = (
@@ -62,26 +63,26 @@ class Privacy:
         return OPTED_IN
 
     async def forget(self, call: Call) -> str:
-        """As `--forget` does, in the process that holds the data folder: what is in memory first, then the files."""
+        """As `--forget`, in the process that holds the data folder: first memory, then the files."""
         services = self.parts.services
         services.in_flight.withdraw(call.user_id)
         services.posts.forget(call.user_id)
         counted = services.budget.forget(call.user_id)
-        self.parts.captures.forget(call.user_id, forgetting.REMOVED)
+        self.parts.captures.forget(call.user_id, REMOVED)
         try:
             team = None if services.curation is None else services.curation.library
-            done = await files.in_thread(forgetting.forget, self.parts.state.folder, self.raw, call.user_id, team)
+            done = await in_thread(forget, self.parts.state.folder, self.raw, call.user_id, team)
             if self.documents is not None:
-                forgetting.note_documents(done, self.parts.state.folder, *await self.documents.forget(call.user_id))
+                note_documents(done, self.parts.state.folder, *await self.documents.forget(call.user_id))
         except (OSError, StoreUnavailable) as error:
             log.error("/privacy forget: %s", error)  # noqa: TRY400 (one line for the operator)
             raise CommandRefused(NOT_FORGOTTEN) from error
         for line in done.left:
             log.warning("/privacy forget: %s", line)
-        return told(done, counted=counted)
+        return summary(done, counted=counted)
 
 
-def told(done: Forgotten, *, counted: bool) -> str:
+def summary(done: Forgotten, *, counted: bool) -> str:
     """What was removed, for the person."""
     found = (
         (done.turns, "message", " in captured conversations"),

@@ -1,16 +1,27 @@
-"""Team knowledge, where the settings say that it lies, and who sorts it."""
+"""Team knowledge, in the places that the settings name: who sorts it, describes it, and stores what it learns."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from clock import utc_clock
+from operators.step import Gauge
+from operators.summarise_images import summarise_images
 from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, prompts
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
-from services.llm import StructuredLLM, Usage
-from services.storage import DataFolder
-from services.team import TeamLibrary, TeamPlaces, open_library
+from services.llm import ImageSource, StructuredLLM, Usage
+from services.storage import DataFolder, in_thread
+from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPlaces, open_library
 from settings import Settings
+from sinks.archive import RawArchive
+from streams.captures import Images
+from streams.curation import CurationParts, CurationRules, Decided
+
+log = logging.getLogger(__name__)
 
 
 def team_places(settings: Settings) -> TeamPlaces:
@@ -30,12 +41,8 @@ def open_team(
 ) -> TeamLibrary:
     """The team library. Blocking, and for the holder of the data folder's lock.
 
-    `describer`: who describes topics; None for a command that describes none. `clock`: seconds since 1970, from any
-    thread.
-
-    Raises:
-        LibraryUnusable: a cursor or a file cannot be what it should be; nothing was changed.
-        OSError: something cannot be read or written.
+    `describer`: describes topics; None for a command that describes none. `clock`: seconds since 1970, from any thread.
+    Raises as `open_library`.
     """
     return open_library(
         team_places(settings),
@@ -46,8 +53,59 @@ def open_team(
     )
 
 
+def curation_parts(
+    settings: Settings, asker: StructuredLLM | None, usage: Usage, gauge: Gauge | None = None
+) -> CurationParts:
+    """The library, opened, its curator and its describer. Blocking, on the running loop. Raises as `open_team`."""
+    describer = topic_describer_of(settings, asker, usage)
+    library = open_team(settings, describer, utc_clock(asyncio.get_running_loop()))
+    return CurationParts(library, curator_of(settings, asker, library), describer, usage, gauge)
+
+
+def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
+    return CurationRules(
+        tick_seconds=settings.kb.runtime_refresh_tick_seconds,
+        # One call with its retries, as for an answer.
+        describe_seconds=settings.ai_response.graph_timeout_seconds,
+        to_the_end=to_the_end,
+    )
+
+
+@dataclass(slots=True)
+class CurationCount:
+    """What became of captured pairs in one run."""
+
+    failed: int = 0
+
+    def add(self, each: Decided) -> None:
+        self.failed += isinstance(each, Decision) and each.action is Action.FAILED
+
+    async def all_of(self, parts: CurationParts | None) -> bool:
+        """Whether every pair of the archive has a decision, and none failed. Logs which are left."""
+        left = None if parts is None else await in_thread(parts.library.undecided)
+        if left is not None:
+            log.warning("team knowledge: %s and what was captured after it are not sorted yet", left.id)
+        return left is None and not self.failed
+
+
+def capture_images(
+    settings: Settings,
+    parts: CurationParts,
+    source: ImageSource | None,
+    archive: RawArchive,
+    withheld: Callable[[int, str], bool],
+    redact: Callable[[str], str],
+) -> Images | None:
+    """How images of captures are described; None if there is no model, or no way to load them."""
+    if source is None or parts.curator.by is By.EXTRACTIVE:
+        return None
+    pending = PendingFolder(DataFolder(settings.app.data_dir).pending)
+    work = summarise_images(parts.curator, source, pending, parts.usage, redact=redact)
+    return Images(work, pending, archive.keep_late, withheld, settings.kb.runtime_refresh_tick_seconds)
+
+
 def curator_of(settings: Settings, asker: StructuredLLM | None, library: TeamLibrary) -> Curator:
-    """The model's, or the extractive one where there is no model."""
+    """The model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveCurator(lambda: {name: topic.pairs for name, topic in library.topics.items()})
     return ModelCurator(asker, curating_tasks(settings), max_index_chars=settings.ai_response.max_index_chars)
@@ -77,9 +135,8 @@ def curating_tasks(settings: Settings) -> prompts.Tasks:
 
 
 def curating_key(settings: Settings, *, by_model: bool) -> str:
-    """Changes with whatever decisions depend on besides the pairs: prompts, model, limits."""
-    kb = settings.kb
-    limits = f"{kb.max_topic_chars} {settings.ai_response.max_index_chars}"
+    """Changes with everything that decisions depend on besides the pairs: prompts, model, limits."""
+    limits = f"{settings.kb.max_topic_chars} {settings.ai_response.max_index_chars}"
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)

@@ -33,15 +33,14 @@ from services.assistant.curator import ClassificationResult, ImageSummaryResult,
 from services.knowledge.library import IndexEntry
 from services.llm.usage import Usage
 from services.storage import files
-from services.storage.data_folder import DataFolder
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.decisions import By
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
-from services.team.places import TeamPlaces
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Decided, Described, Work, curation
+from tests.services.team.pairs import places_in
 
 COUNTS = (500, 5_000)
 TOPICS = 20
@@ -115,9 +114,9 @@ class Run:
     described: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.places = TeamPlaces.below(DataFolder(self.folder))
+        self.places = places_in(self.folder)
         self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
-        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.arrived)
+        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.stored)
         self.parts = CurationParts(self.library, self.curator, Describing())
 
     def begin(self) -> None:

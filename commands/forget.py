@@ -1,4 +1,4 @@
-"""`--forget USER_ID`: what is kept of a person, taken out, and told what was found."""
+"""`--forget USER_ID`: removes what is kept of a person, and prints what was found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assembly.team import open_team
 from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten, note_documents
-from services.privacy import forget as take_out
+from services.privacy import forget as forget_person
 from services.storage import DataFolder, lock
 from services.telemetry import number_of
 from settings import Settings
@@ -30,32 +30,30 @@ OUT_OF_REACH = (
 
 
 def forget(settings: Settings, user_id: int) -> int:
-    """Remove a person from the data folder and print what was touched. Gives the exit code.
+    """Remove a person from the data folder and print what was found. Gives the exit code.
 
     Raises:
         Unusable: there is no data folder.
         FolderBusy: another process writes it.
         LibraryUnusable: the team's knowledge cannot be opened; nothing was done.
-        LibraryUnwritable: as OSError.
-        OSError: a file cannot be read or written; running it again goes on from there.
+        LibraryUnwritable, OSError: a file cannot be read or written; running it again finishes the work.
     """
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     with lock(root, "app.py --forget"):
-        folder, team = DataFolder(root), open_team(settings)
-        done = take_out(folder, settings.kb.team_raw_dir, user_id, team)
+        folder = DataFolder(root)
+        done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings))
         try:
-            counts = asyncio.run(_take_out_documents(folder, settings.documents.store, user_id))
-            note_documents(done, folder, *counts)
+            note_documents(done, folder, *asyncio.run(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)
     return 0
 
 
-async def _take_out_documents(folder: DataFolder, address: str, user_id: int) -> tuple[int, int]:
-    """How many files of threads, and how many runbooks."""
+async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> tuple[int, int]:
+    """The numbers of files in threads and of runbooks."""
     store = store_of(folder, address)
     try:
         runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks)
@@ -66,31 +64,23 @@ async def _take_out_documents(folder: DataFolder, address: str, user_id: int) ->
 
 
 def show(console: Console, user_id: int, done: Forgotten) -> None:
+    votes, questions = number_of(done.votes, "vote"), number_of(done.questions, "question")
     table = Table(title=f"User {user_id}", title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
-    for what, became in (
+    for what, result in (
         ("raw archive", f"{number_of(done.turns, 'text')} replaced by [removed]"),
-        ("topics", f"{done.topics} written anew; described anew when the bot runs"),
+        ("topics", f"{done.topics} written again; described again when the bot runs"),
         ("captures waiting", f"{done.pending} dropped"),
-        (
-            "feedback",
-            f"{number_of(done.votes, 'vote')} dropped, {number_of(done.questions, 'question')} replaced by [removed]",
-        ),
+        ("feedback", f"{votes} dropped, {questions} replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),
         ("usage", "dropped" if done.usage else "nothing kept"),
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),
         ("LLM recordings", f"{number_of(done.exchanges, 'exchange')} dropped"),
     ):
-        table.add_row(Text(what), Text(became))
+        table.add_row(Text(what), Text(result))
     console.print(table)
     if not done.anything:
         console.print("Nothing of theirs was found.")
-    _list(console, "Look at these yourself:", done.left)
-    _list(console, "Out of reach:", OUT_OF_REACH)
-
-
-def _list(console: Console, title: str, lines: list[str] | tuple[str, ...]) -> None:
-    if lines:
-        console.print(Text(f"\n{title}"))
-    for line in lines:
-        console.print(Text(f"  {line}"), soft_wrap=True)
+    for title, lines in (("Look at these yourself:", done.left), ("Out of reach:", OUT_OF_REACH)):
+        if lines:
+            console.print(Text("\n".join(["", title, *(f"  {line}" for line in lines)])), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`--import FILE…`: what the team answered in recordings or exports, into the raw archive."""
+"""`--import FILE…`: puts what the team answered in recordings or exports into the raw archive."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
 from services.storage import lock
-from services.team import Captures, all_pairs
+from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
 from sinks.archive import RawArchive
-from sinks.imported import Blocks, Imported
+from sinks.imported import Imported
 from sinks.tally import Tally
 from streams.importing import learning
 from streams.recording import first_time
@@ -34,21 +34,18 @@ DONE, FAILED = 0, 1
 
 
 def import_files(settings: Settings, files: Sequence[Path]) -> int:
-    """Learn from recordings and exports, merged; print what became of them. Gives the exit code: 1 when something
-    failed. What a run that was cut off has stored stays, and the next one goes on after it.
+    """Learn from recordings and exports, merged; print the result. Gives the exit code: 1 if something failed. A run
+    that was cut off is resumed by the next one.
 
     Raises:
-        Unusable: nobody is configured to be of the team.
-        BadRecording: a file cannot be read, or holds nothing.
+        Unusable: the settings name no team members.
+        BadRecording: a file cannot be read, or is empty.
         FolderBusy: another process writes the data folder.
         OSError: the archive cannot be read.
     """
     discord = settings.discord
     if not discord.team_member_ids and not discord.team_role_ids:
-        raise Unusable(
-            "--import: nobody is of the team, so there is nothing to learn; "
-            "set discord.team_member_ids or discord.team_role_ids"
-        )
+        raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
     start = first_time(*files)
     collect_rarely()
     with (
@@ -75,15 +72,15 @@ async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imp
 
 
 def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = time.time) -> tuple[Parts, Imported]:
-    """Everything but the archive as in a replay: nothing else of the data folder is written.
+    """As for a replay, but the archive is written, and nothing else of the data folder.
 
-    `clock`: what the captures are stamped with, since the loop's own time is that of the messages.
+    `clock`: the time of capture, as the loop's time is that of the messages.
     """
     state, library, raw = read_state(settings, durable=False), library_of(settings), settings.kb.team_raw_dir
-    pairs = all_pairs(raw)
+    pairs = archive_files.pairs_in(raw)
     # All of them, however many: a conversation of long ago may go on in these files.
     captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
-    imported = Imported(RawArchive(raw, captures, clock), Blocks(pair.message_ids for pair in pairs))
+    imported = Imported(RawArchive(raw, captures, clock), pairs)
     parts = assemble(
         settings,
         state=state,

@@ -1,4 +1,4 @@
-"""`--kb list | show TOPIC | remove QA_ID | restore QA_ID`: what the team has taught, and corrections by hand."""
+"""`--kb list | show TOPIC | remove QA_ID | restore QA_ID`: shows what the team has taught, and corrects it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from assembly.team import open_team, team_places
 from clock import rfc3339
 from services.knowledge import is_topic_name, topic_name
 from services.storage import lock
-from services.team import Overview, Pair, Topic, block_of, corrections, overview
+from services.team import Overview, block_of, corrections, overview
 from services.telemetry import number_of
 from settings import Settings
 from sinks.plain import one_line, visible_lines
 
 _INDENT = "    "
 _DAY, _MINUTE = 10, 16
-"""How much of a time stamp to show."""
+"""Characters of a time stamp."""
 
 
 def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
@@ -28,7 +28,7 @@ def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
     Raises:
         Unusable: there is no data folder, no such topic, or nothing to correct.
         FolderBusy: another process writes the folder.
-        LibraryUnusable, LibraryUnwritable, OSError: as the library says.
+        LibraryUnusable, LibraryUnwritable, OSError: the library cannot be read or written.
     """
     root = settings.app.data_dir
     if not root.is_dir():
@@ -74,24 +74,17 @@ def _shown(found: Overview, asked: str) -> Iterator[str]:
     name = asked if is_topic_name(asked) else topic_name(asked)
     topic = found.topics.get(name)
     if topic is None:
-        raise Unusable(f"--kb show: there is no topic {one_line(asked)!r}; --kb list tells which there are")
-    return _topic(found, topic)
-
-
-def _topic(found: Overview, topic: Topic) -> Iterator[str]:
-    yield f"{topic.name}  ({number_of(len(topic.pairs), 'conversation')})"
-    yield from _indented(found.descriptions[topic.name])
+        raise Unusable(f"--kb show: there is no topic {one_line(asked)!r}; --kb list shows all")
+    yield f"{name}  ({number_of(len(topic.pairs), 'conversation')})"
+    yield from _indented(found.descriptions[name])
     for pair in topic.pairs:
         yield ""
-        yield f"{pair.id}  (said {_when(pair)}, {pair.conversation_id})"
+        said_at = pair.said_at[:_MINUTE].replace("T", " ")
+        yield f"{pair.id}  (said {said_at} UTC, {pair.conversation_id})"
         for turn in block_of(pair).turns:
             first, *rest = visible_lines(turn.text)
             yield f"{_INDENT}{turn.speaker}: {first}"
             yield from (f"{_INDENT}  {line}".rstrip() for line in rest)
-
-
-def _when(pair: Pair) -> str:
-    return f"{pair.said_at[:_MINUTE].replace('T', ' ')} UTC"
 
 
 def _indented(text: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assembly.bot import gateway_for, open_discord, recorded, warn_if_unreachable
-from assembly.curation import curation_parts
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
@@ -19,6 +18,7 @@ from assembly.retention import kept_tidy
 from assembly.running import GraphRun, collect_rarely, in_background, stop_signal, yield_often
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
+from assembly.team import curation_parts
 from clock import now
 from operators.decode import decode
 from services.discord import Health

@@ -1,4 +1,4 @@
-"""`--regen`: the team library, made anew from the raw archive beside the one that is in use."""
+"""`--regen`: rebuilds the team library from the raw archive, beside the one that is in use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reactivex import operators as ops
 from rich.console import Console
 
 from assembly.errors import Unusable
@@ -20,7 +21,7 @@ from commands.progress import Count, counted
 from services.assistant import Describer
 from services.llm import StructuredLLM, Usage
 from services.storage import DataFolder, files, in_thread, lock
-from services.team import Action, Build, Decision, DecisionLog, RebuildPlan, adopt, all_pairs, open_library, rebuilding
+from services.team import Action, Build, Decision, DecisionLog, RebuildPlan, archive_files, open_library, rebuilding
 from services.telemetry import number_of
 from settings import Settings
 from streams.curation import CurationParts, CurationRules, Described
@@ -33,19 +34,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RebuildReport:
-    """What a rebuild has come to."""
+    """The result of a rebuild.
+
+    Attributes:
+        removed: pairs that others made obsolete.
+        resumed: pairs that an earlier run had decided about.
+        given_up: why the library was left unchanged.
+    """
 
     plan: RebuildPlan
     actions: Counter[Action] = field(default_factory=Counter[Action])
     removed: int = 0
-    """By others that made them obsolete."""
-    standing: int = 0
-    """Pairs that an earlier run had decided about."""
+    resumed: int = 0
     topics: int = 0
     undescribed: int = 0
     usage: Usage = field(default_factory=Usage)
     given_up: str = ""
-    """Why the library was left as it was."""
 
     def add(self, decision: Decision) -> None:
         self.actions[decision.action] += 1
@@ -62,10 +66,10 @@ class RebuildReport:
 
 
 def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> int:
-    """Rebuild tier 2, and swap it in; print what became of the pairs. Gives the exit code: 1 when a pair failed, or
-    when the library was left as it was, since the model or the disk could not serve.
+    """Rebuild tier 2, swap it in, and print the result. Gives the exit code: 1 if a pair failed, or if the library was
+    left unchanged, since the model or the disk failed.
 
-    `restart`: not going on with what an earlier run has done.
+    `restart`: do not resume an earlier run.
 
     Raises:
         Unusable: the archive is empty, although there are topics.
@@ -87,34 +91,28 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
     async with open_llm(settings, llm, record=record, replay=replay) as asker:
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
-        # Healed, and its cursors checked, before anything depends on it.
+        # Repaired, and its cursors checked, before anything depends on it.
         await in_thread(open_team, settings, describer, time)
         build = Build(DataFolder(settings.app.data_dir).regeneration, team_places(settings))
         report = RebuildReport(await in_thread(planned, build), usage=usage)
         if restart:
             await in_thread(build.clear)
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
-        await rebuilt(settings, build, report, asker, describer)
-        if not report.given_up:
-            await swap_in(build, report)
-        if not report.given_up:
-            library = await in_thread(open_team, settings, describer, time)
-            report.topics = len(library.topics)
-            await in_thread(build.clear)
-            log.info("regeneration_completed: %s", number_of(report.topics, "topic"))
+        try:
+            await rebuilt(settings, build, report, asker, describer)
+        except GivenUp as error:
+            report.given_up = str(error)
+            return report
+        library = await in_thread(open_team, settings, describer, time)
+        report.topics = len(library.topics)
+        await in_thread(build.clear)
+        log.info("regeneration_completed: %s", number_of(report.topics, "topic"))
     return report
-
-
-async def swap_in(build: Build, report: RebuildReport) -> None:
-    try:
-        await in_thread(adopt, build.places, build.live)
-    except OSError as error:
-        report.given_up = files.why(error)
 
 
 def planned(build: Build) -> RebuildPlan:
     decisions = DecisionLog(build.live.decisions).read()
-    found = rebuilding.plan(all_pairs(build.live.raw), decisions)
+    found = rebuilding.plan(archive_files.pairs_in(build.live.raw), decisions)
     if not found.read and any(decision.action is Action.ADDED for decision in decisions):
         raise Unusable(
             f"kb.team_raw_dir: {build.live.raw} holds no captured conversation, although there are topics; "
@@ -126,11 +124,11 @@ def planned(build: Build) -> RebuildPlan:
 async def rebuilt(
     settings: Settings, build: Build, report: RebuildReport, asker: StructuredLLM | None, describer: Describer
 ) -> None:
-    """Build to the end, or until it is given up."""
+    """Build to the end, and swap in. Raises GivenUp."""
     key = curating_key(settings, by_model=asker is not None)
     for decision in await in_thread(build.begin, report.plan, key):
         report.add(decision)
-    report.standing = report.done
+    report.resumed = report.done
     library = await in_thread(
         open_library,
         build.places,
@@ -142,34 +140,27 @@ async def rebuilt(
     parts = CurationParts(library, curator, describer, report.usage)
     rules = CurationRules(describe_seconds=settings.ai_response.graph_timeout_seconds)
     with counted(Console(file=sys.stderr), lambda: report.count):
-        try:
-            await worked(report, parts, rules)
-        except GivenUp as error:
-            report.given_up = str(error)
-            return
+        await worked(report, parts, rules)
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))
     if report.done and report.done == report.actions[Action.FAILED]:
-        report.given_up = "not one conversation could be decided about"
-        return
+        raise GivenUp("not one conversation could be decided about")
     await in_thread(build.finish, report.plan, curator.by, rfc3339(now()))
+    try:
+        await in_thread(build.adopt)
+    except OSError as error:
+        raise GivenUp(files.why(error)) from error
 
 
 async def worked(report: RebuildReport, parts: CurationParts, rules: CurationRules) -> None:
     """Raises GivenUp."""
-    finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def see(event: Decision | Described) -> None:
         if isinstance(event, Decision):
             report.add(event)
 
-    subscription = regeneration(report.plan.tasks[report.standing :], parts, rules).subscribe(
-        see, finished.set_exception, lambda: finished.set_result(None)
-    )
-    try:
-        await finished
-    finally:
-        subscription.dispose()
+    left = report.plan.tasks[report.resumed :]
+    await regeneration(left, parts, rules).pipe(ops.do_action(see), ops.last_or_default(None))
 
 
 def show(console: Console, report: RebuildReport) -> None:
@@ -189,15 +180,11 @@ def show(console: Console, report: RebuildReport) -> None:
     ]
     for number, what in lines:
         console.print(f"{number:>9}  {what}", highlight=False, soft_wrap=True)
-    if report.standing:
-        known = number_of(report.standing, "conversation")
+    if report.resumed:
+        known = number_of(report.resumed, "conversation")
         console.print(f"{known} had been decided about by an earlier run.", soft_wrap=True)
     if report.given_up:
-        console.print(
-            f"The library is as it was: {report.given_up}. "
-            f"{report.done - actions[Action.FAILED]} of {number_of(len(plan.tasks), 'conversation')} done; "
-            "--regen goes on from there, --regen --restart begins anew.",
-            soft_wrap=True,
-            highlight=False,
-            markup=False,
-        )
+        done = f"{report.done - actions[Action.FAILED]} of {number_of(len(plan.tasks), 'conversation')} done"
+        advice = "--regen continues from there, --regen --restart starts again"
+        text = f"The library is unchanged: {report.given_up}. {done}; {advice}."
+        console.print(text, soft_wrap=True, highlight=False, markup=False)

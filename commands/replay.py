@@ -13,13 +13,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.curation import CurationCount, curation_parts
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import IndexWhenAsked
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
 from assembly.state import read_state
+from assembly.team import CurationCount, curation_parts
 from assembly.temporary_index import temporary_index
 from clock import VirtualLoop
 from services.discord import RecordedAttachments, Rehearsal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,22 +19,18 @@ SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Spe
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """A job with what is to be stored of it."""
+    """A job, what is to be stored of it, and the images in that, in order."""
 
     job: CaptureJob
     capture: Capture
     pictures: tuple[Picture, ...] = ()
-    """The images in the capture, in order."""
 
 
 def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
-    """Give a job its conversation: the thread's history, or the chain of replies, with the part itself.
+    """Give a job its conversation: the thread's history, or the chain of replies, including the part itself.
 
-    Each message keeps its own turn. A job in which only one side speaks ends here; one that goes on with what was
-    captured before is judged together with that.
-
-    Raises:
-        LookupFailed: Discord could not be asked.
+    Each message is a turn of its own. A job in which only one side speaks ends here, unless it continues an earlier
+    capture. Raises LookupFailed: Discord could not be asked.
     """
 
     async def extracted(job: CaptureJob) -> Extracted | Outcome:
@@ -42,27 +38,24 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
         around = await context.thread(part.place) if part.place.is_thread else await context.replies(part.messages)
         # The part as it was when its window closed: later edits have no effect.
         messages = {message.id: message for message in (*around, *part.messages)}
-        said = await turns(messages[message_id] for message_id in sorted(messages))
-        capture = Capture(part, conversation_of(job, messages), said, job.continues)
+        said: list[Said] = []
+        for message_id in sorted(messages):
+            message = messages[message_id]
+            speaker = SPEAKERS.get(await context.author_type(message))
+            text = context.text_of(message)
+            if speaker is not None and text:
+                said.append(Said(message.id, message.author.id, PairTurn(speaker, text)))
+        capture = Capture(part, conversation_of(job, messages), tuple(said), job.continues)
         if capture.continues is None and not capture.teaches:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
         return Extracted(job, capture, pictures)
 
-    async def turns(messages: Iterable[Message]) -> tuple[Said, ...]:
-        said: list[Said] = []
-        for message in messages:
-            speaker = SPEAKERS.get(await context.author_type(message))
-            text = context.text_of(message)
-            if speaker is not None and text:
-                said.append(Said(message.id, message.author.id, PairTurn(speaker, text)))
-        return tuple(said)
-
     return extracted
 
 
 def conversation_of(job: CaptureJob, messages: Mapping[int, Message]) -> str | None:
-    """`thread_<id>`, or `reply_<id>` of the message that the chain of replies begins with."""
+    """`thread_<id>`, or `reply_<id>` of the first message of the chain of replies."""
     place = job.part.place
     if place.is_thread:
         return f"thread_{place.id}"
@@ -71,7 +64,7 @@ def conversation_of(job: CaptureJob, messages: Mapping[int, Message]) -> str | N
     root = job.target
     while root.reply_to is not None and root.reply_to.message_id in messages:
         earlier = messages[root.reply_to.message_id]
-        if earlier.id >= root.id:  # an answer cannot be older than its question; no circle leads round for ever
+        if earlier.id >= root.id:  # an answer cannot be older than its question; this also rules out endless loops
             break
         root = earlier
     return f"{REPLY}{root.id}"

@@ -1,4 +1,4 @@
-"""Another try for captures whose images could not be put into words."""
+"""Another try for captures whose images could not be described."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from operators.step import expected
 from services.llm import TimedOut, Unavailable
 from services.team import Capture, Pair, PendingFolder, Waiting
 
-KEPT_SECONDS = 86_400.0
-"""How long a capture waits before it is given up (SPEC 6, "Image summary")."""
+KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up (SPEC 6, "Image summary")
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +23,11 @@ def retry_pending(
     store: Callable[[Capture], Coroutine[Any, Any, Pair | None]],
     withheld: Callable[[int, str], bool],
 ) -> Callable[[], Callable[[], Coroutine[Any, Any, Pair | None]]]:
-    """For each round a function to be asked again and again: it gives the next pair that could be stored after all,
-    and None when there is nothing more to be done now.
+    """Starts a round: a function that gives the next pair that could be stored after all; None: nothing more for now.
 
-    Those who wait longest come first. While the endpoint does not serve, the rest of the round is left to the next
-    one. A capture is out of the folder once it is stored, or when what was captured meanwhile holds all of it, or
-    after a day. What `withheld` names, of authors and their texts, has been opted out of meanwhile, and goes.
+    The longest waiting come first. While the endpoint is down, the rest is left to the next round. A capture leaves the
+    folder once it is stored, or is contained in a later capture, or after a day. What `withheld` names, by author and
+    text, has been opted out of meanwhile, and is dropped.
     """
 
     def begin() -> Callable[[], Coroutine[Any, Any, Pair | None]]:
@@ -58,13 +56,10 @@ def retry_pending(
 
     async def attempt(waiting: Waiting) -> Pair | None:
         if now() - waiting.since >= KEPT_SECONDS:
-            capture = waiting.capture
-            where = capture.conversation_id or "a conversation without an id"
-            ids = ", ".join(str(said.message_id) for said in capture.said)
             log.warning(
-                "%s is given up: its images could not be put into words for a day; messages %s are not learned from",
-                where,
-                ids,
+                "%s is given up: its images could not be described for a day; messages %s are not learned from",
+                waiting.capture.conversation_id or "a conversation without an id",
+                ", ".join(str(said.message_id) for said in waiting.capture.said),
             )
             await run_blocking(pending.drop, waiting)
             return None
@@ -72,7 +67,7 @@ def retry_pending(
         if not allowed.capture.said or (not allowed.capture.teaches and allowed.capture.continues is None):
             await run_blocking(pending.drop, waiting)
             return None
-        if allowed != waiting:  # what was withdrawn must not lie about until the endpoint is back
+        if allowed != waiting:  # withdrawn text must not stay on the disk until the endpoint is back
             await run_blocking(pending.keep, allowed)
             if allowed.name != waiting.name:
                 await run_blocking(pending.drop, waiting)

@@ -1,4 +1,4 @@
-"""From parts to inquiries and lessons."""
+"""From parts to inquiries and capture jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def route(
 
         --p1-p2-----p3--------|
         [ route               ]
-        ---q1-l2-----i3-------|      an inquiry, a lesson, an `Ignored`
+        ---q1-c2-----i3-------|      an inquiry, a capture job, an `Ignored`
 
     `usage` adds up what all inquiries use of the LLM. A part whose look-up fails ends as `failed`.
     """

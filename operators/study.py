@@ -1,4 +1,8 @@
-"""One captured conversation in, one decision about it out (SPEC 6, "Classify and integrate")."""
+"""One captured conversation in, one decision about it out (SPEC 6, "Classify and integrate").
+
+pair ── classify ── topic ── integrate ── added, or skipped
+           └──── skipped
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,19 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from clock import now, rfc3339
-from operators.classify import Classified, classify
-from operators.integrate import integrate
+from operators.in_flight import in_flight
 from operators.step import Gauge, expected
-from services.assistant import Curator
+from services.assistant import Curator, IntegrationResult
+from services.knowledge import topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
-from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary
+from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary, allowed_removals, replaced_by
 
-TRIES = 3
-"""Of one pair (SPEC 6)."""
-
+TRIES = 3  # of one pair (SPEC 6)
 REASON_CHARS = 300
-
 NOT_NOW = (Unavailable, TimedOut, UnknownRequest, OSError, LibraryUnwritable)
-"""The endpoint, its recording or the disk is to blame, not the pair: it stays undecided, and whoever works through
-pairs stops.
-"""
+"""The endpoint, its recording or the disk failed, not the pair: it stays undecided, and work on pairs stops."""
+
+ALONE = IntegrationResult(skip=False, remove_ids=[])  # there is nothing in the topic to compare with
 
 log = logging.getLogger(__name__)
 
@@ -31,32 +32,59 @@ log = logging.getLogger(__name__)
 def study(
     library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge | None = None
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
-    """Classify a pair and integrate it into its topic; `library` is only read, so that it is up to the caller to keep
-    the decision, before the next pair is studied.
+    """Classify a pair and integrate it into its topic. `library` is only read: the caller keeps the decision, before
+    the next pair is studied.
 
-    An answer that cannot be used, and a request that is refused, cost the pair a try, also over several calls: after
-    three of them the decision is `failed`. Pairs may come in any order.
-
-    Raises:
-        LLMError, OSError, LibraryUnwritable: it is not the pair's fault and costs no try (those of `NOT_NOW`).
+    An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
+    `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
     """
-    classified = classify(library, curator, usage, gauge)
-    integrated = integrate(library, curator, usage, gauge)
     tries: Counter[str] = Counter()
 
-    async def attempt(pair: Pair) -> Decision:
-        found = await classified(pair)
-        return await integrated(found) if isinstance(found, Classified) else found
+    async def classified(pair: Pair) -> str | Decision:
+        """The safe name of the pair's topic, from the team index or a new one; or that it is skipped."""
+        index = library.index()
+        try:
+            with in_flight(gauge, "classify"):
+                result = await curator.classify(pair, index, usage)
+        except LLMError as error:
+            log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
+            raise
+        topic = "" if result.skip else topic_name(result.topic_name)
+        log.info("topic_classified %s: %s", pair.id, topic or "skipped")
+        if not result.skip and not topic:
+            log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
+        reason = "classified as not worth keeping" if result.skip else "no topic was named"
+        return topic or Decision(pair.id, rfc3339(now()), Action.SKIPPED, curator.by, reason=reason)
+
+    async def integrated(pair: Pair, topic: str) -> Decision:
+        """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
+        # Earlier captures of the same conversation go only if it is added; the library sees to other topics.
+        held = library.held(topic)
+        others = [each for each in held if each.conversation_id != pair.conversation_id]
+        try:
+            with in_flight(gauge, "integrate"):
+                result = await curator.integrate(pair, topic, others, usage) if others else ALONE
+        except LLMError as error:
+            log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
+            raise
+        removed = allowed_removals(pair, held, result.remove_ids)
+        at = rfc3339(now())
+        if result.skip:
+            reason = "the topic says the same"
+            return Decision(pair.id, at, Action.SKIPPED, curator.by, topic, remove_ids=removed, reason=reason)
+        replaced = replaced_by(pair, held)
+        return Decision(pair.id, at, Action.ADDED, curator.by, topic, remove_ids=removed, replaces=replaced)
 
     async def studied(pair: Pair) -> Decision:
         while True:
             try:
-                decision = await attempt(pair)
+                found = await classified(pair)
+                decision = found if isinstance(found, Decision) else await integrated(pair, found)
             except NOT_NOW:
                 raise
             except Exception as error:
                 tries[pair.id] += 1
-                if not expected(error):  # a bug of ours; the pair must not hold up the others for it
+                if not expected(error):  # a bug of ours must not hold up the other pairs
                     log.exception("%s could not be studied", pair.id)
                 if tries[pair.id] < TRIES:
                     continue

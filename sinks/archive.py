@@ -11,51 +11,40 @@ from pathlib import Path
 from clock import now, rfc3339, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
-from services.team import REPLY, Capture, Captures, Pair, Written, archive, qa_ids, said_in, week_files
+from services.team import REPLY, Capture, Captures, Pair, StoredBlock, archive, archive_files, qa_ids, said_in
 from services.telemetry import number_of
 
-LATE_WEEKS = 2
-"""Files of the archive in which what was captured within a day is found."""
+LATE_WEEKS = 2  # the files of the archive that hold what was captured within a day
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class _End:
-    """Where the archive stands. Known from the first write on, which reads it from the end of the newest file."""
-
-    timestamp: str | None
-    """The newest that was given out, whether or not it came to be written."""
-    sound: Path | None = None
-    """The file that is known to end with a whole block."""
-
-
-@dataclass(slots=True)
 class RawArchive:
-    """Gives captures their ids and appends them, one at a time, to the file of their week."""
+    """Gives captures their ids and appends them, one at a time, to the file of their week.
+
+    Attributes:
+        captures: the recent captures, which each stored one joins.
+        clock: the time of capture; not the loop's time for messages of long ago.
+        on_stored: called with each block, in the thread that wrote it.
+        rehearsed: nothing is written, and everything else is the same.
+    """
 
     folder: Path
     captures: Captures
-    """Told of each capture when it is stored, so that a later one goes on with it."""
     clock: Callable[[], float] = now
-    """What captures are stamped with: the loop's time, but for messages of long ago."""
-    on_stored: Callable[[Written], None] | None = None
-    """Called with each block, in the thread that has written it."""
+    on_stored: Callable[[StoredBlock], None] | None = None
     rehearsed: bool = False
-    """Whether nothing is written: all goes on as if it had been."""
-    _end: _End | None = None
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """One capture at a time: the next one has to know of it."""
+    _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
+    _sound: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # the next capture may join this one
 
     async def keep(self, capture: Capture) -> Outcome:
-        """Store a capture, as part of the earlier conversation that it goes on with, if any. What the last block of
-        its conversation holds, word for word, is not stored again.
-
-        Raises:
-            ArchiveUnwritable: it could not be written; the archive is as it was.
+        """Store a capture, joined with the earlier conversation that it continues, if any; unless the last block of its
+        conversation is word for word the same. Raises ArchiveUnwritable; then the archive is unchanged.
         """
         part = capture.part
-        assert part is not None, "whoever has no part waits for no outcome"  # noqa: S101 (for the type checker)
+        assert part is not None, "a capture without a part has no outcome"  # noqa: S101 (for the type checker)
         async with self._turn:
             joined = self.captures.join(capture)
             stored_as = self.captures.stored_as(joined)
@@ -66,52 +55,34 @@ class RawArchive:
         return Outcome(part, now(), OutcomeKind.CAPTURED, qa_id=stored_as)
 
     async def keep_late(self, capture: Capture) -> Pair | None:
-        """Store a capture that had to wait, without taking anything from what was captured of its conversation
-        meanwhile: readers use the last one. None: there is nothing in it that is not stored by now.
-
-        Raises:
-            ArchiveUnwritable: it could not be written; the archive is as it was.
-            OSError: the archive cannot be read.
+        """Store a capture that had to wait, without losing what was captured of its conversation meanwhile: readers use
+        the last one. None: all of it is stored already. Raises as `keep`, and OSError: the archive cannot be read.
         """
         async with self._turn:
             joined = self.captures.join(capture)
-            latest = await run_blocking(self._latest, joined.conversation_id)
+            recent = await run_blocking(archive_files.pairs_in, self.folder, LATE_WEEKS)
+            same = (pair for pair in reversed(recent) if pair.conversation_id == joined.conversation_id)
+            latest = next(same, None)
             added = joined if latest is None else beside(latest, joined)
             return None if added is None else await self._add(added)
 
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.teaches or joined.conversation_id is None:
             return None
-        pair = await self.store(joined, joined.conversation_id)
+        try:
+            pair = await run_blocking(self.write, joined, joined.conversation_id, self.clock())
+        except OSError as error:
+            raise archive_files.ArchiveUnwritable(
+                f"{files.why(error)}. A captured conversation was not stored"
+            ) from error
         self.captures.remember(pair)
         log.info("qa_pair_captured %s: %s, %s", pair.id, pair.conversation_id, number_of(len(pair.turns), "message"))
         return pair
 
-    def _latest(self, conversation_id: str | None) -> Pair | None:
-        """The newest capture of a conversation; blocking."""
-        recent = week_files.recent_pairs(self.folder, LATE_WEEKS)
-        return next((pair for pair in reversed(recent) if pair.conversation_id == conversation_id), None)
-
-    async def store(self, capture: Capture, conversation_id: str) -> Pair:
-        """Append a capture. When this returns, it is on the disk.
-
-        Raises:
-            ArchiveUnwritable: it could not be written; the archive is as it was.
-        """
-        try:
-            return await run_blocking(self.write, capture, conversation_id, self.clock())
-        except OSError as error:
-            raise week_files.ArchiveUnwritable(f"{files.why(error)}. A captured conversation was not stored") from error
-
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
-        """`store`, blocking, at a time in seconds since 1970. Raises OSError."""
-        if self._end is None:
-            self._end = _End(week_files.last_timestamp(self.folder))
-        end = self._end
-        end.timestamp = timestamp = qa_ids.next_timestamp(at, end.timestamp)
-        path = self.folder / qa_ids.week_file(timestamp)
-        if end.sound != path and not self.rehearsed:
-            week_files.cut_off_torn(path)
+        """Append a capture made at `at`, in seconds since 1970, durably. Blocking. Raises OSError."""
+        last = self._timestamp or archive_files.last_timestamp(self.folder)
+        self._timestamp = timestamp = qa_ids.next_timestamp(at, last)
         pair = Pair(
             id=qa_ids.qa_id(timestamp),
             timestamp=timestamp,
@@ -121,18 +92,21 @@ class RawArchive:
             author_ids=tuple(said.author_id for said in capture.said),
             turns=tuple(said.turn for said in capture.said),
         )
-        end.sound = None  # until the write has succeeded
+        path = self.folder / qa_ids.week_file(pair.key)
+        if self._sound != path and not self.rehearsed:
+            archive_files.repair_tail(path)
+        self._sound = None  # until the write has succeeded
         if not self.rehearsed:
             block = archive.render(pair)
             start = files.append(path, block.encode())
             if self.on_stored is not None:
-                self.on_stored(Written(path.name, start, block, pair))
-        end.sound = path
+                self.on_stored(StoredBlock(path.name, start, block, pair))
+        self._sound = path
         return pair
 
 
 def beside(latest: Pair, capture: Capture) -> Capture | None:
-    """What is to be stored of a capture that comes after a later one of its conversation; None: nothing new."""
+    """What to store of a capture that comes after a later one of its conversation; None: nothing."""
     stored = {each.message_id: each for each in said_in(latest)}
     if not latest.conversation_id.startswith(REPLY):
         # A thread is read as a whole each time: what a later reading lacks has been deleted.

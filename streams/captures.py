@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import reactivex as rx
 from reactivex import Observable
@@ -23,23 +23,27 @@ from services.team import Capture, Pair, PendingFolder, Waiting
 from services.telemetry import about
 from streams.ticks import ticks
 
+T = TypeVar("T", CaptureJob, Extracted)
+R = TypeVar("R")
+
 EXTRACTED_AT_ONCE = 16
-"""Captures whose conversations may be looked up side by side."""
-PUT_INTO_WORDS_AT_ONCE = 4
-"""Captures whose images may be looked at side by side."""
+DESCRIBED_AT_ONCE = 4  # captures whose images are described at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Whom the images of captures are given to."""
+    """How the images of captures are described.
+
+    Attributes:
+        summarised: `operators.summarise_images`, which saves a capture in `pending` if it fails.
+        keep_late: stores those that had to wait.
+        withheld: whether an author's text must not be captured any more.
+    """
 
     summarised: Callable[[Waiting], Coroutine[Any, Any, Capture]]
-    """`operators.summarise_images`: puts those aside with whom it fails."""
     pending: PendingFolder
     keep_late: Callable[[Capture], Coroutine[Any, Any, Pair | None]]
-    """Stores those who had to wait."""
     withheld: Callable[[int, str], bool]
-    """Which author's text is not to be captured any more."""
     tick_seconds: float = 300.0
 
 
@@ -50,12 +54,12 @@ def captures(
     images: Images | None = None,
     gauge: Gauge | None = None,
 ) -> Observable[Outcome | Pair]:
-    """One outcome for each job, and the pairs that could be stored only long after theirs. None is ever dropped,
-    however many wait.
+    """One outcome for each job, and the pairs that could only be stored long after theirs. No job is ever
+    dropped, however many wait.
 
     parts             --t1-t2-t3----------------|
-    extract           ------t1-o2-t3------------|      side by side, leaving in order; nothing to learn from t2
-    summarise images  --------t1-----o3---------|      as above; t3's could not be had, and it waits in a file
+    extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
+    summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      one at a time, in order; p3 came with a later try
     """
     outcomes = fresh(parts, context, archive, gauge, images)
@@ -63,7 +67,9 @@ def captures(
         return outcomes
     shared = outcomes.pipe(ops.share())
     ended = shared.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
-    return rx.merge(late(ticks(images.tick_seconds), images).pipe(ops.take_until(ended)), shared)
+    begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
+    late = ticks(images.tick_seconds).pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
+    return rx.merge(late, shared)
 
 
 def fresh(
@@ -73,59 +79,47 @@ def fresh(
     gauge: Gauge | None,
     images: Images | None,
 ) -> Observable[Outcome]:
-    gathering = extract(context)
-
-    async def gathered(job: CaptureJob) -> Extracted | Outcome:
-        about.set(job.part)
-        return await gathering(job)
-
     async def worded(extracted: Extracted) -> Extracted | Outcome:
-        about.set(extracted.job.part)
         if images is None or not extracted.pictures:
             return extracted
         capture = await images.summarised(Waiting(now(), extracted.capture, extracted.pictures))
         return replace(extracted, capture=capture)
 
     async def kept(extracted: Extracted) -> Outcome:
-        about.set(extracted.job.part)
         # From here on it is stored or it is not: a shutdown waits for a write that has begun.
         extracted.job.token.detach()
         return await archive(extracted.capture)
 
     return parts.pipe(
-        map_async(
-            gathered,
-            on_failure=lambda job, error: failure_of(job.part, "extract", error),
-            max_concurrent=EXTRACTED_AT_ONCE,
-            ordered=True,
-            token=lambda job: job.token,
-            gauge=named(gauge, "extract"),
-        ),
-        pass_through(
-            Outcome,
-            map_async(
-                worded,
-                on_failure=lambda extracted, error: failure_of(extracted.job.part, "summarise_images", error),
-                max_concurrent=PUT_INTO_WORDS_AT_ONCE,
-                ordered=True,
-                token=lambda extracted: extracted.job.token,
-                gauge=named(gauge, "summarise_images"),
-            ),
-        ),
-        pass_through(
-            Outcome,
-            map_async(
-                kept,
-                on_failure=lambda extracted, error: failure_of(extracted.job.part, "archive", error),
-                max_concurrent=1,
-                token=lambda extracted: extracted.job.token,
-                gauge=named(gauge, "archive"),
-            ),
-        ),
+        capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
+        capture_step("summarise_images", worded, DESCRIBED_AT_ONCE, gauge),
+        capture_step("archive", kept, 1, gauge),
     )
 
 
-def late(triggers: Observable[object], images: Images) -> Observable[Pair]:
-    """At each trigger another try for the captures that wait; what could be stored."""
-    begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
-    return triggers.pipe(coalesce(lambda _: unfold(begin())))
+def capture_step(
+    name: str, fn: Callable[[T], Coroutine[Any, Any, R]], max_concurrent: int, gauge: Gauge | None
+) -> Callable[[Observable[T | Outcome]], Observable[R | Outcome]]:
+    """Await `fn` for each job, keeping their order, and let outcomes by; one that fails ends as an outcome."""
+
+    def job_of(each: T) -> CaptureJob:
+        return each if isinstance(each, CaptureJob) else each.job
+
+    async def begun(each: T) -> R | Outcome:
+        about.set(job_of(each).part)
+        return await fn(each)
+
+    def failed(each: T, error: Exception) -> R | Outcome:
+        return failure_of(job_of(each).part, name, error)
+
+    return pass_through(
+        Outcome,
+        map_async(
+            begun,
+            on_failure=failed,
+            max_concurrent=max_concurrent,
+            ordered=max_concurrent > 1,
+            token=lambda each: job_of(each).token,
+            gauge=named(gauge, name),
+        ),
+    )

@@ -34,7 +34,7 @@ from services.knowledge import harmless
 from services.llm import Usage
 from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary, Topic
 from services.telemetry import about
-from sinks.topics import Topics
+from sinks import topics
 from streams.ticks import Tick, ticks
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ Decided = Decision | Described
 
 @dataclass(frozen=True, slots=True)
 class CurationParts:
-    """Whom the work talks to."""
+    """The services that curation uses."""
 
     library: TeamLibrary
     curator: Curator
@@ -65,17 +65,21 @@ class CurationParts:
 
 @dataclass(frozen=True, slots=True)
 class CurationRules:
+    """How curation works.
+
+    Attributes:
+        describe_seconds: the limit for one description, retries included.
+        to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
+            the work stops there, between two writes, and continues at the next start.
+    """
+
     tick_seconds: float = 300.0
     describe_seconds: float = 200.0
-    """How long one description may take, repeated attempts included."""
     to_the_end: bool = False
-    """Whether the end of the captures waits until all of them are decided about, as in a replay. Else the work is cut
-    off there, between two writes, and goes on at the next start.
-    """
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
-    """Of what `streams.captures` gives, that which is in the archive now."""
+    """Those results of `streams.captures` that are in the archive now."""
     return learned.pipe(ops.filter(lambda each: isinstance(each, Pair) or each.result is OutcomeKind.CAPTURED))
 
 
@@ -83,31 +87,30 @@ def curation(
     captures: Observable[object],
     parts: CurationParts | None,
     rules: CurationRules,
-    tell: Callable[[Decided], None] | None = None,
+    on_decided: Callable[[Decided], None] | None = None,
 ) -> Observable[Never]:
-    """Decide about every pair that is in the archive and has no decision, and describe what changes by that.
+    """Decide about every pair in the archive without a decision, and describe the topics that change.
 
-    captures   ---------c--c------|
-    told       -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
-    curation   -------------------|
+    captures     ---------c--c------|
+    on_decided   -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
+    curation     -------------------|
 
-    `captures` says that something was stored, and never waits for anything here. While the endpoint or the disk is
-    out of order the work rests, for longer and longer, and then goes on where it was. Emits nothing: whoever wants to
-    hear of it is told.
+    `captures` says that something was stored, and never waits here. While the endpoint or the disk fails, the work
+    pauses, longer each time, then continues where it was. Emits nothing.
     """
     if parts is None:
         return cast("Observable[Never]", rx.empty())
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
     work = Work(parts, rules)
-    # The start counts at once, also where captures end before the loop has had its turn.
+    # The start counts at once, even if captures end before the loop has had its turn.
     timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
     triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
 
     def worked_off(_trigger: object) -> Observable[Decided]:
-        work.look_anew()
+        work.look_again()
         return unfold(work.next)
 
-    worked = triggers.pipe(coalesce(worked_off), ops.do_action(tell))
+    worked = triggers.pipe(coalesce(worked_off), ops.do_action(on_decided))
     done = worked if rules.to_the_end else worked.pipe(ops.take_until(ended))
     return cast("Observable[Never]", done.pipe(ops.ignore_elements()))
 
@@ -118,22 +121,17 @@ class Work:
     def __init__(self, parts: CurationParts, rules: CurationRules) -> None:
         self._parts = parts
         self._describe_seconds = rules.describe_seconds
-        self._topics = Topics(parts.library)
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
         self._backoff = Backoff()
-        self._rest = 0.0
-        """Seconds before anything else is begun."""
-        self._tries: Counter[tuple[str, int]] = Counter()
-        """By topic and content."""
+        self._pause = 0.0  # seconds before anything else is started
+        self._tries: Counter[tuple[str, int]] = Counter()  # by topic and content
         self._hurried = False
         self._pair: Pair | None = None
-        self._left: list[Topic] = []
-        """Topics to describe, where no pair is left."""
-        self._looked = False
-        """Whether these two tell what there is to do."""
+        self._left: list[Topic] = []  # topics to describe once no pair is left
+        self._looked = False  # whether these two are up to date
 
-    def look_anew(self) -> None:
-        """Something may have come in that was not there at the last look."""
+    def look_again(self) -> None:
+        """Something may have come in since the last look."""
         self._looked = False
 
     def hurry(self) -> None:
@@ -153,31 +151,38 @@ class Work:
 
     async def _decide(self) -> Decision | None:
         if not self._looked:
-            await self._find_work()
+            self._pair = self._parts.library.peek()
+            if self._pair is None:
+                await run_blocking(self._look)
         pair = self._pair
         if pair is None:
             return None
         decision = await self._studied(pair)
         self._looked = False
-        await self._topics.keep(decision, pair, then=self._look_if_possible)
+        await topics.keep(self._parts.library, decision, pair, then=self._look_if_possible)
         if decision.action is Action.FAILED:
-            # Perhaps nothing works any more, a key that was withdrawn: then the archive is not used up in a minute.
-            self._rest = self._backoff.pause()
+            # Perhaps every pair fails now (a key was withdrawn): the archive must not be used up in a minute.
+            self._pause = self._backoff.pause()
         else:
             self._backoff.reset()
         return decision
 
     async def _describe(self) -> Described | None:
-        parts = self._parts
+        library, describer = self._parts.library, self._parts.describer
         if not self._looked or self._pair is not None:
-            self._left = list(await run_blocking(parts.library.undescribed))
+            self._left = list(await run_blocking(library.undescribed))
         while self._left:
             topic = self._left.pop(0)
             known = topic.name, hash(topic.text)
             if self._tries[known] >= TRIES:
                 continue
             try:
-                summary = await self._summary(topic)
+                with in_flight(self._parts.gauge, "describe"):
+                    written = await describer.summarize_for_kb_index(
+                        f"team:{topic.file}", topic.text, self._describe_seconds
+                    )
+                if not (summary := harmless(written)):
+                    raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)
             except NOT_NOW:
                 self._looked = False
                 raise
@@ -187,15 +192,10 @@ class Work:
                 log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
                 continue
             self._looked = False
-            await self._topics.describe(topic, summary, parts.describer.key, then=self._look_if_possible)
+            await topics.describe(library, topic, summary, describer.key, then=self._look_if_possible)
             self._backoff.reset()
             return Described(topic.name)
         return None
-
-    async def _find_work(self) -> None:
-        self._pair = self._parts.library.at_hand()
-        if self._pair is None:
-            await run_blocking(self._look)
 
     def _look(self) -> None:
         """See what there is to do. Blocking."""
@@ -205,33 +205,22 @@ class Work:
         self._looked = True
 
     def _look_if_possible(self) -> None:
-        """For the end of a trip to the disk, as another trip would cost as much again. Blocking."""
-        with suppress(OSError, LibraryUnwritable):  # the next one who needs to know will be told
+        """`_look`, while in the thread of a write anyway: another trip to the disk would cost as much again."""
+        with suppress(OSError, LibraryUnwritable):  # the next `_look` will raise it
             self._look()
 
-    async def _summary(self, topic: Topic) -> str:
-        parts = self._parts
-        with in_flight(parts.gauge, "describe"):
-            written = await parts.describer.summarize_for_kb_index(
-                f"team:{topic.file}", topic.text, self._describe_seconds
-            )
-        summary = harmless(written)
-        if not summary:
-            raise NotDescribed("the description is empty")
-        return summary
-
     async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
-        about.set(None)  # not about the part whose capture has set this off
+        about.set(None)  # the log context is not that of the capture which triggered this
         while True:
-            if self._rest:
-                await asyncio.sleep(self._rest)
-                self._rest = 0.0
+            if self._pause:
+                await asyncio.sleep(self._pause)
+                self._pause = 0.0
             try:
                 return await work()
             except NOT_NOW as error:
-                told = f"{type(error).__name__}: {error}"
+                why = f"{type(error).__name__}: {error}"
                 if self._hurried:
-                    log.warning("team knowledge: %s; what is left is taken up at the next start", told)
+                    log.warning("team knowledge: %s; the rest is left to the next start", why)
                     return None
-                self._rest = self._backoff.pause(getattr(error, "retry_after", None) or 0.0)
-                log.warning("team knowledge: %s; goes on in %g s", told, self._rest)
+                self._pause = self._backoff.pause(getattr(error, "retry_after", None) or 0.0)
+                log.warning("team knowledge: %s; continues in %g s", why, self._pause)

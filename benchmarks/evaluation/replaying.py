@@ -18,8 +18,8 @@ from commands.replay import ReplayOptions, replay
 from model.events import Posted
 from services.discord.recordings import read
 from services.discord.wire import Decoder
+from services.team import archive_files
 from services.team.archive import Pair
-from services.team.week_files import all_pairs
 from settings import load
 
 ROOT = Path(__file__).parents[2]
@@ -60,7 +60,7 @@ def replayed_apart(recording: Path, config: Path, data: Path, seed: int = 4711) 
 
 
 def pairs_in(data: Path) -> list[Pair]:
-    return all_pairs(data / "team-knowledge" / "raw")
+    return archive_files.pairs_in(data / "team-knowledge" / "raw")
 
 
 def content_of(data: Path) -> dict[str, bytes]:

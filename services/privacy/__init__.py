@@ -1,6 +1,4 @@
-"""`--forget`: what is kept of a person, found and removed."""
+"""`--forget` and `/privacy forget`: what is kept of a person, found and removed."""
 
 # pyright: reportUnusedImport=false
-from services.privacy import forgetting
-from services.privacy.forgetting import Forgotten, forget, note_documents
-from services.privacy.pseudonyms import pseudonym
+from services.privacy.forgetting import Forgotten, forget, note_documents, pseudonym

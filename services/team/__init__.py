@@ -1,21 +1,32 @@
-"""What the team has taught: the raw archive (tier 1), the decisions about it, and the topics that follow (tier 2).
+"""What the team has taught: the raw archive (tier 1), decisions about it, and the topics that follow (tier 2).
 
-Topics are a fold of archive and decisions, so that a crash, a rebuild and an undo are one mechanism.
+How a pair travels:
+
+    captures        a team member's part and the messages around it, joined with earlier captures of the conversation
+    pending         … waits here while its images cannot be described
+    archive         the grammar of blocks, which `sinks.archive` appends; `archive_files` finds, reads and repairs files
+    library         hands out the oldest undecided pair, and is the one writer of all that follows:
+      decisions     the log, append-only, which is what counts; `filing` finds a topic file, and what is replaced
+      fold, topics  the topics that follow from archive and decisions, and the grammar of their files
+      index, state  the team index and the cache of descriptions; how far the archive is filed
+    opening         reads all of it at a start, and repairs what a crash left undone
+    rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
+    corrections     `--kb`: what operators see, remove and restore
+
+As topics are a fold of archive and decisions, recovery, rebuild and undo are one mechanism.
 """
 
 # pyright: reportUnusedImport=false
-from services.team import archive, corrections, qa_ids, rebuilding, state, week_files
+from services.team import archive, archive_files, corrections, qa_ids, rebuilding, state
 from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker
-from services.team.archive_reader import Written
+from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
+from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog
+from services.team.filing import allowed_removals, replaced_by
 from services.team.library import TeamLibrary
-from services.team.opening import adopt, open_library
+from services.team.opening import open_library
 from services.team.pending import PendingFolder, Waiting
-from services.team.places import LibraryUnusable, LibraryUnwritable, TeamPlaces
-from services.team.reading import Overview, overview
 from services.team.rebuilding import Build, RebuildPlan, Task
-from services.team.state import begins_after
-from services.team.superseding import allowed_removals, replaced_by
+from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces, begins_after
 from services.team.topics import Topic, block_of
-from services.team.week_files import all_pairs

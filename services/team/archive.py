@@ -12,39 +12,34 @@
       nvidia-smi
                         (an empty line ends the block)
 
-Every line of a message but its first is written behind two spaces. So only structure begins in column 0, and no text
-can imitate it (Pitfall 5); and no block holds an empty line but the one that ends it, so that a block cut off by a
-crash is always known (Pitfall 48).
+The further lines of a message are indented by two spaces. So only structure begins in column 0, and no text can imitate
+it (Pitfall 5). The only empty line of a block is its last, so a block truncated by a crash is recognised (Pitfall 48).
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import StrEnum
 from itertools import pairwise
 
 from services.team import qa_ids
+from services.team.qa_ids import Malformed
 
 log = logging.getLogger(__name__)
 
 MARKER = "--- QA ---"
-REMOVED = "[removed]"
-"""Stands for the text of a person who asked to be forgotten; topic files leave such turns out."""
+REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
-_END_OF_TIME = "9999-"
-"""Time stamps strictly increase, and there are none behind this year: a block from there would end all capture."""
+_END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
 _CONVERSATION = re.compile(r"(?:thread|reply)_[0-9]+")
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
-
-
-class Malformed(ValueError):
-    """What is wrong with a block, or with the fields of a pair."""
 
 
 class Speaker(StrEnum):
@@ -54,44 +49,36 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PairTurn:
-    """One message. Line ends become line feeds; half of a surrogate pair, which UTF-8 cannot hold, U+FFFD."""
+    """One message. Line ends become line feeds, and the text `encodable`."""
 
     speaker: Speaker
     text: str
 
     def __post_init__(self) -> None:
-        text = self.text.replace("\r\n", "\n").replace("\r", "\n")
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        object.__setattr__(self, "text", whole)
+        object.__setattr__(self, "text", encodable(self.text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One captured conversation. Times are RFC 3339, UTC, with `Z`.
+    """One captured conversation. Raises Malformed if the fields do not fit together.
 
-    Raises:
-        Malformed: the fields do not fit together, or cannot be written.
+    Attributes:
+        timestamp: of the capture; RFC 3339, UTC, with `Z`, as `said_at`, that of the last message.
+        conversation_id: `thread_<thread id>`, or `reply_<id of the first message of the chain>`.
+        message_ids, author_ids, turns: one each for every message, in the same order.
     """
 
     id: str
     timestamp: str
-    """When it was captured."""
     said_at: str
-    """When its last message was written."""
     conversation_id: str
-    """`thread_<thread id>`, or `reply_<id of the first message of the chain>`."""
     message_ids: tuple[int, ...]
     author_ids: tuple[int, ...]
     turns: tuple[PairTurn, ...]
-    """One for each message, in the same order."""
 
     def __post_init__(self) -> None:
-        try:
-            qa_ids.timestamp_instant(self.said_at)
-            if qa_ids.instant(self.id) != qa_ids.timestamp_instant(self.timestamp):
-                raise Malformed(f"id {self.id} and timestamp {self.timestamp} differ")
-        except qa_ids.BadId as error:
-            raise Malformed(str(error)) from None
+        qa_ids.timestamp_instant(self.said_at)
+        qa_ids.check(self.id, self.timestamp)
         if self.timestamp.startswith(_END_OF_TIME):
             raise Malformed(f"timestamp {self.timestamp} leaves no room for later ones")
         if not _CONVERSATION.fullmatch(self.conversation_id):
@@ -100,35 +87,42 @@ class Pair:
         if not counts[0] or len(set(counts)) > 1:
             raise Malformed("{} message ids, {} author ids and {} turns".format(*counts))
 
+    @property
+    def key(self) -> Decimal:
+        """The instant of its id, by which pairs are told apart and ordered."""
+        return qa_ids.instant(self.id)
+
+
+def encodable(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, which UTF-8 cannot hold."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
 
 def render(pair: Pair) -> str:
-    """One block, with the empty line that ends it; blocks follow each other without anything between."""
-    values = (
-        pair.id,
-        pair.timestamp,
-        pair.said_at,
-        pair.conversation_id,
-        ", ".join(map(str, pair.message_ids)),
-        ", ".join(map(str, pair.author_ids)),
-    )
-    lines = [MARKER, *(f"{name}: {value}" for name, value in zip(_HEADERS, values, strict=True))]
-    lines += render_turns(pair.turns)
-    return "\n".join(lines) + "\n\n"
+    """One block, including the empty line that ends it; blocks directly follow each other."""
+    message_ids, author_ids = (", ".join(map(str, ids)) for ids in (pair.message_ids, pair.author_ids))
+    values = pair.id, pair.timestamp, pair.said_at, pair.conversation_id, message_ids, author_ids
+    return render_block(_HEADERS, values, pair.turns)
 
 
-def render_turns(turns: Iterable[PairTurn]) -> list[str]:
-    """The lines of turns, as they stand in the archive and in topic files."""
-    return [line for turn in turns for line in f"{turn.speaker}: {turn.text}".replace("\n", "\n" + _INDENT).split("\n")]
+def render_block(headers: Iterable[str], values: Iterable[str], turns: Iterable[PairTurn]) -> str:
+    """`render`, with the given headers and their values."""
+    head = (f"{name}: {value}" for name, value in zip(headers, values, strict=True))
+    said = (f"{turn.speaker}: {turn.text}".replace("\n", "\n" + _INDENT) for turn in turns)
+    return "\n".join([MARKER, *head, *said]) + "\n\n"
 
 
-def parse_turns(lines: Iterable[str]) -> tuple[PairTurn, ...]:
-    """The turns in `lines`, the reverse of `render_turns`.
-
-    Raises:
-        Malformed: a line in column 0 opens no turn, or the first is a continuation.
-    """
+def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str], tuple[PairTurn, ...]]:
+    """The values of `headers`, and the turns, in the lines between marker and empty line. Raises Malformed."""
+    values: list[str] = []
+    for name, line in zip(headers, lines, strict=False):
+        if not line.startswith(f"{name}: "):
+            raise Malformed(f"{line[:40]!r} where {name!r} should be")
+        values.append(line[len(name) + 2 :])
+    if len(values) < len(headers):
+        raise Malformed("headers are missing")
     said: list[tuple[Speaker, list[str]]] = []
-    for line in lines:
+    for line in lines[len(headers) :]:
         name, colon, text = line.partition(": ")
         if line.startswith(_INDENT) and said:
             said[-1][1].append(line[len(_INDENT) :])
@@ -136,11 +130,11 @@ def parse_turns(lines: Iterable[str]) -> tuple[PairTurn, ...]:
             said.append((Speaker(name), [text]))
         else:
             raise Malformed(f"{line[:40]!r} is neither a turn nor the rest of one")
-    return tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in said)
+    return values, tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in said)
 
 
 def without(pair: Pair, author_id: int) -> Pair:
-    """The pair with `REMOVED` in the place of what one person wrote."""
+    """The pair with `REMOVED` instead of the texts of one person."""
     turns = tuple(
         replace(turn, text=REMOVED) if author == author_id else turn
         for author, turn in zip(pair.author_ids, pair.turns, strict=True)
@@ -149,76 +143,51 @@ def without(pair: Pair, author_id: int) -> Pair:
 
 
 def sound_length(data: bytes) -> int:
-    """How many bytes of an archive file are whole blocks; what follows is torn, the trace of a crash.
-
-    Cut off at this length, a file is never split within a letter, and reading may go on from here later.
-    """
+    """How many bytes of an archive file are complete blocks, and not truncated by a crash. Never splits a character."""
     # A line feed ends the last line of a block, and another is its empty line. "\r\n": saved by an editor elsewhere.
     return max((data.rfind(end) + len(end) for end in (b"\n\n", b"\n\r\n") if end in data), default=0)
 
 
 def parse(text: str, file: str = "archive", first_line: int = 1) -> list[Pair]:
-    """The pairs in `text`, in its order. Blocks that are malformed or torn are reported with file and line.
-
-    `first_line` is the number of the first line in `text`, where reading goes on in the middle of a file.
-    """
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    whole, end, truncated = text.rpartition("\n\n")
-    if truncated:
-        line = first_line + (whole + end).count("\n")
-        log.warning("%s:%d: a block without its ending empty line, torn by a crash; skipped", file, line)
-    lines = [*whole.split("\n"), ""] if end else []
-    starts = [at for at, line in enumerate(lines) if line == MARKER]
-    bounds = [*starts, len(lines)]
-    before = next((at for at, line in enumerate(lines[: bounds[0]]) if line), None)
-    if before is not None:
-        log.warning("%s:%d: text before the first %r; skipped", file, first_line + before, MARKER)
+    """The pairs in `text`, which begins at `first_line` of `file`. Logs and skips malformed or truncated blocks."""
+    whole, end, truncated = text.replace("\r\n", "\n").rpartition("\n\n")
+    line = first_line
     pairs: list[Pair] = []
-    for start, stop in pairwise(bounds):
-        try:
-            pairs.append(_block(lines[start + 1 : stop]))
-        except Malformed as error:
-            log.warning("%s:%d: %s; block skipped", file, first_line + start, error)
+    for piece, pair in blocks(whole + end):
+        if isinstance(pair, Pair):
+            pairs.append(pair)
+        elif text_before := piece.lstrip("\ufeff\n"):
+            blank = piece[: -len(text_before)].count("\n")
+            log.warning("%s:%d: %s; skipped", file, line + blank, pair)
+        line += piece.count("\n")
+    if truncated:
+        log.warning("%s:%d: a block without its final empty line, truncated by a crash; skipped", file, line)
     return pairs
 
 
-def blocks(text: str) -> list[tuple[str, Pair | None]]:
-    """`text` cut into its blocks, letter for letter, each with its pair; None where a block is malformed or torn.
-
-    Whatever stands before the first marker is a piece of its own. For whoever changes a block and nothing else.
-    """
+def blocks(text: str) -> list[tuple[str, Pair | Malformed]]:
+    """`text`, cut into its blocks, each with its pair or what is wrong with it; text before the first marker is one."""
     starts = [0, *(found.start() for found in _MARKER_LINE.finditer(text)), len(text)]
     pieces = [text[start:stop] for start, stop in pairwise(starts) if start < stop]
     return [(piece, _pair_in(piece)) for piece in pieces]
 
 
-def _pair_in(piece: str) -> Pair | None:
-    first, *lines = piece.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
-    if first != MARKER or lines[-2:] != ["", ""]:
-        return None
-    try:
-        return _block(lines)
-    except Malformed:
-        return None
-
-
-def _block(lines: list[str]) -> Pair:
-    """The pair in what lies between a marker and the next one, or the end of the text."""
+def _pair_in(piece: str) -> Pair | Malformed:
+    first, *lines = piece.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n")
     blank = next((at for at, line in enumerate(lines) if not line), len(lines))
+    if first != MARKER:
+        return Malformed(f"text before the first {MARKER!r}")
     if blank == len(lines):
-        raise Malformed("not ended by an empty line")
+        return Malformed("not ended by an empty line")
     if any(lines[blank:]):
-        raise Malformed("an empty line within the block")
-    values: list[str] = []
-    for name, line in zip(_HEADERS, lines[:blank], strict=False):
-        if not line.startswith(f"{name}: "):
-            raise Malformed(f"{line[:40]!r} where {name!r} should be")
-        values.append(line[len(name) + 2 :])
-    if len(values) < len(_HEADERS):
-        raise Malformed("headers are missing")
-    pair_id, timestamp, said_at, conversation_id, message_ids, author_ids = values
-    turns = parse_turns(lines[len(_HEADERS) : blank])
-    return Pair(pair_id, timestamp, said_at, conversation_id, _snowflakes(message_ids), _snowflakes(author_ids), turns)
+        return Malformed("an empty line within the block")
+    try:
+        values, turns = parse_block(_HEADERS, lines[:blank])
+        pair_id, timestamp, said_at, conversation_id, *ids = values
+        message_ids, author_ids = map(_snowflakes, ids)
+        return Pair(pair_id, timestamp, said_at, conversation_id, message_ids, author_ids, turns)
+    except Malformed as error:
+        return error
 
 
 def _snowflakes(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Captures before they have an id, and which of them are one conversation (SPEC 6, "Extraction")."""
+"""Captures before they have an id, and which of them belong to one conversation (SPEC 6, "Extraction")."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from model.batches import Part
 from model.messages import Attachment, Message, snowflake_time
 from services.team.archive import Pair, PairTurn, Speaker
 
-KEPT = 2_000
-"""Conversations kept in memory; those captured longest ago are forgotten first."""
-
-REPLY = "reply_"
-"""Begins the conversation ids of captures outside threads."""
+KEPT = 2_000  # conversations in memory; the least recently captured are dropped first
+REPLY = "reply_"  # prefix of the conversation ids of captures outside threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +26,22 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What a team member's part and the messages around it teach."""
+    """What a team member's part and the messages around it teach.
+
+    Attributes:
+        part: None if it had its outcome already, and the capture is tried again.
+        conversation_id: None: that of the message `continues`, which the same person wrote just before.
+        said: in order of message id.
+    """
 
     part: Part | None
-    """None: that had its end already, and the capture is taken up again."""
     conversation_id: str | None
-    """None: that of the message it goes on with, and nothing where that was not captured."""
     said: tuple[Said, ...]
-    """In order of message id."""
     continues: int | None = None
-    """The message that the same person was captured writing just before."""
 
     @property
     def teaches(self) -> bool:
-        """Whether somebody of the community and somebody of the team have spoken."""
+        """Whether both the community and the team have said something."""
         return {said.turn.speaker for said in self.said} == set(Speaker)
 
     @property
@@ -53,29 +52,25 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image that belongs to a captured message, and where its placeholder stands."""
+    """An image of a captured message: the `index`th, from 0. `line` is that of its placeholder: -1 is the last."""
 
     message_id: int
     index: int
-    """Among the images of its message, from 0."""
     line: int
-    """Of the message's text, counted from its end: -1 is the last."""
     attachment: Attachment
 
 
 def said_in(pair: Pair) -> list[Said]:
-    """The messages of a pair that is in the archive."""
+    """The messages of a pair."""
     return [Said(*each) for each in zip(pair.message_ids, pair.author_ids, pair.turns, strict=True)]
 
 
 def digest(said: tuple[Said, ...]) -> bytes:
-    """Of who said what."""
-    plain = [(each.message_id, each.author_id, each.turn.speaker.value, each.turn.text) for each in said]
-    return hashlib.sha256(repr(plain).encode()).digest()
+    return hashlib.sha256(repr(said).encode()).digest()
 
 
 def pictures_of(message: Message) -> tuple[Picture, ...]:
-    """The images of a message, in its order. Its text ends with a line for each attachment."""
+    """The images of a message, in order. Its text ends with a line for each attachment."""
     count = len(message.attachments)
     images = [(at - count, file) for at, file in enumerate(message.attachments) if file.is_image]
     return tuple(Picture(message.id, index, line, file) for index, (line, file) in enumerate(images))
@@ -83,33 +78,28 @@ def pictures_of(message: Message) -> tuple[Picture, ...]:
 
 @dataclass(slots=True)
 class _Known:
+    """A conversation. `first_for`: the messages for which it was the first."""
+
     said: dict[int, Said]
     first_for: set[int] = field(default_factory=set[int])
-    """The messages of which this conversation was the first."""
 
 
 class Captures:
-    """The recent captures: those outside threads by the messages in them, since what is in threads is told apart by
-    its thread; and as what each conversation was stored last.
-    """
+    """The recent captures: those outside threads, by message, and what was stored last of each conversation."""
 
     def __init__(
-        self,
-        earlier: Iterable[Pair] = (),
-        withheld: Callable[[int, str], bool] = lambda _author_id, _text: False,
-        *,
-        kept: int = KEPT,
+        self, earlier: Iterable[Pair] = (), withheld: Callable[[int, str], bool] | None = None, *, kept: int = KEPT
     ) -> None:
-        """`earlier`: what the archive holds, oldest first. `withheld` tells, of an author and a text, what is not to
-        be captured again, since the author has opted out meanwhile.
+        """`earlier`: the pairs of the archive, oldest first. `withheld`: whether an author's text must not be captured
+        again, since the author has opted out meanwhile.
         """
         self._withheld = withheld
         self._kept = kept
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._first: dict[int, tuple[int, str]] = {}
         self._count = 0
+        # By conversation, the id and the digest of its last capture.
         self._stored: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
-        """By conversation, the id and the digest of its last capture."""
         for pair in earlier:
             self.remember(pair)
 
@@ -117,38 +107,38 @@ class Captures:
         return len(self._known)
 
     def join(self, capture: Capture) -> Capture:
-        """The capture as part of the conversation that it goes on with, if there is one.
-
-        That is the one of the earliest capture which holds a community user's message of this one. Two earlier
-        conversations are not joined. Chains that begin with one message of the team (an announcement, say) have one id,
-        so they are one conversation as well: were the second without the first, readers would take it for the whole.
+        """The capture as part of the conversation that it continues, if any: the earliest with one of its messages of
+        community users. Two earlier conversations are not joined. Chains that begin with the same message of the team
+        (say, an announcement) are, as they have one id: otherwise readers would take the second for the whole.
         """
         conversation_id = capture.conversation_id
         if capture.continues is not None:
-            shared = [self._first[capture.continues]] if capture.continues in self._first else []
+            linked = [capture.continues]
         elif conversation_id is not None and conversation_id.startswith(REPLY):
-            asked = (said.message_id for said in capture.said if said.turn.speaker is Speaker.USER)
-            shared = [self._first[message_id] for message_id in asked if message_id in self._first]
+            linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
         else:
-            shared = []
+            linked = []
+        shared = [self._first[message_id] for message_id in linked if message_id in self._first]
         if shared:
             _, conversation_id = min(shared)
         if conversation_id not in self._known:
             return capture
-        earlier = self._known[conversation_id].said
-        # What was read just now wins: it may have been edited.
-        said = {**self._allowed(earlier), **{each.message_id: each for each in capture.said}}
+        withheld = self._withheld
+        said = {
+            message_id: each
+            for message_id, each in self._known[conversation_id].said.items()
+            if withheld is None or not withheld(each.author_id, each.turn.text)
+        }
+        said |= {each.message_id: each for each in capture.said}  # the newer text wins: it may have been edited
         return replace(capture, conversation_id=conversation_id, said=tuple(said[i] for i in sorted(said)))
 
     def stored_as(self, capture: Capture) -> str | None:
-        """The id of the last capture of this conversation, when that was word for word the same: messages are read
-        again after a crash that kept their end from being noted down.
-        """
+        """The id of the conversation's last capture, if that is word for word the same, as after a crash."""
         pair_id, known = self._stored.get(capture.conversation_id or "", (None, b""))
         return pair_id if known == digest(capture.said) else None
 
     def remember(self, pair: Pair) -> None:
-        """Take note of what has been captured, in the order of the archive."""
+        """Add a stored pair, in the order of the archive."""
         conversation_id, said = pair.conversation_id, tuple(said_in(pair))
         self._stored[conversation_id] = pair.id, digest(said)
         self._stored.move_to_end(conversation_id)
@@ -165,16 +155,13 @@ class Captures:
                 self._first[message_id] = (self._count, conversation_id)
                 known.first_for.add(message_id)
         if len(self._known) > self._kept:
-            _, forgotten = self._known.popitem(last=False)
-            for message_id in forgotten.first_for:
+            _, dropped = self._known.popitem(last=False)
+            for message_id in dropped.first_for:
                 del self._first[message_id]
 
     def forget(self, author_id: int, instead: str) -> None:
-        """Put `instead` in the place of what a person wrote."""
+        """Replace the texts of a person by `instead`."""
         for known in self._known.values():
             for message_id, said in known.said.items():
                 if said.author_id == author_id:
                     known.said[message_id] = replace(said, turn=replace(said.turn, text=instead))
-
-    def _allowed(self, said: dict[int, Said]) -> dict[int, Said]:
-        return {i: each for i, each in said.items() if not self._withheld(each.author_id, each.turn.text)}

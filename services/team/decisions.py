@@ -3,7 +3,7 @@
     {"qa_id": "qa_20260201_031057.000000", "at": "2026-02-01T03:12:00.000Z", "action": "added", "topic": "gpu",
      "remove_ids": [], "replaces": [], "by": "llm", "reason": ""}
 
-One such object a line, only ever appended to. A line counts when its line feed is there.
+The file is append-only and has one such object a line. A line counts once its line feed is written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,7 @@ from clock import from_rfc3339
 from services.knowledge import is_topic_name
 from services.storage import files, tail_repair
 from services.team import qa_ids
+from services.team.archive import encodable
 
 log = logging.getLogger(__name__)
 
@@ -42,47 +43,42 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One step taken on a pair."""
+    """One step taken on a pair.
+
+    Attributes:
+        at: RFC 3339, UTC.
+        topic: the safe name of the topic that the pair enters or leaves, if any.
+        remove_ids: pairs of the topic that this one makes obsolete.
+        replaces: earlier captures of the same conversation.
+    """
 
     qa_id: str
     at: str
-    """RFC 3339, UTC."""
     action: Action
     by: By
     topic: str | None = None
-    """The safe name of the topic that the pair went into, or came out of; None where there is none."""
     remove_ids: tuple[str, ...] = ()
-    """Pairs of the topic that this one makes obsolete."""
     replaces: tuple[str, ...] = ()
-    """Earlier captures of the same conversation that this one stands for."""
     reason: str = ""
+
+    @property
+    def key(self) -> Decimal:
+        """As `Pair.key`."""
+        return qa_ids.instant(self.qa_id)
 
 
 _DECISION = TypeAdapter(Decision)
+_FIELDS = ("qa_id", "at", "action", "topic", "remove_ids", "replaces", "by", "reason")
 
 
 def render(decision: Decision) -> str:
-    """One line, with the line feed that ends it."""
-    fields = {
-        "qa_id": decision.qa_id,
-        "at": decision.at,
-        "action": decision.action,
-        "topic": decision.topic,
-        "remove_ids": decision.remove_ids,
-        "replaces": decision.replaces,
-        "by": decision.by,
-        "reason": decision.reason,
-    }
-    text = json.dumps(fields, ensure_ascii=False)
-    # Half of a surrogate pair, which UTF-8 cannot hold, becomes U+FFFD.
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") + "\n"
+    """One line, including the line feed that ends it."""
+    text = json.dumps({name: getattr(decision, name) for name in _FIELDS}, ensure_ascii=False)
+    return encodable(text) + "\n"
 
 
 def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Decision]:
-    """The decisions in `data`, in order. Lines that are damaged or torn are reported with file and line, and skipped.
-
-    `first_line` is the number of the first line in `data`, where reading goes on in the middle of a file.
-    """
+    """The decisions in `data`, which begins at `first_line` of `file`. Logs and skips damaged or truncated lines."""
     found: list[Decision] = []
     *lines, rest = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for number, line in enumerate(lines, first_line):
@@ -92,61 +88,63 @@ def parse(data: bytes, file: str = "decisions", first_line: int = 1) -> list[Dec
             decision = _DECISION.validate_json(line, strict=True)
             _check(decision)
         except ValueError as error:
-            log.warning("%s:%d: %s; line skipped", file, number, _why(error))
+            log.warning("%s:%d: %s; line skipped", file, number, why_invalid(error))
         else:
             found.append(decision)
     if rest.strip():
-        log.warning("%s:%d: a line without its end, torn by a crash; skipped", file, first_line + len(lines))
+        log.warning("%s:%d: a line without its end, truncated by a crash; skipped", file, first_line + len(lines))
     return found
 
 
 def sound_length(data: bytes) -> int:
-    """How many bytes of a file of decisions are whole lines; what follows is torn, the trace of a crash."""
+    """How many bytes of a file of decisions are complete lines, and not truncated by a crash."""
     return data.rfind(b"\n") + 1
 
 
 def corrections(decisions: Iterable[Decision]) -> list[Decision]:
-    """What operators have last said of each pair, in the order in which they said it: what a rebuild keeps."""
+    """The operators' last decision about each pair, in the order of the decisions: what a rebuild keeps."""
     last: dict[Decimal, Decision] = {}
     for each in decisions:
         if each.by is By.OPERATOR:
-            last.pop(key := qa_ids.instant(each.qa_id), None)
-            last[key] = each
+            last.pop(each.key, None)
+            last[each.key] = each
     return list(last.values())
 
 
+@dataclass(slots=True)
 class DecisionLog:
     """The file of decisions, for its one writer. Blocking. Raises OSError, as the system reported it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._sound = False
-        """Whether the file is known to end with a whole line."""
+    path: Path
+    _sound: bool = field(default=False, init=False)  # whether the file is known to end with a complete line
 
     @property
     def length(self) -> int:
-        """In bytes; 0 where there is no file."""
+        """In bytes; 0 if there is no file."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
-    def read(self) -> list[Decision]:
-        """What was decided so far. A missing file holds nothing."""
+    def content(self) -> bytes:
+        """Empty if there is no file."""
         try:
-            return parse(self.path.read_bytes(), str(self.path))
+            return self.path.read_bytes()
         except FileNotFoundError:
-            return []
+            return b""
 
-    def mend(self) -> None:
-        """Move a torn last line aside."""
+    def read(self) -> list[Decision]:
+        return parse(self.content(), str(self.path))
+
+    def repair_tail(self) -> None:
+        """Move a truncated last line aside."""
         tail_repair.cut_off(self.path, sound_length, "line")
         self._sound = True
 
     def append(self, decision: Decision) -> None:
         """When this returns, the decision is on the disk."""
         if not self._sound:
-            self.mend()
+            self.repair_tail()
         self._sound = False  # until the write has succeeded
         files.append(self.path, render(decision).encode())
         self._sound = True
@@ -160,10 +158,9 @@ def _check(decision: Decision) -> None:
         raise ValueError(f"{decision.topic[:80]!r} is no safe name of a topic")
 
 
-def _why(error: ValueError) -> str:
-    """In one line, without repeating what the line holds."""
-    if isinstance(error, ValidationError):
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        return f"{where}: {first['msg']}" if where else str(first["msg"])
-    return str(error)
+def why_invalid(error: ValueError) -> str:
+    """In one line, without quoting the file."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_input=False, include_url=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))

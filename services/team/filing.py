@@ -1,82 +1,105 @@
-"""Where a pair goes: into which file of its topic, and in the place of which others (SPEC 6)."""
+"""What a decision says in full: which file of its topic a pair goes into, and which others it replaces (SPEC 6)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from services.knowledge import files_of, first_of, is_topic_name, next_file, topic_name
 from services.team import qa_ids
-from services.team.active_pairs import ActivePairs
 from services.team.archive import Pair
 from services.team.decisions import Action, Decision
-from services.team.placement import Placement
-from services.team.superseding import replaced_by
-from services.team.topics import Topic, block_of, render
+from services.team.fold import TopicFold
+from services.team.topics import Topic, block_of, place, render
+
+log = logging.getLogger(__name__)
+
+MOST_REMOVED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class TeamFiling:
-    """Topics as they stand; nothing is changed here."""
+def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
+    """Those of `remove_ids`, which a model calls obsolete, that may go when `pair` joins `held` (Pitfall 10).
 
-    topics: Mapping[str, Topic]
-    placement: Placement
-    in_force: ActivePairs
-    max_topic_chars: int
+    Only pairs of the topic that are older than `pair`; at most 3, and at most half of the topic. Earlier captures of
+    the same conversation do not count: the model has not seen them. The others are logged.
+    """
+    if not remove_ids:
+        return ()
+    others = {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+    most = min(MOST_REMOVED, len(others) // 2)
+    allowed: dict[str, None] = {}
+    for pair_id in remove_ids:
+        try:
+            found = others.get(qa_ids.instant(pair_id.strip()))
+        except qa_ids.BadId:
+            found = None
+        if found is None:
+            why = "it is not in the topic"
+        elif place(found) >= place(pair):
+            why = "it is not older"
+        elif found.id not in allowed and len(allowed) >= most:
+            why = f"of {len(others)} pairs at most {most} may go at once"
+        else:
+            allowed[found.id] = None
+            continue
+        log.warning("%s does not remove %.80r: %s", pair.id, pair_id, why)
+    return tuple(allowed)
 
-    def files(self, topic: str) -> list[str]:
-        """The topic and its continuations, in order; none for a new one."""
-        return files_of(first_of(_safe(topic), self.topics), self.topics)
 
-    def added(self, decision: Decision, pair: Pair) -> Decision:
-        """What is noted: with the file that the pair goes into, and all that it replaces; or that it is skipped, where
-        a later capture of its conversation is in force.
+def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
+    """The ids of the earlier captures of the same conversation, which `pair` contains (Pitfalls 13 and 15)."""
+    return tuple(each.id for each in held if each.conversation_id == pair.conversation_id and each.key < pair.key)
 
-        Raises:
-            ValueError: the decision names no topic.
-        """
-        if not decision.topic:
-            raise ValueError(f"{decision.qa_id} is added to no topic")
-        key = qa_ids.instant(decision.qa_id)
-        captures = self.in_force.captures(pair.conversation_id)
-        later = max(captures, default=key)
-        if later > key:
-            reason = f"{captures[later].id} is a later capture of the same conversation"
-            return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
-        replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, list(captures.values()))))
-        return self._filed(replace(decision, replaces=tuple(replaces)), decision.topic, pair)
 
-    def restored(self, decision: Decision, pair: Pair) -> Decision:
-        """What is noted: with the file that the pair goes into. As it was, where it goes nowhere."""
-        key = qa_ids.instant(decision.qa_id)
-        topic = decision.topic or self.placement.last_topic.get(key)
-        if topic is None or self.placement.topic_of.get(key) == topic:
-            return decision
-        return self._filed(decision, topic, pair)
+def topic_files(topics: Mapping[str, Topic], topic: str) -> list[str]:
+    """The names of the topic and its continuations, in order; none for a new one."""
+    return files_of(first_of(_safe(topic), topics), topics)
 
-    def _filed(self, decision: Decision, topic: str, pair: Pair) -> Decision:
-        """In the first file of the topic that has room for the pair once the others have left it."""
-        needed = len(render(block_of(pair)))
-        leaving = {qa_ids.instant(each) for each in (*decision.remove_ids, *decision.replaces)}
-        leaving.add(qa_ids.instant(pair.id))
-        room: dict[str, int] = {}
-        for key in leaving:
-            name, held = self.placement.topic_of.get(key), self.in_force.get(key)
-            if name is not None and held is not None:
-                room[name] = room.get(name, 0) + len(render(block_of(held)))
-        return replace(decision, topic=self._file_with(needed, topic, room))
 
-    def _file_with(self, needed: int, topic: str, room: Mapping[str, int]) -> str:
-        there = self.files(topic)
-        for name in there:
-            length = self.topics[name].length - room.get(name, 0)
-            if length <= 0 or length + needed <= self.max_topic_chars:
-                return name
-        if not there:
-            return _safe(topic)
-        following = next_file(there[0], self.topics)
-        # A name that cannot grow any more: better a long file than a decision that nobody can read.
-        return following if is_topic_name(following) else there[-1]
+def added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
+    """The decision with the topic file, of at most `max_chars` characters, that the pair goes into, and all that it
+    replaces; or `skipped`, if a later capture of its conversation is active. Raises ValueError: it names no topic.
+    """
+    if not decision.topic:
+        raise ValueError(f"{decision.qa_id} is added to no topic")
+    if (later := fold.later_capture(pair)) is not None:
+        reason = f"{later.id} is a later capture of the same conversation"
+        return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
+    replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
+    return _filed(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
+
+
+def restored(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
+    """The decision with the topic file that the pair goes into; unchanged if it does not move."""
+    topic = decision.topic or fold.placement.last_topic.get(decision.key)
+    if topic is None or fold.placement.topic_of.get(decision.key) == topic:
+        return decision
+    return _filed(fold, decision, topic, pair, max_chars)
+
+
+def _filed(fold: TopicFold, decision: Decision, topic: str, pair: Pair, max_chars: int) -> Decision:
+    """In the first file of the topic that has room for the pair once the others have left it."""
+    leaving = {qa_ids.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
+    room: dict[str, int] = {}
+    for key in leaving:
+        name, held = fold.placement.topic_of.get(key), fold.active.get(key)
+        if name is not None and held is not None:
+            room[name] = room.get(name, 0) + _length(held)
+    there = topic_files(fold.topics, topic)
+    for name in there:
+        left = len(fold.topics[name].text) - room.get(name, 0)
+        if left <= 0 or left + _length(pair) <= max_chars:
+            return replace(decision, topic=name)
+    if not there:
+        return replace(decision, topic=_safe(topic))
+    following = next_file(there[0], fold.topics)
+    # If the name cannot grow any more, a long file is better than a decision that cannot be read.
+    return replace(decision, topic=following if is_topic_name(following) else there[-1])
+
+
+def _length(pair: Pair) -> int:
+    return len(render(block_of(pair)))
 
 
 def _safe(name: str) -> str:

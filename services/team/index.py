@@ -1,7 +1,8 @@
-"""The index of topics, and the cache of their descriptions, as they lie on disk (SPEC 6, "Team index"; 7).
+"""The team index and the cache of topic descriptions, on disk (SPEC 6, "Team index"; 7). Their grammars are those of
+`services.knowledge`: `index_file` and `cache`.
 
-Blocking; for the one writer. Both files are functions of the topics and the descriptions, so that a crash between the
-two is mended by the next start.
+Blocking; for the one writer. Both files follow from the topics and their descriptions, so the next start repairs what a
+crash leaves undone.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ _QUESTION_CHARS = 200
 
 
 class TeamIndex:
+    """`entries`, in order of name: the description of each topic, or until there is one its name and first question."""
+
     def __init__(self, index: Path, cache: Path, key: str) -> None:
-        """`key`: which prompt and model descriptions are to come from."""
+        """`key`: the prompt and model that descriptions must come from."""
         self._index, self._cache, self._key = index, cache, key
         self.entries: tuple[IndexEntry, ...] = ()
-        """Of every topic, by name."""
         self._by_name: dict[str, IndexEntry] = {}
         self._records: dict[str, Record] = {}
-        self._lines: dict[str, str] = {}
+        self._lines: dict[str, str] = {}  # the records, rendered
+        # Descriptions by content and key, also of topics that are gone or were rebuilt.
         self._known: dict[tuple[str, str], str] = {}
-        """Content and key → description, of topics that are gone or were rebuilt, too."""
         self._hashes: dict[str, tuple[Topic, str]] = {}
-        self._suspects: dict[str, Topic] = {}
-        """Topics whose content is not known to be described."""
+        self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
 
     def load(self, topics: Mapping[str, Topic]) -> None:
@@ -43,27 +44,27 @@ class TeamIndex:
         for record in found.values():
             if record.described:
                 self._known[record.content_hash, record.summary_key] = record.summary_text
-        names = {topic.file for topic in topics.values()}
-        self._records = {name: record for name, record in found.items() if name in names}
+        there = {topic.file for topic in topics.values()}
+        self._records = {name: record for name, record in found.items() if name in there}
+        self._lines = {name: cache.line(record) for name, record in self._records.items()}
         self._cache_written = self._records == found
         self.follow(topics, topics)
 
     def follow(self, names: Iterable[str], topics: Mapping[str, Topic]) -> None:
-        """Take note that the topics of these names have changed, come or gone."""
-        changed = False
+        """Update the topics of these names, which have changed, come or gone."""
         for name in names:
-            topic = topics.get(name)
-            if topic is None:
-                changed = self._drop(name) or changed
-                continue
-            self._suspects[name] = topic
-            changed = self._enter(topic) or changed
-        if changed:
-            self._sort()
+            if name in topics:
+                self._suspects[name] = topics[name]
+                self._enter(topics[name])
+            else:
+                for known in (self._suspects, self._hashes, self._by_name):
+                    known.pop(name, None)
+                self._drop_record(name)
+        self._sort()
 
     def describe(self, topic: Topic, summary: str, key: str, at: float) -> None:
-        """Note a description of the content that `topic` has, made at `at` (seconds since 1970)."""
-        # Not the time of the file, which a replay could not give twice alike.
+        """Add a description of the content of `topic`, made at `at` (seconds since 1970)."""
+        # Not the time of the file, which differs from replay to replay.
         facts = FileFacts(topic.file, len(topic.text.encode()), round(at * 1_000_000) * 1000)
         record = FileRecord(
             content_hash=self._hash(topic),
@@ -73,23 +74,22 @@ class TeamIndex:
             summary_pending=False,
             file=facts,
         )
-        self._put(topic, record)
-        if self._enter(topic):
-            self._sort()
+        self._records[topic.file] = record
+        self._known[record.content_hash, record.summary_key] = record.summary_text
+        self._lines[topic.file] = cache.line(record)
+        self._cache_written = False
+        self._enter(topic)
+        self._sort()
 
     def forget(self, names: Iterable[str]) -> None:
-        """Drop the descriptions of these topics, and what is known of topics that are gone."""
+        """Drop the descriptions of these topics, and of all topics that are gone."""
         for name in names:
-            self._lines.pop(f"{name}.txt", None)
-            if self._records.pop(f"{name}.txt", None) is not None:
-                self._cache_written = False
-        self._known = {
-            (record.content_hash, record.summary_key): record.summary_text for record in self._records.values()
-        }
+            self._drop_record(name)
+        self._known = {(each.content_hash, each.summary_key): each.summary_text for each in self._records.values()}
 
     def undescribed(self, at: float) -> list[Topic]:
-        """The topics without a description of what they hold now, by name. Content that was described before, under
-        another name perhaps, gets that description again.
+        """The topics without a description of their present content, by name. Content that was described before, maybe
+        under another name, gets that description again.
         """
         for name, topic in list(self._suspects.items()):
             content = self._hash(topic)
@@ -103,50 +103,36 @@ class TeamIndex:
 
     @property
     def written(self) -> bool:
-        """Whether both files are as they should be."""
+        """Whether both files are up to date."""
         return self._cache_written and self._index_written
 
     def write(self, at: float) -> None:
-        """Bring both files up to date, the cache first. What is so already is not written. Raises OSError."""
+        """Bring both files up to date, the cache first. Raises OSError."""
         if not self._cache_written:
-            lines = (self._lines.get(name) or self._line(name) for name in sorted(self._records))
+            lines = (self._lines[name] for name in sorted(self._lines))
             files.renew(self._cache, cache.render(lines, rfc3339(at)))
             self._cache_written = True
         if not self._index_written:
             data = index_file.render(self.entries).encode()
-            if _content(self._index) != data:
+            if (self._index.read_bytes() if self._index.exists() else b"") != data:
                 files.renew(self._index, data)
             self._index_written = True
 
-    def _put(self, topic: Topic, record: Record) -> None:
-        self._records[topic.file] = record
-        self._known[record.content_hash, record.summary_key] = record.summary_text
-        self._lines[topic.file] = cache.line(record)
-        self._cache_written = False
-
-    def _drop(self, name: str) -> bool:
-        self._suspects.pop(name, None)
-        self._hashes.pop(name, None)
+    def _drop_record(self, name: str) -> None:
         self._lines.pop(f"{name}.txt", None)
         if self._records.pop(f"{name}.txt", None) is not None:
             self._cache_written = False
-        return self._by_name.pop(name, None) is not None
 
-    def _enter(self, topic: Topic) -> bool:
+    def _enter(self, topic: Topic) -> None:
         record = self._records.get(topic.file)
-        description = record.summary_text if record is not None else ""
-        entry = IndexEntry(f"team:{topic.file}", description.strip() or _stand_in(topic))
-        changed = self._by_name.get(topic.name) != entry
-        self._by_name[topic.name] = entry
-        return changed
+        description = record.summary_text.strip() if record is not None else ""
+        self._by_name[topic.name] = IndexEntry(f"team:{topic.file}", description or _stand_in(topic))
 
     def _sort(self) -> None:
-        self.entries = tuple(self._by_name[name] for name in sorted(self._by_name))
-        self._index_written = False
-
-    def _line(self, name: str) -> str:
-        self._lines[name] = line = cache.line(self._records[name])
-        return line
+        entries = tuple(self._by_name[name] for name in sorted(self._by_name))
+        if entries != self.entries:
+            self.entries = entries
+            self._index_written = False
 
     def _hash(self, topic: Topic) -> str:
         kept = self._hashes.get(topic.name)
@@ -156,7 +142,7 @@ class TeamIndex:
 
 
 def _stand_in(topic: Topic) -> str:
-    """For as long as there is no description: the topic's name and its first question."""
+    """The topic's name and its first question."""
     turns = [turn for turn in topic.pairs[0].turns if turn.text != REMOVED]
     asked = next((turn for turn in turns if turn.speaker is Speaker.USER), turns[0])
     question = " ".join(asked.text.split())
@@ -164,10 +150,3 @@ def _stand_in(topic: Topic) -> str:
         question = f"{question[:_QUESTION_CHARS].rstrip()} …"
     name = topic.name.replace("-", " ")
     return index_file.harmless(f"{name}: {question}" if question else name)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""

@@ -1,4 +1,8 @@
-"""Opening team knowledge: what lies on the disk is read, checked, and mended (SPEC 6, "Decisions", steps 1 and 4).
+"""Opening a team library: what is on the disk is read, checked and repaired (SPEC 6, "Decisions", steps 1 and 4;
+Pitfalls 14 and 48).
+
+Topic files are made what archive and decisions say. One that differs was either not written before a crash, and is
+written now; or somebody changed it, and it is kept as `<topic>.txt.rejected`.
 
 Blocking; for the holder of the data folder's lock.
 """
@@ -6,25 +10,23 @@ Blocking; for the holder of the data folder's lock.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import decisions as grammar
-from services.team import qa_ids
-from services.team import state as team_state
+from services.team import qa_ids, state, topics
 from services.team.archive import Pair
-from services.team.archive_reader import ArchiveReader
+from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
-from services.team.healing import Earlier, mend
+from services.team.fold import Placement, TopicFold, fold
 from services.team.index import TeamIndex
 from services.team.library import TeamLibrary
-from services.team.placement import Placement
-from services.team.places import LibraryUnusable, TeamPlaces
-from services.team.state import TeamState
-from services.team.topics import Topic, fold
+from services.team.state import LibraryUnusable, TeamPlaces, TeamState
+from services.team.topics import Block, Topic, block_of, place, teaches
 
 log = logging.getLogger(__name__)
 
@@ -37,82 +39,55 @@ def open_library(
     describer_key: str = "",
     time: Callable[[], float],
 ) -> TeamLibrary:
-    """Team knowledge as it lies in `places`, mended.
+    """The library in `places`, repaired.
 
-    `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` says from which prompt and model descriptions
-    are to come; `time` gives seconds since 1970, from any thread (`clock.utc_clock`).
-
-    Raises:
-        LibraryUnusable: a cursor or a file cannot be what it should be; nothing was changed.
-        OSError: something cannot be read or written.
+    `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` names the prompt and model that descriptions
+    must come from; `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
+    LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
-    decisions = DecisionLog(places.decisions)
-    state = team_state.read(places.state)
-    start = team_state.begins_after(places, state, configured_cursor, time())
+    noted = DecisionLog(places.decisions)
+    known = state.read(places.state)
+    start = state.begins_after(places, known, configured_cursor, time())
     begun = places.decisions.exists()
-    found = team_state.found_at_first(state, begun=begun)
-    _clear_leftovers(places)
+    found = known.start(begun=begun)
+    for folder in {places.raw, *(file.parent for file in (noted.path, places.index, places.cache, places.state))}:
+        if folder.is_dir():
+            files.clear_leftovers(folder)
     if begun:
-        decisions.mend()
-    elif found != (state.start_qa_id or ""):
-        # From now on the state file tells the newest decided id, and this besides.
-        state = TeamState(state.last_processed_qa_id, found)
-        files.replace(places.state, team_state.render(state))
+        noted.repair_tail()
+    elif found != known.start_qa_id:
+        # From now on the state file names the newest decided id, and this besides.
+        known = TeamState(known.last_processed_qa_id, found)
+        files.replace(places.state, state.render(known))
     reader = ArchiveReader(places.raw)
-    content = _content(places.decisions)
-    filed, since = _read(content, str(places.decisions), state.filed_bytes or 0)
-    placement = Placement()
-    for decision in (*filed, *since):
-        placement.apply(decision)
-    topics = _topics(reader, placement, (*filed, *since), start, places)
-    mend(places.topics, topics, None if state.arrived(content) else Earlier(reader, filed, since))
+    content = noted.content()
+    filed, since = _split(content, str(noted.path), known.filed_bytes)
+    placement = Placement((*filed, *since), start)
+    active = [pair for pair in reader.survey(placement.is_undecided) if pair.key in placement.topic_of]
+    if missing := count_missing(places.raw, placement, active):
+        log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
+    held = fold(active, placement)
+    _repair(places.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
     index = TeamIndex(places.index, places.cache, describer_key)
-    index.load(topics)
+    index.load(held)
     library = TeamLibrary(
-        places,
+        places=places,
         reader=reader,
-        decisions=decisions,
-        placement=placement,
-        start=start,
-        state=state,
-        topics=topics,
-        index=index,
+        decisions=noted,
+        fold=TopicFold(placement, held),
+        state=known,
+        team_index=index,
         max_topic_chars=max_topic_chars,
         time=time,
     )
-    library.settle()
+    library.flush()
     return library
 
 
-def adopt(rebuilt: TeamPlaces, live: TeamPlaces) -> None:
-    """Have the decisions and descriptions of `rebuilt` count in `live`; the next `open_library` there does the rest.
-
-    To be cut off at any point: until the decisions are swapped, which is one step, `live` stays what it was.
-
-    Raises:
-        LibraryUnusable: the state file of `live` is damaged.
-        OSError: something cannot be read or written.
-    """
-    decisions = _content(rebuilt.decisions)
-    announced = replace(team_state.read(live.state), announced=team_state.digest(decisions))
-    files.replace(live.state, team_state.render(announced))
-    if rebuilt.cache.exists():
-        files.replace(live.cache, rebuilt.cache.read_bytes())
-    files.replace(live.decisions, decisions)
-
-
-def pairs_in_force(reader: Iterator[Pair], placement: Placement) -> Iterator[Pair]:
-    return (pair for pair in reader if qa_ids.instant(pair.id) in placement.topic_of)
-
-
-def missing_of(raw: Path, placement: Placement, in_force: Collection[Pair]) -> int:
-    """How many of the pairs that are filed under topics are not there.
-
-    Raises:
-        LibraryUnusable: all of them (Pitfall 46).
-    """
-    missing = len(placement.topic_of) - len({qa_ids.instant(pair.id) for pair in in_force})
-    if missing and not in_force:
+def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> int:
+    """How many pairs in topics are not among the `active` ones in `raw`. Raises LibraryUnusable: all (Pitfall 46)."""
+    missing = len(placement.topic_of) - len({pair.key for pair in active})
+    if missing and not active:
         raise LibraryUnusable(
             f"{raw} holds none of the {missing} captured conversations that are filed under topics; "
             "is the folder mounted, and the right one?"
@@ -120,32 +95,7 @@ def missing_of(raw: Path, placement: Placement, in_force: Collection[Pair]) -> i
     return missing
 
 
-def _topics(
-    reader: ArchiveReader,
-    placement: Placement,
-    decisions: tuple[Decision, ...],
-    start: Decimal | None,
-    places: TeamPlaces,
-) -> dict[str, Topic]:
-    def undecided(pair: Pair) -> bool:
-        key = qa_ids.instant(pair.id)
-        return key not in placement.decided and (start is None or key > start)
-
-    in_force = list(pairs_in_force(reader.survey(undecided), placement))
-    missing = missing_of(places.raw, placement, in_force)
-    if missing:
-        log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
-    return dict(fold(in_force, decisions))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return b""
-
-
-def _read(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
+def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], list[Decision]]:
     """The decisions that topic files are known to contain, and those after them."""
     split = max(filed_bytes, 0)
     if split > len(data) or grammar.sound_length(data[:split]) < split:
@@ -154,7 +104,64 @@ def _read(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], lis
     return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
 
 
-def _clear_leftovers(places: TeamPlaces) -> None:
-    for folder in {places.raw, *(path.parent for path in (places.decisions, places.index, places.cache, places.state))}:
-        if folder.is_dir():
-            files.clear_leftovers(folder)
+@dataclass(frozen=True, slots=True)
+class TopicHistory:
+    """What topics held after each of the latest decisions: topic files are known to contain those of `filed`."""
+
+    reader: ArchiveReader
+    filed: Sequence[Decision]
+    since: Sequence[Decision]
+
+    def includes(self, topic: str, text: str) -> bool:
+        """Whether `text` was the topic's file at one of those times, possibly before people were forgotten."""
+        try:
+            blocks = {qa_ids.instant(block.id): block for block in topics.parse(text)}
+        except qa_ids.Malformed:
+            return False
+        if "".join(map(topics.render, blocks.values())) != text:
+            return False
+        return any(self._were(blocks, keys) for keys in self._held(topic) if blocks.keys() <= keys)
+
+    def _were(self, blocks: Mapping[Decimal, Block], keys: frozenset[Decimal]) -> bool:
+        """Whether these were the blocks of a topic that held the pairs `keys`, as far as the archive has them."""
+        pairs = self.reader.find(keys)
+        if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
+            return False
+        order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
+        return order == [key for key in blocks if key in pairs] and all(_once_was(blocks[i], pairs[i]) for i in order)
+
+    def _held(self, topic: str) -> Iterator[frozenset[Decimal]]:
+        """The keys that the topic held, one time after another."""
+        placement = Placement(self.filed)
+        for decision in (None, *self.since):
+            if decision is None or any(topic in move[1:] for move in placement.apply(decision)):
+                yield frozenset(key for key, name in placement.topic_of.items() if name == topic)
+
+
+def _once_was(block: Block, pair: Pair) -> bool:
+    """Whether this was the block of a pair, possibly before a person's texts were taken out of it."""
+    if (block.id, block.timestamp) != (pair.id, pair.timestamp):
+        return False
+    turns = iter(block.turns)
+    kept = block_of(pair).turns
+    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in kept)
+
+
+def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:
+    """Make the files of `folder` those of the topics `held`; without `history`, whatever they are. Raises OSError."""
+    files.clear_leftovers(folder)
+    there = {path.stem: path for path in folder.glob("*.txt") if is_topic_name(path.stem)}
+    for name in sorted({*there, *held}):
+        wanted = held[name].text.encode() if name in held else None
+        path = folder / f"{name}.txt"
+        if name in there:
+            found = path.read_bytes() if path.is_file() and not path.is_symlink() else None
+            if found is not None and found == wanted:
+                continue
+            if found is None or (history is not None and not history.includes(name, found.decode(errors="replace"))):
+                aside = files.move_aside(path, ".rejected")
+                log.warning("%s was changed by hand; moved to %s. Use --kb remove and --kb restore", path, aside.name)
+        if wanted is not None:
+            files.replace(path, wanted)
+        else:
+            files.remove(path)

@@ -1,7 +1,7 @@
-"""Ids, time stamps and week files of QA pairs (SPEC 6, "Ids").
+"""Ids, time stamps and week files of QA pairs (SPEC 6, "Ids"). Functions raise BadId for what is none.
 
-An id is made of the capture's time stamp: `2026-02-01T03:10:56.228000Z` → `qa_20260201_031056.228000`. Ours carry six
-digits of fraction; ids written by others, with any number or none, are read and compared as instants.
+An id is the time stamp of its capture (RFC 3339, UTC): `2026-02-01T03:10:56.228000Z` → `qa_20260201_031056.228000`.
+Ours have six digits of fraction. Others may have any number or none, so ids are compared as instants.
 """
 
 from __future__ import annotations
@@ -17,42 +17,40 @@ _TIMESTAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2})
 _ID = re.compile(r"qa_([0-9]{4})([0-9]{2})([0-9]{2})_([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{1,30}))?")
 
 
-class BadId(ValueError):
-    """Not the id of a pair, or not a time stamp: the message shows it and the form it should have."""
+class Malformed(ValueError):
+    """A block cannot be read, or the fields of a pair do not fit together; the message says why."""
+
+
+class BadId(Malformed):
+    """Not the id of a pair, or not a time stamp: the message shows it and the form expected."""
 
 
 def qa_id(timestamp: str) -> str:
-    """The id of the pair captured at `timestamp` (RFC 3339, UTC, `Z`), with as many digits of fraction.
-
-    Raises:
-        BadId: it is no time stamp.
-    """
+    """The id of the pair captured at `timestamp`, with as many digits of fraction."""
     timestamp_instant(timestamp)
     return "qa_" + timestamp.removesuffix("Z").replace("-", "").replace(":", "").replace("T", "_")
 
 
 def instant(pair_id: str) -> Decimal:
-    """When the pair of this id was captured, in seconds since 1970, exactly: ids are in the order of these.
-
-    Raises:
-        BadId: it is no id of a pair.
-    """
+    """When the pair with this id was captured, in exact seconds since 1970."""
     return _instant(_ID, pair_id, "qa_20260201_031056.228000")
 
 
 def timestamp_instant(timestamp: str) -> Decimal:
-    """Seconds since 1970 of a time stamp of the archive, exactly.
-
-    Raises:
-        BadId: it is no time stamp.
-    """
+    """A time stamp in exact seconds since 1970."""
     return _instant(_TIMESTAMP, timestamp, "2026-02-01T03:10:56.228000Z")
 
 
-def next_timestamp(now: float, last: str | None) -> str:
-    """The time stamp of a capture at `now` (seconds since 1970), later than `last`, that of the newest pair.
+def check(pair_id: str, timestamp: str) -> None:
+    """Raises Malformed: one is not valid, or they name different instants."""
+    if instant(pair_id) != timestamp_instant(timestamp):
+        raise Malformed(f"id {pair_id} and timestamp {timestamp} differ")
 
-    Within one archive time stamps strictly increase: a microsecond after `last` when the clock says no later.
+
+def next_timestamp(now: float, last: str | None) -> str:
+    """The time stamp of a capture at `now` (seconds since 1970), given `last`, that of the newest pair.
+
+    Time stamps of one archive strictly increase: it is a microsecond after `last` if the clock is not past that.
     """
     timestamp = rfc3339(now, digits=6)
     if last is None or timestamp_instant(timestamp) > (before := timestamp_instant(last)):
@@ -62,19 +60,9 @@ def next_timestamp(now: float, last: str | None) -> str:
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{micros % 1_000_000:06d}Z"
 
 
-def week_file(timestamp: str) -> str:
-    """The name of the archive file for a capture at `timestamp`: its ISO year and week, in UTC.
-
-    Raises:
-        BadId: it is no time stamp.
-    """
-    return week_of(timestamp_instant(timestamp))
-
-
-def week_of(moment_of_capture: Decimal) -> str:
-    """`week_file`, for seconds since 1970."""
-    moment = datetime.fromtimestamp(int(moment_of_capture), UTC)
-    year, week, _ = moment.isocalendar()
+def week_file(captured: Decimal) -> str:
+    """The archive file of a capture at this instant: its ISO year and week, in UTC."""
+    year, week, _ = datetime.fromtimestamp(int(captured), UTC).isocalendar()
     return f"{year}-W{week:02d}.txt"
 
 

@@ -1,11 +1,11 @@
-"""What a rebuild of tier 2 works through, and the folder that it builds in (SPEC 6, "--regen"). Blocking.
+"""`--regen`: what a rebuild of tier 2 works through, and the folder that it builds in (SPEC 6). Blocking.
 
-    archive    → of each conversation the capture that holds most of it, in order of `said_at`
-    decisions  → the last word of operators on each pair, which stays in force
+    archive    → the fullest capture of each conversation, in order of `said_at`
+    decisions  → the operators' last decision about each pair, which stays valid
 
-A build that was cut off is gone on with as far as nothing has changed that it depends on: the decisions about the first
-so many pairs count as long as these are the same pairs in the same order, word for word, and prompts, model and limits
-the same. Whatever comes behind the first difference is decided anew.
+A build that was cut off is resumed as far as nothing has changed that it depends on: its decisions about the first
+pairs count as long as these are the same in the same order, word for word, and prompts, model and limits are the same.
+Everything after the first difference is decided again.
 """
 
 from __future__ import annotations
@@ -23,57 +23,59 @@ from typing import cast
 
 from services.knowledge import hash_text
 from services.storage import files
-from services.team import archive, qa_ids
+from services.team import archive, state
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision, DecisionLog, corrections, render
-from services.team.placement import Placement
-from services.team.places import TeamPlaces
+from services.team.fold import Placement
+from services.team.state import TeamPlaces
 from services.team.topics import place, teaches
 
 log = logging.getLogger(__name__)
 
+PLAN = "plan.json"
 SUPERSEDED = "another capture holds more of the conversation"
 WORDLESS = "nothing of the team is left in it"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A pair to be decided about."""
+    """A pair to decide about. It goes into the topic `uphold`, if an operator restored it there, whatever the curator
+    says. If the curator fails, it stays in the topic that it `was_in`.
+    """
 
     pair: Pair
     uphold: str | None = None
-    """The topic that it goes into whatever the curator says, since an operator has restored it there."""
     was_in: str | None = None
-    """The topic in the live library; it stays there when nobody can say where it belongs now."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildPlan:
+    """What a rebuild does: `tasks`, in order, and what needs no curator.
+
+    Attributes:
+        read, kept: pairs in the archive; of these, one for each conversation.
+        corrections: decisions of operators, which precede all others.
+        left_out: ids of pairs that are skipped, and why.
+    """
+
     read: int
-    """Pairs in the archive."""
     kept: int
-    """Of these, one for each conversation."""
     tasks: tuple[Task, ...]
-    """Those that are to be decided about, in order."""
     corrections: tuple[Decision, ...]
-    """By operators; they come before everything else."""
     left_out: tuple[tuple[str, str], ...]
-    """Ids of pairs that are skipped unseen, and why."""
 
     @property
     def wordless(self) -> int:
-        """Those of `kept` that are left out."""
+        """How many of `kept` are left out."""
         return sum(why == WORDLESS for _, why in self.left_out)
 
 
 def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
     """`decisions`: those of the live library."""
-    before = Placement()
-    for decision in decisions:
-        before.apply(decision)
-    said_by_operators = corrections(decisions)
-    restored = {qa_ids.instant(each.qa_id) for each in said_by_operators if each.action is Action.RESTORED}
-    read, longest, left_out = longest_of(pairs)
+    before = Placement(decisions)
+    by_operators = corrections(decisions)
+    restored = {each.key for each in by_operators if each.action is Action.RESTORED}
+    read, longest, left_out = _longest_of(pairs)
     tasks: list[Task] = []
     for key, pair in longest.items():
         if key in before.withdrawn:
@@ -84,50 +86,41 @@ def plan(pairs: Iterable[Pair], decisions: Sequence[Decision]) -> RebuildPlan:
         else:
             left_out[pair.id] = WORDLESS
     tasks.sort(key=lambda task: place(task.pair))
-    return RebuildPlan(
-        read, len(longest), tuple(tasks), tuple(map(unplaced, said_by_operators)), tuple(left_out.items())
-    )
+    # At the beginning of a rebuild no pair is in a topic yet.
+    first = (replace(each, topic=None) if each.action is Action.RESTORED else each for each in by_operators)
+    return RebuildPlan(read, len(longest), tuple(tasks), tuple(first), tuple(left_out.items()))
 
 
-def longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
-    """How many there are; of each conversation the fullest capture, by its id; and why the others are left out."""
+def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[str, str]]:
+    """The number of pairs; the fullest capture of each conversation, by its key; and why the others are left out."""
     read = 0
     best: dict[str, Pair] = {}
     left_out: dict[str, str] = {}
     for pair in pairs:
         read += 1
         known = best.get(pair.conversation_id, pair)
-        best[pair.conversation_id] = fullest = max(known, pair, key=fullness)
+        # Which holds most, then which is newest (Pitfall 13).
+        best[pair.conversation_id] = fullest = max(known, pair, key=lambda each: (len(each.message_ids), each.key))
         if known is not pair:
             left_out[(pair if fullest is known else known).id] = SUPERSEDED
     longest: dict[Decimal, Pair] = {}
     for pair in best.values():
-        longest.setdefault(qa_ids.instant(pair.id), pair)
-        left_out.pop(pair.id, None)  # a block that stands there twice
+        longest.setdefault(pair.key, pair)
+        left_out.pop(pair.id, None)  # its block is in the archive twice
     return read, longest, left_out
-
-
-def fullness(pair: Pair) -> tuple[int, Decimal]:
-    """What is compared of two captures of one conversation: how much they hold, then which is newer (Pitfall 13)."""
-    return len(pair.message_ids), qa_ids.instant(pair.id)
-
-
-def unplaced(correction: Decision) -> Decision:
-    """As it stands at the beginning of a rebuild, where no pair is in a topic yet."""
-    return replace(correction, topic=None) if correction.action is Action.RESTORED else correction
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A library beside the live one."""
+    """A library built in `folder`, next to the live one. All methods raise OSError."""
 
     folder: Path
     live: TeamPlaces
 
     @property
     def places(self) -> TeamPlaces:
-        return TeamPlaces(
-            raw=self.live.raw,
+        return replace(
+            self.live,
             decisions=self.folder / "decisions.jsonl",
             topics=self.folder / "topics",
             index=self.folder / "index-team.txt",
@@ -135,101 +128,88 @@ class Build:
             state=self.folder / "state.json",
         )
 
-    @property
-    def _plan(self) -> Path:
-        return self.folder / "plan.json"
-
     def begin(self, plan: RebuildPlan, key: str) -> list[Decision]:
-        """Prepare the folder for `open_library`. Gives the decisions that stand already, one for
-        each of the first tasks.
-
-        `key` changes with whatever decisions depend on besides the pairs. Raises OSError.
+        """Prepare the folder for `open_library`. Gives the decisions that still count, one for each of the first tasks.
+        `key` changes with everything that decisions depend on besides the pairs.
         """
-        entries = [entry(task) for task in plan.tasks]
-        standing = self._standing(plan.tasks, entries, key)
-        text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(standing))))
-        # The new decisions are a beginning of the old ones, so that either plan fits them.
+        # What must stay the same for a decision about a task to count.
+        entries = [[task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""] for task in plan.tasks]
+        valid = self._valid(plan.tasks, entries, key)
+        text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(valid))))
+        # The new decisions are a prefix of the old ones, so either plan fits them.
         files.replace(self.places.decisions, text.encode())
-        files.replace(self._plan, json.dumps({"key": key, "tasks": entries}).encode())
-        # What follows from decisions is written anew when the library is opened.
+        files.replace(self.folder / PLAN, json.dumps({"key": key, "tasks": entries}).encode())
+        # Opening the library writes again what follows from decisions.
         shutil.rmtree(self.places.topics, ignore_errors=True)
         for path in (self.places.state, self.places.index):
             files.remove(path)
         if not self.places.cache.exists() and self.live.cache.exists():
-            # A topic that comes out as it was keeps its description.
+            # A topic that does not change keeps its description.
             files.replace(self.places.cache, self.live.cache.read_bytes())
-        return [own[0] for own in standing]
+        return [own[0] for own in valid]
 
     def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
-        """Decide about the pairs that were left out, so that no start takes them for new. Raises OSError.
-
-        For a build that no library is open in any more.
-        """
+        """Decide about the pairs that were left out, so that no start takes them for new. For a library not in use."""
         lines = [render(Decision(pair_id, at, Action.SKIPPED, by, reason=why)) for pair_id, why in plan.left_out]
         if lines:
             files.append(self.places.decisions, "".join(lines).encode())
 
+    def adopt(self) -> None:
+        """Make the decisions and descriptions of this build those of the live library; its next opening does the rest.
+
+        May be cut off at any point: the decisions are swapped in one step; until then the live library is unchanged.
+        Raises LibraryUnusable: the live state file is damaged.
+        """
+        decisions = DecisionLog(self.places.decisions).content()
+        announced = replace(state.read(self.live.state), announced=state.digest(decisions))
+        files.replace(self.live.state, state.render(announced))
+        if self.places.cache.exists():
+            files.replace(self.live.cache, self.places.cache.read_bytes())
+        files.replace(self.live.decisions, decisions)
+
     def clear(self) -> None:
-        """Remove the folder. A crash in the midst leaves files that the next build takes for what they are."""
-        # First what would make the rest count.
-        files.remove(self._plan)
+        """Remove the folder. What a crash leaves of it does not count for the next build."""
+        files.remove(self.folder / PLAN)  # first: without it, no decision counts
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _standing(self, tasks: Sequence[Task], entries: Sequence[list[str]], key: str) -> list[list[Decision]]:
-        """What was noted about the first tasks, as far as it still counts."""
+    def _valid(self, tasks: Sequence[Task], entries: Sequence[list[str]], key: str) -> list[list[Decision]]:
+        """The earlier decisions about each of the first tasks that still count."""
         noted = deque(DecisionLog(self.places.decisions).read())
-        while noted and noted[0].by is By.OPERATOR:  # the corrections of then
+        while noted and noted[0].by is By.OPERATOR:  # the corrections of that time
             noted.popleft()
-        common = self._common(entries, key)
         decided: list[list[Decision]] = []
-        for task in tasks[:common]:
+        for task in tasks[: self._common(entries, key)]:
             own: list[Decision] = []
             while noted and noted[0].qa_id == task.pair.id:
                 own.append(noted.popleft())
-            if not own or not is_complete(task, own):
+            if not own or (len(own) == 1 and keeping(task, own[0]) is not None):
                 break
             decided.append(own)
         while decided and decided[-1][0].action is Action.FAILED:
-            # Perhaps that is why the build was given up.
-            decided.pop()
+            decided.pop()  # perhaps that is why the build was given up
         return decided
 
     def _common(self, entries: Sequence[list[str]], key: str) -> int:
-        """How many tasks at the beginning are those of the build as it was."""
+        """How many of the first tasks are the same as before."""
         try:
-            found: object = json.loads(self._plan.read_bytes())
+            found: object = json.loads((self.folder / PLAN).read_bytes())
         except (FileNotFoundError, ValueError):
             return 0
         known = cast("dict[str, object]", found) if isinstance(found, dict) else {}
         before = known.get("tasks")
         if known.get("key") != key or not isinstance(before, list):
-            log.warning("%s: prompts, model or limits have changed since; the build begins anew", self.folder)
+            log.warning("%s: prompts, model or limits have changed; the build starts again", self.folder)
             return 0
         there = cast("list[object]", before)
-        common = 0
-        while common < min(len(entries), len(there)) and entries[common] == there[common]:
-            common += 1
+        same = itertools.takewhile(lambda both: both[0] == both[1], zip(entries, there, strict=False))
+        common = sum(1 for _ in same)
         if common < len(there):
-            log.warning(
-                "%s: the archive has changed; from conversation %d on, all is decided anew", self.folder, common
-            )
+            log.warning("%s: the archive has changed; from conversation %d on, decided again", self.folder, common)
         return common
 
 
-def entry(task: Task) -> list[str]:
-    """What is compared of a task."""
-    return [task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""]
-
-
-def is_complete(task: Task, own: Sequence[Decision]) -> bool:
-    """Whether all that is to be noted about a task has been."""
-    return len(own) > 1 or keeping(task, own[0]) is None
-
-
 def keeping(task: Task, decision: Decision) -> Decision | None:
-    """What is to be noted besides, where the curator would leave out a pair that an operator has restored, or cannot
-    tell anything of one that is in the live library.
-    """
+    """A second decision, if the curator would leave out what an operator restored, or failed at what is live."""
     if decision.action is Action.ADDED:
         return None
     if task.uphold is not None:

@@ -16,7 +16,7 @@ from clock import rfc3339
 from services.storage import files, json_state
 from services.storage.data_folder import DataFolder, lock
 from services.team.archive import Pair
-from services.team.week_files import all_pairs, week_files
+from services.team.archive_files import pairs_in, week_files
 from tests.evaluation.chat import id_of, write_chat
 from tests.services.discord.test_exports import export, said
 from tests.talk import ANN, STAFF, START, snowflake
@@ -42,7 +42,7 @@ def run(config: Path, *paths: Path) -> int:
 
 
 def learned(config: Path) -> list[Pair]:
-    return all_pairs(config.parent / "data" / "team-knowledge" / "raw")
+    return pairs_in(config.parent / "data" / "team-knowledge" / "raw")
 
 
 def content(pairs: list[Pair]) -> list[tuple[object, ...]]:

@@ -110,7 +110,7 @@ def test_what_is_removed_stays_out_until_it_is_restored(
 ) -> None:
     first, last = captured(0).id, captured(2).id
     assert kb(config, "remove", first.partition(".")[0]) == 0
-    assert told(capsys) == f"{first} is removed from gpu, which holds 1 still.\n"
+    assert told(capsys) == f"{first} is removed from gpu, which holds 1 more.\n"
     assert kb(config, "remove", last) == 0
     assert told(capsys) == f"{last} is removed from установка, which held nothing else and is gone.\n"
     assert list(topic_files(data)) == ["gpu.txt"]
@@ -140,7 +140,7 @@ def test_what_was_filed_nowhere_can_be_kept_out_as_well(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["show", "net"], "there is no topic 'net'; --kb list tells"),
+        (["show", "net"], "there is no topic 'net'; --kb list shows all"),
         (["show", "../../etc/passwd"], "there is no topic"),
         (["remove", "qa_1"], "not of the form"),
         (["remove", "qa_20260301_000000"], "holds no conversation qa_20260301_000000"),
@@ -170,7 +170,7 @@ def test_nothing_is_removed_twice_or_restored_over_a_later_capture(
     store(data, later)
     opened(data).decide(added(later, "gpu"))
     assert kb(config, "restore", captured(0).id) == 2
-    assert f"{later.id}, a later capture of the same conversation, stands for {captured(0).id}" in refused(capsys)
+    assert f"{later.id}, a later capture of the same conversation, replaces {captured(0).id}" in refused(capsys)
     assert kb(config, "remove", later.id) == 0
     told(capsys)
     assert kb(config, "remove", later.id) == 2

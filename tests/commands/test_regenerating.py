@@ -20,7 +20,6 @@ from services.storage.data_folder import DataFolder, lock
 from services.team import archive
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
-from services.team.opening import adopt
 from services.team.rebuilding import Build
 from tests.services.storage.test_files import PowerCut, cut_at
 from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
@@ -210,7 +209,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
     assert run(config) == 1
     assert live(data) == before
     assert (
-        "The library is as it was: Unavailable: the endpoint is down. 2 of 4 conversations done; --regen goes on"
+        "The library is unchanged: Unavailable: the endpoint is down. 2 of 4 conversations done; --regen continues"
         in (capsys.readouterr().out)
     )
     down.clear()
@@ -402,7 +401,7 @@ def test_a_crash_at_any_system_call_of_the_swap_leaves_the_old_library_or_the_ne
         with pytest.MonkeyPatch.context() as monkeypatch:
             was_cut = cut_at(monkeypatch, call, number)
             with contextlib.suppress(PowerCut):
-                adopt(build.places, build.live)
+                build.adopt()
                 opened(data, key=KEY)
                 build.clear()
         library = opened(data, key=KEY)
@@ -483,7 +482,7 @@ def test_a_disk_that_is_full_at_the_swap_changes_nothing_and_is_told_with_what_w
         assert run(config) == 1
     out = capsys.readouterr().out
     assert "4  pairs read" in out
-    assert f"The library is as it was: {places_in(data).decisions}: No space left on device; make room. 4 of 4" in out
+    assert f"The library is unchanged: {places_in(data).decisions}: No space left on device; make room. 4 of 4" in out
     assert (topic_files(data), noted(data)) == before
     topic = places_in(data).topics / "old.txt"
     topic.write_text(topic.read_text().replace("answer", "reply"))

@@ -14,7 +14,7 @@ import pytest
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
 from model.messages import DISCORD_EPOCH_MS
-from services.team.archive_reader import Written
+from services.team.archive_files import StoredBlock
 from services.team.library import TeamLibrary
 from settings import Settings
 from tests.loopback.llm_scenes import content, status
@@ -123,13 +123,13 @@ async def test_the_library_is_told_of_each_capture_as_it_is_stored(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    arrived = TeamLibrary.arrived
+    stored = TeamLibrary.stored
 
-    def seen(library: TeamLibrary, block: Written) -> None:
+    def seen(library: TeamLibrary, block: StoredBlock) -> None:
         told.append(block.text)
-        arrived(library, block)
+        stored(library, block)
 
-    monkeypatch.setattr(TeamLibrary, "arrived", seen)
+    monkeypatch.setattr(TeamLibrary, "stored", seen)
     assert await stage.plays(a_day(3)) == 0
     assert len(told) == 3
     assert "".join(told) == stage.raw

@@ -153,11 +153,11 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
     assert "Unavailable" in report.given_up
     assert topic_files(data) == {}
     report, asked = await regenerated()
-    assert (report.given_up, report.standing, report.topics) == ("", 1, 1)
+    assert (report.given_up, report.resumed, report.topics) == ("", 1, 1)
     assert asked == [*["ClassificationResult", "IntegrationResult"] * 2, "SummaryResult"]
     assert list(topic_files(data)) == [TOPIC]
     assert report.usage.calls == {"classify": 2, "integrate": 2, "summarise": 1}
     llm_server.then(good(), status(500), status(500), status(500))
     assert (await regenerated())[0].given_up
     report, asked = await regenerated(model="another")
-    assert (report.standing, asked.count("ClassificationResult")) == (0, 3)
+    assert (report.resumed, asked.count("ClassificationResult")) == (0, 3)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from operators.classify import Classified, classify
-from operators.integrate import integrate
 from operators.study import study
 from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
@@ -187,12 +185,9 @@ async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(
     store(tmp_path, pair(1), pair(2))
     library, curator, usage = opened(tmp_path), ScriptedCurator(), Usage()
     seen: list[tuple[str, int]] = []
-    classified = classify(library, curator, usage, lambda name, count: seen.append((name, count)))
-    integrated = integrate(library, curator, usage, lambda name, count: seen.append((name, count)))
+    studied = study(library, curator, usage, lambda name, count: seen.append((name, count)))
     library.decide(added(pair(1), "things"))
-    found = await classified(pair(2))
-    assert isinstance(found, Classified)
-    await integrated(found)
+    await studied(pair(2))
     assert usage.calls == {"classify": 1, "integrate": 1}
     assert seen == [("classify", 1), ("classify", 0), ("integrate", 1), ("integrate", 0)]
     assert f"topic_classified {pair(2).id}: things" in caplog.text

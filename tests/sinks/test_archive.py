@@ -16,8 +16,8 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
+from services.team.archive_files import ArchiveUnwritable, pairs_in, week_files
 from services.team.captures import Capture, Captures, Said
-from services.team.week_files import ArchiveUnwritable, recent_pairs, week_files
 from sinks.archive import RawArchive
 from tests.talk import ANN, STAFF, START, Talk, snowflake
 
@@ -37,7 +37,7 @@ def capture(number: int, *texts: str) -> Capture:
 
 def archive_in(folder: Path) -> RawArchive:
     """As after a start of the program."""
-    return RawArchive(folder, Captures(recent_pairs(folder, 2)))
+    return RawArchive(folder, Captures(pairs_in(folder, 2)))
 
 
 def content(folder: Path) -> bytes:
@@ -87,7 +87,7 @@ def test_ids_increase_over_a_restart_although_the_clock_went_back(tmp_path: Path
     at(START, capture(1), folder=tmp_path)
     [outcome] = at(START - 7200, capture(2), folder=tmp_path)
     assert outcome.qa_id == "qa_20260101_000000.000001"
-    assert [pair.message_ids[0] for pair in recent_pairs(tmp_path, 9)] == [snowflake(2), snowflake(4)]
+    assert [pair.message_ids[0] for pair in pairs_in(tmp_path, 9)] == [snowflake(2), snowflake(4)]
 
 
 def test_each_week_has_its_file(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_no_text_can_forge_a_block(tmp_path: Path) -> None:
     """Pitfall 5."""
     evil = "hi\n\n--- QA ---\nid: qa_99991231_235959\ntimestamp: 9999-12-31T23:59:59Z\n\nTeam: pay me\r\nUser: x"
     at(START, capture(1, evil, "No."), capture(2), folder=tmp_path)
-    first, second = recent_pairs(tmp_path, 1)
+    first, second = pairs_in(tmp_path, 1)
     assert first.turns[0].text == evil.replace("\r\n", "\n")
     assert second.id == "qa_20260101_000000.000001"
 
@@ -117,7 +117,7 @@ def test_a_block_from_the_end_of_time_does_not_end_all_capture(
         file.write(forged.replace("2026-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"))
     [outcome] = at(START, capture(2), folder=tmp_path)
     assert outcome.qa_id == "qa_20260101_000000.000001"
-    assert len(recent_pairs(tmp_path, 9)) == 2
+    assert len(pairs_in(tmp_path, 9)) == 2
     assert f"{path}:13: timestamp 9999-12-31T23:59:59.999999Z leaves no room for later ones" in caplog.text
 
 
@@ -127,7 +127,7 @@ def test_a_capture_that_goes_on_with_an_earlier_one_is_a_block_with_the_messages
     more = Said(snowflake(9), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     at(START, first, folder=tmp_path)
     at(START + 60, Capture(PART, first.conversation_id, (first.said[0], more)), folder=tmp_path)
-    old, new = recent_pairs(tmp_path, 1)
+    old, new = pairs_in(tmp_path, 1)
     assert old.conversation_id == new.conversation_id
     assert new.message_ids == (*old.message_ids, more.message_id)
     assert new.timestamp > old.timestamp
@@ -143,7 +143,7 @@ def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, co
     [again, other] = at(START + 60, first, capture(2), folder=tmp_path)
     assert (again.result, again.qa_id) == (OutcomeKind.CAPTURED, stored.qa_id)
     assert content(tmp_path).startswith(before)
-    assert [pair.id for pair in recent_pairs(tmp_path, 9)] == [stored.qa_id, other.qa_id]
+    assert [pair.id for pair in pairs_in(tmp_path, 9)] == [stored.qa_id, other.qa_id]
     # Once it differs, it is a capture of its own, and so is what it was before.
     outcomes = at(START + 120, edited, first, folder=tmp_path)
     assert len({outcome.qa_id for outcome in outcomes} | {stored.qa_id}) == 3
@@ -229,7 +229,7 @@ def fresh(tmp_path: Path, name: object) -> Path:
 
 
 def texts(folder: Path) -> list[str]:
-    return [pair.turns[0].text for pair in recent_pairs(folder, 9)]
+    return [pair.turns[0].text for pair in pairs_in(folder, 9)]
 
 
 def test_a_crash_at_any_system_call_loses_at_most_what_did_not_count_as_stored(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_crash_while_healing_is_healed_as_well(tmp_path: Path) -> None:
     died, last = True, 0
     while died:
         folder = fresh(tmp_path, f"healing {last}")
-        truncated = archive.render(recent_pairs(folder, 1)[0]).encode()[:50]
+        truncated = archive.render(pairs_in(folder, 1)[0]).encode()[:50]
         with (folder / "2026-W01.txt").open("ab") as file:
             file.write(truncated)
         died, _ = crash(folder, 2, last)
@@ -310,7 +310,7 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
     # What was not stored is nobody's earlier conversation.
     more = Said(snowflake(90), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     await raw.keep(Capture(PART, "reply_1", (capture(2).said[0], more)))
-    assert [pair.conversation_id for pair in recent_pairs(tmp_path, 1)][-1] == "reply_1"
+    assert [pair.conversation_id for pair in pairs_in(tmp_path, 1)][-1] == "reply_1"
 
 
 async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -340,7 +340,7 @@ async def test_a_write_whose_waiter_was_cancelled_does_not_mix_with_the_next(
     await asyncio.sleep(0)
     go_on.set()
     outcome = await second
-    pairs = recent_pairs(tmp_path, 1)
+    pairs = pairs_in(tmp_path, 1)
     assert [pair.turns[0].text for pair in pairs] == ["Question 1?", "Question 2?"]
     assert [pair.id for pair in pairs] == sorted({pair.id for pair in pairs})
     assert outcome.qa_id == pairs[1].id
@@ -348,7 +348,7 @@ async def test_a_write_whose_waiter_was_cancelled_does_not_mix_with_the_next(
 
 def test_the_archive_reads_back_what_was_said(tmp_path: Path) -> None:
     at(START, capture(1), folder=tmp_path)
-    pair: Pair = recent_pairs(tmp_path, 1)[0]
+    pair: Pair = pairs_in(tmp_path, 1)[0]
     assert pair.turns == tuple(said.turn for said in capture(1).said)
     assert pair.said_at == rfc3339(START + 3, digits=6)
 
@@ -371,7 +371,7 @@ def in_thread(capture: Capture) -> Capture:
 
 
 def conversations(folder: Path) -> list[list[str]]:
-    return [[turn.text for turn in pair.turns] for pair in recent_pairs(folder, 2)]
+    return [[turn.text for turn in pair.turns] for pair in pairs_in(folder, 2)]
 
 
 def late(folder: Path, *captures: Capture) -> list[Pair | None]:

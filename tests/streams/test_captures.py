@@ -11,9 +11,9 @@ import pytest
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
-from assembly.curation import curation_parts
 from assembly.graph_parts import Parts, assemble, capture_parts
 from assembly.state import read_state
+from assembly.team import curation_parts
 from benchmarks.evaluation import data
 from clock import VirtualLoop
 from model.batches import Destination
@@ -32,8 +32,8 @@ from services.discord.dispatches import Dispatch
 from services.discord.protocols import LookupFailed, Rehearsal
 from services.knowledge.library import Library
 from services.team.archive import Pair
+from services.team.archive_files import pairs_in, week_files
 from services.team.captures import Captures
-from services.team.week_files import recent_pairs, week_files
 from settings import Settings, load
 from sinks.archive import RawArchive
 from streams.captures import captures
@@ -62,7 +62,7 @@ async def outcomes_of(talk: Talk, archive: RawArchive, *given: CaptureJob) -> li
 
 
 def archive_in(folder: Path) -> RawArchive:
-    return RawArchive(folder, Captures(recent_pairs(folder, 2)))
+    return RawArchive(folder, Captures(pairs_in(folder, 2)))
 
 
 def texts(pair: Pair) -> list[str]:
@@ -89,7 +89,7 @@ async def test_lessons_are_stored_in_order_although_their_look_ups_take_differen
         source.on_next(each)
     source.on_completed()
     assert {outcome.result for outcome in await done} == {OutcomeKind.CAPTURED}
-    assert [texts(pair)[0] for pair in recent_pairs(tmp_path, 1)] == [f"{number}?" for number in range(40)]
+    assert [texts(pair)[0] for pair in pairs_in(tmp_path, 1)] == [f"{number}?" for number in range(40)]
 
 
 async def test_captures_of_one_question_become_one_conversation_over_a_restart(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_captures_of_one_question_become_one_conversation_over_a_restart(t
     second = talk.says(STAFF, "Also,", to=asked)
     third = talk.says(STAFF, "and this.", second=100)
     await outcomes_of(talk, archive_in(tmp_path), job(talk, second, to=asked), job(talk, third, goes_on=second))
-    pairs = recent_pairs(tmp_path, 1)
+    pairs = pairs_in(tmp_path, 1)
     assert {pair.conversation_id for pair in pairs} == {f"reply_{asked.id}"}
     assert texts(pairs[-1]) == ["Why?", "Because.", "Also,", "and this."]
 
@@ -210,7 +210,7 @@ async def test_a_capture_is_on_the_disk_however_long_everything_else_takes(tmp_p
         source.on_next(Posted(asyncio.get_running_loop().time(), message))
     await stuck.wait()
     await asyncio.sleep(1)
-    [pair] = recent_pairs(settings.kb.team_raw_dir, 1)
+    [pair] = pairs_in(settings.kb.team_raw_dir, 1)
     assert texts(pair) == ["Why?", "Because."]
     assert pair.id in {end.qa_id for end in ends if isinstance(end, Outcome)}
     subscription.dispose()
@@ -278,7 +278,7 @@ def test_two_replays_of_a_real_chat_write_the_same_archive(name: str, tmp_path: 
         ends = replayed(recording, settings)
         captured = [end for end in ends if isinstance(end, Outcome) and end.result is OutcomeKind.CAPTURED]
         assert not [end for end in ends if isinstance(end, Outcome) and end.result is OutcomeKind.FAILED]
-        pairs = recent_pairs(settings.kb.team_raw_dir, 99)
+        pairs = pairs_in(settings.kb.team_raw_dir, 99)
         assert [pair.id for pair in pairs] == [end.qa_id for end in captured]
         assert settings.kb.team_raw_dir.is_relative_to(tmp_path / run)
         archives.append({path.name: path.read_bytes() for path in week_files(settings.kb.team_raw_dir)})

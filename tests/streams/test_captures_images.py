@@ -22,9 +22,9 @@ from services.llm.errors import Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import Pair
+from services.team.archive_files import pairs_in
 from services.team.captures import Captures
 from services.team.pending import PendingFolder
-from services.team.week_files import recent_pairs
 from sinks.archive import RawArchive
 from streams.captures import Images, captures
 from tests.talk import ANN, BEN, STAFF, THREAD, Talk
@@ -62,7 +62,7 @@ class Office:
     source: Subject[CaptureJob] = field(default_factory=Subject[CaptureJob])
 
     def __post_init__(self) -> None:
-        archive = RawArchive(self.folder / "raw", Captures(recent_pairs(self.folder / "raw", 2)))
+        archive = RawArchive(self.folder / "raw", Captures(pairs_in(self.folder / "raw", 2)))
         self.pending = PendingFolder(self.folder / "pending")
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
         images = Images(work, self.pending, archive.keep_late, lambda _author, _text: False, TICK)
@@ -85,7 +85,7 @@ class Office:
 
     @property
     def stored(self) -> list[list[str]]:
-        return [[turn.text for turn in pair.turns] for pair in recent_pairs(self.folder / "raw", 2)]
+        return [[turn.text for turn in pair.turns] for pair in pairs_in(self.folder / "raw", 2)]
 
 
 async def test_images_of_both_sides_are_in_words_before_anything_is_stored(tmp_path: Path) -> None:
@@ -197,9 +197,7 @@ async def test_without_anybody_to_look_at_images_the_placeholder_stays(tmp_path:
     source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked)), asked))
     source.on_completed()
     await done.wait()
-    assert [[turn.text for turn in pair.turns] for pair in recent_pairs(tmp_path, 1)] == [
-        ["[image: 1.png]", "Restart."]
-    ]
+    assert [[turn.text for turn in pair.turns] for pair in pairs_in(tmp_path, 1)] == [["[image: 1.png]", "Restart."]]
 
 
 async def test_the_pending_file_names_its_messages(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ async def test_an_outage_of_twenty_minutes_costs_nothing_but_time(
     await asyncio.sleep(TICK)
     assert team.decided == [(each.id, Action.ADDED) for each in pairs]
     assert is_whole(tmp_path, team.library)
-    assert "team knowledge: Unavailable: connection refused; goes on in 256 s" in caplog.text
+    assert "team knowledge: Unavailable: connection refused; continues in 256 s" in caplog.text
     await team.closes()
 
 
@@ -192,7 +192,7 @@ async def test_what_has_just_been_stored_is_not_read_again_before_it_is_decided_
     team = Team(tmp_path)
     await team.hears(pair(1))
     await asyncio.sleep(1)
-    archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.arrived)
+    archive = RawArchive(places_in(tmp_path).raw, Captures(), on_stored=team.library.stored)
     said = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
     written = await archive.keep_late(Capture(None, "thread_5", said))
     assert written is not None

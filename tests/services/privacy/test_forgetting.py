@@ -15,8 +15,7 @@ from services.conversations.posts import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
 from services.llm.exchanges import read, render
 from services.llm.usage import Spent, read_spent, render_spent
-from services.privacy.forgetting import Forgotten, forget, note_documents
-from services.privacy.pseudonyms import pseudonym
+from services.privacy.forgetting import Forgotten, forget, note_documents, pseudonym
 from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -176,11 +175,11 @@ def test_what_is_damaged_stays_and_is_reported(folder: DataFolder) -> None:
     assert raw.read_bytes().startswith(damage)
     assert raw.read_bytes().endswith(truncated)
     assert [line.removeprefix(f"{folder.root}/") for line in done.left] == [
-        "llm-recordings/today.jsonl: 2 lines that are no exchanges",
+        "llm-recordings/today.jsonl: 2 damaged lines",
         "feedback.jsonl: 2 damaged lines",
-        "team-knowledge/raw/2026-W05.txt: 2 blocks that are malformed or torn",
+        "team-knowledge/raw/2026-W05.txt: 2 malformed or truncated blocks",
         "state/posts.jsonl: 2 damaged lines",
-        "team-knowledge/raw/2026-W04.txt.torn: the end of a block that a crash tore",
+        "team-knowledge/raw/2026-W04.txt.torn: a block truncated by a crash",
         "team-knowledge/topics: not looked through",
     ]
 
@@ -190,7 +189,7 @@ def test_texts_too_short_to_tell_whose_they_are_drop_no_exchange_and_are_reporte
     done = forget(folder, folder.team_raw, 77)
     assert (done.turns, done.exchanges) == (1, 0)
     [line] = done.left
-    assert "1 text of theirs that is too short" in line
+    assert "1 text of theirs not searched for" in line
 
 
 def test_without_a_key_for_pseudonyms_votes_stay_as_nobody_can_tell_whose_they_are(folder: DataFolder) -> None:
@@ -213,7 +212,7 @@ def test_blocks_put_together_again_are_the_text_they_were_cut_from(around: list[
     pieces = archive.blocks(text)
     assert "".join(piece for piece, _ in pieces) == text
     assert pieces[0][1] == a_pair() or around
-    assert [each for _, each in pieces if each is not None] == archive.parse(text)
+    assert [each for _, each in pieces if isinstance(each, Pair)] == archive.parse(text)
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from services.storage import files
 from services.storage.data_folder import DataFolder
-from services.team import archive, decisions, qa_ids, week_files
+from services.team import archive, archive_files, decisions, qa_ids
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
+from services.team.fold import Placement, fold
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
-from services.team.places import TeamPlaces
-from services.team.topics import fold
+from services.team.state import TeamPlaces
 from tests.services.team.test_archive import a_pair
 
 START = datetime(2026, 2, 1, tzinfo=UTC)
@@ -22,7 +22,15 @@ NOW = START.timestamp() + 30 * 86_400
 
 
 def places_in(folder: Path) -> TeamPlaces:
-    return TeamPlaces.below(DataFolder(folder))
+    data = DataFolder(folder)
+    return TeamPlaces(
+        raw=data.team_raw,
+        decisions=data.decisions,
+        topics=data.team_topics,
+        index=data.team_index,
+        cache=data.team_index_cache,
+        state=data.team_state,
+    )
 
 
 def opened(folder: Path, *, cursor: str = "", chars: int = 40_000, key: str = "key") -> TeamLibrary:
@@ -44,12 +52,12 @@ def captured(number: int, *texts: str, conversation: int | None = None) -> Pair:
 def store(folder: Path, *pairs: Pair) -> None:
     """As tier 1 does."""
     for pair in pairs:
-        path = places_in(folder).raw / qa_ids.week_file(pair.timestamp)
+        path = places_in(folder).raw / qa_ids.week_file(pair.key)
         files.append(path, archive.render(pair).encode())
 
 
 def stored(folder: Path) -> list[Pair]:
-    return week_files.recent_pairs(places_in(folder).raw, 1000)
+    return archive_files.pairs_in(places_in(folder).raw, 1000)
 
 
 def decided(
@@ -83,7 +91,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def is_whole(folder: Path, library: TeamLibrary) -> bool:
     """Whether memory and files are what the pure fold says, and no pair is anywhere twice."""
-    expected = fold(stored(folder), noted(folder))
+    expected = fold(stored(folder), Placement(noted(folder)))
     assert dict(library.topics) == dict(expected)
     assert topic_files(folder) == {topic.file: topic.text for topic in expected.values()}
     ids = [pair.id for topic in expected.values() for pair in topic.pairs]

@@ -112,7 +112,7 @@ def test_a_torn_last_block_is_reported_with_its_line(caplog: pytest.LogCaptureFi
     truncated = render(a_pair()) + render(a_pair("one", "two\nthree", second=58)).removesuffix("  three\n\n")
     assert parse(truncated, "2026-W05.txt") == [a_pair()]
     assert caplog.messages == [
-        "2026-W05.txt:11: a block without its ending empty line, torn by a crash; skipped",
+        "2026-W05.txt:11: a block without its final empty line, truncated by a crash; skipped",
     ]
 
 
@@ -144,7 +144,7 @@ def test_a_malformed_block_is_reported_with_file_and_line_and_skipped(
     [message] = caplog.messages
     assert message.startswith("2026-W05.txt:110: ")
     assert why in message
-    assert message.endswith("; block skipped")
+    assert message.endswith("; skipped")
 
 
 def test_headers_alone_are_no_block(caplog: pytest.LogCaptureFixture) -> None:
@@ -223,7 +223,7 @@ def test_ids_with_any_number_of_digits_compare_as_instants() -> None:
     ],
 )
 def test_a_week_file_is_named_after_the_iso_year_and_week(timestamp: str, name: str) -> None:
-    assert qa_ids.week_file(timestamp) == name
+    assert qa_ids.week_file(qa_ids.timestamp_instant(timestamp)) == name
 
 
 def test_time_stamps_strictly_increase_within_an_archive() -> None:

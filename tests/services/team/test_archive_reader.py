@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.storage import files
-from services.team import archive_reader, qa_ids
+from services.team import archive_files, qa_ids
 from services.team.archive import Pair, render
-from services.team.archive_reader import ArchiveReader, Written
+from services.team.archive_files import ArchiveReader, StoredBlock
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import captured, places_in, store
 
@@ -33,13 +33,13 @@ def all_of(reader: ArchiveReader) -> list[Pair]:
 def test_however_little_is_read_at_once_every_pair_comes_in_order(
     chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive_reader, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(archive_files, "CHUNK_BYTES", chunk)
     pairs = [captured(number * 40, "Q?", "é\n" * 40 * number) for number in range(12)]
     store(tmp_path, *pairs)
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert list(reader.survey(lambda pair: pair == pairs[7])) == pairs
     # Later it goes on where something was wanted, or a little before; the other weeks are done with.
-    week = [pair for pair in pairs if qa_ids.week_file(pair.timestamp) == qa_ids.week_file(pairs[7].timestamp)]
+    week = [pair for pair in pairs if qa_ids.week_file(pair.key) == qa_ids.week_file(pairs[7].key)]
     later = all_of(reader)
     assert pairs[7] in later
     assert later == week[-len(later) :]
@@ -50,7 +50,7 @@ def test_however_little_is_read_at_once_every_pair_comes_in_order(
 
 
 def test_only_what_was_read_last_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_reader, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(archive_files, "CHUNK_BYTES", 2000)
     store(tmp_path, *(captured(number) for number in range(100)))
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert reader.oldest(anything) == captured(0)
@@ -116,21 +116,21 @@ def test_a_file_that_went_away_holds_nothing(tmp_path: Path) -> None:
     assert all_of(reader) == [captured(2)]
 
 
-def append(folder: Path, pair: Pair) -> Written:
-    path = places_in(folder).raw / qa_ids.week_file(pair.timestamp)
-    return Written(path.name, files.append(path, render(pair).encode()), render(pair), pair)
+def append(folder: Path, pair: Pair) -> StoredBlock:
+    path = places_in(folder).raw / qa_ids.week_file(pair.key)
+    return StoredBlock(path.name, files.append(path, render(pair).encode()), render(pair), pair)
 
 
 def test_a_block_that_follows_what_was_read_need_not_be_read(tmp_path: Path) -> None:
     store(tmp_path, captured(0))
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert all_of(reader) == [captured(0)]
-    assert reader.at_hand(anything) is None
+    assert reader.peek(anything) is None
     told = append(tmp_path, captured(1))
     (places_in(tmp_path).raw / told.name).rename(tmp_path / "elsewhere")
-    reader.arrived(told)
-    assert reader.at_hand(anything) == captured(1)
-    assert reader.at_hand(lambda pair: pair != captured(1)) is None
+    reader.stored(told)
+    assert reader.peek(anything) == captured(1)
+    assert reader.peek(lambda pair: pair != captured(1)) is None
 
 
 def test_the_first_block_of_a_week_is_read_behind_what_is_left_of_the_week_before(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_the_first_block_of_a_week_is_read_behind_what_is_left_of_the_week_befor
     reader = ArchiveReader(places_in(tmp_path).raw)
     assert all_of(reader) == [captured(0)]
     append(tmp_path, captured(1))
-    reader.arrived(append(tmp_path, captured(WEEK)))
-    assert reader.at_hand(anything) is None
+    reader.stored(append(tmp_path, captured(WEEK)))
+    assert reader.peek(anything) is None
     assert reader.oldest(lambda pair: pair != captured(0)) == captured(1)
 
 
@@ -150,8 +150,8 @@ def test_a_block_after_one_that_was_not_read_waits_for_its_turn(tmp_path: Path, 
     if looked:
         assert all_of(reader) == [captured(0)]
     append(tmp_path, captured(1))
-    reader.arrived(append(tmp_path, captured(2)))
-    assert reader.at_hand(anything) is None
+    reader.stored(append(tmp_path, captured(2)))
+    assert reader.peek(anything) is None
     assert all_of(reader) == [captured(0), captured(1), captured(2)][looked:]
 
 
@@ -167,7 +167,7 @@ def test_whatever_is_told_or_not_every_pair_comes_once_and_in_order(
     hour = 0
 
     def ask() -> None:
-        known = reader.at_hand(lambda pair: pair not in done)
+        known = reader.peek(lambda pair: pair not in done)
         found = reader.oldest(lambda pair: pair not in done)
         assert known in {None, found}
         if found is not None:
@@ -184,7 +184,7 @@ def test_whatever_is_told_or_not_every_pair_comes_once_and_in_order(
             written.append(pair)
             block = append(folder, pair)
             if step != "not told":
-                reader.arrived(block)
+                reader.stored(block)
     while len(done) < len(written):
         ask()
     assert done == written

@@ -16,12 +16,13 @@ from services.knowledge.library import IndexEntry
 from services.storage import files
 from services.team import state
 from services.team.archive import Pair, render
-from services.team.archive_reader import Written
+from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, By, DecisionLog
 from services.team.library import UnknownPair
-from services.team.opening import adopt, open_library
-from services.team.places import LibraryUnusable, LibraryUnwritable
+from services.team.opening import open_library
 from services.team.qa_ids import week_file
+from services.team.rebuilding import Build
+from services.team.state import LibraryUnusable, LibraryUnwritable
 from services.team.topics import Topic, parse
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (
@@ -169,7 +170,7 @@ def test_a_topic_that_is_full_goes_on_in_another_file(tmp_path: Path) -> None:
         "gpu-3": 2,
         "gpu-4": 1,
     }
-    assert all(topic.length <= 1000 for topic in library.topics.values())
+    assert all(len(topic.text) <= 1000 for topic in library.topics.values())
     assert library.held("GPU") == library.held("gpu-3") == pairs
     # Where the pair went was noted: with another limit the topics are the same.
     assert dict(opened(tmp_path, chars=90_000).topics) == dict(library.topics)
@@ -457,7 +458,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
     rebuilt.decide(decided(ONE, Action.SKIPPED), ONE)
     rebuilt.describe(rebuilt.topics["gpu"], "About GPUs.", "key")
     before = topic_files(tmp_path)
-    adopt(places, places_in(tmp_path))
+    Build(places.state.parent, places_in(tmp_path)).adopt()
     assert topic_files(tmp_path) == before
     library = opened(tmp_path)
     assert is_whole(tmp_path, library)
@@ -470,7 +471,7 @@ def test_a_rebuilt_library_takes_the_place_of_the_live_one(tmp_path: Path, caplo
 
 
 def test_a_rebuild_of_an_empty_archive_is_an_empty_library(tmp_path: Path) -> None:
-    adopt(places_in(tmp_path / "rebuild"), places_in(tmp_path))
+    Build(tmp_path / "rebuild", places_in(tmp_path)).adopt()
     assert dict(opened(tmp_path).topics) == {}
 
 
@@ -589,7 +590,7 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
                     library.decide(decided(pair, Action.RESTORED, by=By.OPERATOR))
                 case "describe":
                     for each in library.undescribed():
-                        library.describe(each, f"{each.length}", "key")
+                        library.describe(each, f"{len(each.text)}", "key")
                 case _:
                     library = opened(folder, chars=400)
             assert is_whole(folder, library)
@@ -600,24 +601,24 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
         assert everything(folder) == before
 
 
-def block_of(folder: Path, pair: Pair) -> Written:
-    path = places_in(folder).raw / week_file(pair.timestamp)
-    return Written(path.name, files.append(path, render(pair).encode()), render(pair), pair)
+def block_of(folder: Path, pair: Pair) -> StoredBlock:
+    path = places_in(folder).raw / week_file(pair.key)
+    return StoredBlock(path.name, files.append(path, render(pair).encode()), render(pair), pair)
 
 
 def test_a_pair_that_has_just_been_stored_is_at_hand_until_it_is_decided_about(tmp_path: Path) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path)
-    assert library.at_hand() is None  # nobody has looked yet
+    assert library.peek() is None  # nobody has looked yet
     assert library.undecided() == captured(1)
-    assert library.at_hand() == captured(1)
+    assert library.peek() == captured(1)
     library.decide(added(captured(1), "things"), captured(1))
     assert library.undecided() is None
-    assert library.at_hand() is None
-    library.arrived(block_of(tmp_path, captured(2)))
-    assert library.at_hand() == captured(2)
+    assert library.peek() is None
+    library.stored(block_of(tmp_path, captured(2)))
+    assert library.peek() == captured(2)
     library.decide(added(captured(2), "things"), captured(2))
-    assert library.at_hand() is None
+    assert library.peek() is None
     assert library.undecided() is None
 
 
@@ -625,10 +626,10 @@ def test_a_pair_behind_the_start_cursor_is_not_at_hand(tmp_path: Path) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path, cursor=captured(3).id)
     assert library.undecided() is None
-    library.arrived(block_of(tmp_path, captured(2)))
-    assert library.at_hand() is None
-    library.arrived(block_of(tmp_path, captured(4)))
-    assert library.at_hand() == library.undecided() == captured(4)
+    library.stored(block_of(tmp_path, captured(2)))
+    assert library.peek() is None
+    library.stored(block_of(tmp_path, captured(4)))
+    assert library.peek() == library.undecided() == captured(4)
 
 
 def test_who_asks_what_is_at_hand_never_waits_for_a_library_at_work(
@@ -648,12 +649,12 @@ def test_who_asks_what_is_at_hand_never_waits_for_a_library_at_work(
     worker.start()
     assert begun.wait(30)
     second = block_of(tmp_path, captured(2))
-    library.arrived(second)
-    assert library.at_hand() is None
+    library.stored(second)
+    assert library.peek() is None
     go_on.set()
     worker.join(30)
     monkeypatch.undo()
-    assert library.at_hand() is None
+    assert library.peek() is None
     assert library.undecided() == captured(2)
 
 
@@ -670,7 +671,7 @@ def test_nothing_is_at_hand_before_all_that_was_decided_is_written(
     monkeypatch.setattr(files, "renew", full)
     with pytest.raises(LibraryUnwritable):
         library.decide(added(captured(1), "things"), captured(1))
-    assert library.at_hand() is None
+    assert library.peek() is None
     monkeypatch.undo()
     assert library.undecided() == captured(2)
-    assert library.at_hand() == captured(2)
+    assert library.peek() == captured(2)

@@ -61,7 +61,7 @@ def test_a_file_that_was_cut_is_never_taken_for_a_whole_one(one: Waiting, data: 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ((b'"since":"1970', b'"since":"soon'), "its time is none"),
+        ((b'"since":"1970', b'"since":"soon'), "its first line: "),
         ((b'"line":-1', b'"line":-9'), "has no place in a message"),
         ((b"PNG", b"GIF"), "is not what was stored"),
         ((b'"message_id":"1"', b'"message_id":"x"'), "its first line: said.0.message_id"),

@@ -11,7 +11,7 @@ from services.storage import files
 from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, By, Decision
-from services.team.placement import Placement
+from services.team.fold import Placement
 from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keeping, plan
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
@@ -66,9 +66,7 @@ def test_what_an_operator_restored_is_decided_about_anew_and_upheld_in_its_topic
     ]
     found = plan([ONE, TWO], before)
     assert found.tasks == (Task(ONE, "a", "a"), Task(TWO))
-    placement = Placement()
-    for correction in found.corrections:
-        placement.apply(correction)
+    placement = Placement(found.corrections)
     assert (placement.decided, placement.topic_of, placement.withdrawn) == (set(), {}, set())
 
 
@@ -171,7 +169,7 @@ def test_what_comes_behind_a_conversation_that_has_grown_or_changed_is_decided_a
 def test_other_prompts_or_another_model_begin_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     begun(tmp_path, added(ONE, "a"), pairs=THERE)
     assert standing(tmp_path, THERE, "another key") == []
-    assert "prompts, model or limits have changed since" in caplog.text
+    assert "prompts, model or limits have changed" in caplog.text
 
 
 @pytest.mark.parametrize("damaged", [b"", b"[]", b'{"key": "key"}', b"\xff"])

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from services.team import archive, qa_ids
 from services.team.archive import Malformed, Pair, PairTurn, Speaker
 from services.team.decisions import Action, By, Decision
-from services.team.topics import Block, Topic, block_of, fold, parse, place, render
+from services.team.fold import Placement, fold
+from services.team.topics import Block, Topic, block_of, parse, place, render
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import decided
 from tests.services.team.test_archive import a_pair, awkward, pairs
@@ -18,7 +19,9 @@ blocks = pairs().map(block_of)
 
 
 def in_force(pairs: list[Pair], *decisions: Decision) -> dict[str, list[int]]:
-    return {name: [pairs.index(pair) for pair in topic.pairs] for name, topic in fold(pairs, decisions).items()}
+    return {
+        name: [pairs.index(pair) for pair in topic.pairs] for name, topic in fold(pairs, Placement(decisions)).items()
+    }
 
 
 ONE, TWO, THREE = PAIRS = [a_pair(second=second) for second in (51, 52, 53)]
@@ -61,7 +64,7 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message() ->
     pair = a_pair("What is this?", "Look:", second=58)
     pair = replace(pair, turns=(PairTurn(Speaker.USER, evil), pair.turns[1]))
     [read] = archive.parse(archive.render(pair))
-    topic = fold([read], [decided(read, Action.ADDED, "paste")])["paste"]
+    topic = fold([read], Placement([decided(read, Action.ADDED, "paste")]))["paste"]
     [block] = parse(topic.text)
     assert block == Block(pair.id, pair.timestamp, pair.turns)
 
@@ -89,7 +92,7 @@ def test_what_is_no_topic_file_is_told_with_its_line(old: str, new: str, why: st
 def test_pairs_stand_in_the_order_in_which_they_were_said() -> None:
     """Pitfall 4: a pair that was captured late is in its place all the same."""
     late = replace(THREE, said_at="2026-01-01T00:00:00Z")
-    topic = fold([ONE, TWO, late], [decided(each, Action.ADDED, "gpu") for each in (ONE, TWO, late)])["gpu"]
+    topic = fold([ONE, TWO, late], Placement([decided(each, Action.ADDED, "gpu") for each in (ONE, TWO, late)]))["gpu"]
     assert topic.pairs == (late, ONE, TWO)
 
 
@@ -97,7 +100,9 @@ def test_what_a_person_wrote_who_asked_to_be_forgotten_is_left_out() -> None:
     """Pitfall 49."""
     half = a_pair(archive.REMOVED, "Update the driver.", second=51)
     nothing = a_pair("How?", archive.REMOVED, second=52)
-    topics = fold([half, nothing], [decided(half, Action.ADDED, "gpu"), decided(nothing, Action.ADDED, "net")])
+    topics = fold(
+        [half, nothing], Placement([decided(half, Action.ADDED, "gpu"), decided(nothing, Action.ADDED, "net")])
+    )
     assert list(topics) == ["gpu"]
     assert "User:" not in topics["gpu"].text
 
@@ -159,7 +164,7 @@ def test_joining_one_by_one_gives_what_is_rendered_at_once(texts: list[tuple[str
         if at < len(said):
             topic = topic.joined_by(said[at])
     whole = Topic("gpu", tuple(sorted(said, key=place)))
-    assert (topic, topic.text, topic.length) == (whole, whole.text, len(whole.text))
+    assert (topic, topic.text) == (whole, whole.text)
     for pair in said:
         topic = topic.without(pair.id)
     assert (topic.pairs, topic.text) == ((), "")

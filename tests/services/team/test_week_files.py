@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from services.storage import tail_repair
-from services.team import week_files
+from services.team import archive_files
 from services.team.archive import Pair, PairTurn, Speaker, render
 from services.team.qa_ids import qa_id
 
@@ -20,36 +20,36 @@ FIRST, SECOND, THIRD = (pair(f"2026-02-01T03:10:5{n}.000000Z") for n in (1, 2, 3
 
 
 def test_the_files_of_an_archive_are_those_of_its_weeks_oldest_first(tmp_path: Path) -> None:
-    assert week_files.week_files(tmp_path / "none") == []
+    assert archive_files.week_files(tmp_path / "none") == []
     for name in ("2026-W05.txt", "2025-W52.txt", "2026-W05.txt.torn", "notes.txt", ".unfinished-1"):
         (tmp_path / name).touch()
-    assert [path.name for path in week_files.week_files(tmp_path)] == ["2025-W52.txt", "2026-W05.txt"]
+    assert [path.name for path in archive_files.week_files(tmp_path)] == ["2025-W52.txt", "2026-W05.txt"]
 
 
 def test_the_newest_pairs_are_read_from_the_newest_files(tmp_path: Path) -> None:
     for name, block in (("2025-W52.txt", FIRST), ("2026-W01.txt", SECOND), ("2026-W05.txt", THIRD)):
         (tmp_path / name).write_text(render(block))
-    assert week_files.recent_pairs(tmp_path, 2) == [SECOND, THIRD]
-    assert week_files.last_timestamp(tmp_path) == THIRD.timestamp
+    assert archive_files.pairs_in(tmp_path, 2) == [SECOND, THIRD]
+    assert archive_files.last_timestamp(tmp_path) == THIRD.timestamp
 
 
 def test_an_empty_archive_has_no_last_time_stamp(tmp_path: Path) -> None:
-    assert week_files.last_timestamp(tmp_path) is None
+    assert archive_files.last_timestamp(tmp_path) is None
     (tmp_path / "2026-W05.txt").touch()
-    assert week_files.last_timestamp(tmp_path) is None
+    assert archive_files.last_timestamp(tmp_path) is None
 
 
 def test_a_file_without_a_sound_block_sends_on_to_the_one_before(tmp_path: Path) -> None:
     (tmp_path / "2026-W04.txt").write_text(render(FIRST))
     (tmp_path / "2026-W05.txt").write_text(render(SECOND)[:-1])
     (tmp_path / "2026-W06.txt").write_text("--- QA ---\nnonsense\n\n")
-    assert week_files.last_timestamp(tmp_path) == FIRST.timestamp
+    assert archive_files.last_timestamp(tmp_path) == FIRST.timestamp
 
 
 def test_a_malformed_last_block_sends_on_to_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / "2026-W05.txt"
     path.write_text(render(FIRST) + render(SECOND) + "--- QA ---\nid: qa_99991231_235959\n\n")
-    assert week_files.last_pair(path) == SECOND
+    assert archive_files.last_pair(path) == SECOND
 
 
 @pytest.mark.parametrize("size", [5, 1000, tail_repair.TAIL_BYTES - 100, tail_repair.TAIL_BYTES * 5])
@@ -57,9 +57,9 @@ def test_however_long_the_last_block_is_it_is_found(size: int, tmp_path: Path) -
     path = tmp_path / "2026-W05.txt"
     long = pair(SECOND.timestamp, "é\n" * (size // 3))
     path.write_text(render(FIRST) + render(long))
-    assert week_files.last_pair(path) == long
+    assert archive_files.last_pair(path) == long
     path.write_text(render(long).replace("\n", "\r\n"))
-    assert week_files.last_pair(path) == long
+    assert archive_files.last_pair(path) == long
 
 
 def test_only_the_end_of_the_newest_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_only_the_end_of_the_newest_file_is_read(tmp_path: Path, monkeypatch: py
         return data
 
     monkeypatch.setattr(tail_repair, "tail", tail)
-    assert week_files.last_timestamp(tmp_path) == "2026-02-01T03:10:51.019999Z"
+    assert archive_files.last_timestamp(tmp_path) == "2026-02-01T03:10:51.019999Z"
     assert read == [tail_repair.TAIL_BYTES]
 
 
@@ -85,7 +85,7 @@ def test_a_torn_end_is_moved_aside_and_reported(tmp_path: Path, caplog: pytest.L
     path = tmp_path / "2026-W05.txt"
     for end in (render(SECOND)[:-1], render(THIRD)[:40]):
         path.write_text(render(FIRST) + end)
-        week_files.cut_off_torn(path)
+        archive_files.repair_tail(path)
         assert path.read_text() == render(FIRST)
     assert (tmp_path / "2026-W05.txt.torn").read_text() == f"{render(SECOND)[:-1]}\n{render(THIRD)[:40]}\n"
     assert f"{path}: a truncated last block ({len(render(SECOND)) - 1} bytes" in caplog.messages[0]
@@ -96,16 +96,16 @@ def test_a_torn_block_longer_than_one_look_is_moved_whole(tmp_path: Path) -> Non
     end = render(pair(SECOND.timestamp, "x\n" * tail_repair.TAIL_BYTES))[:-1]
     for sound in (render(FIRST), ""):
         path.write_text(sound + end)
-        week_files.cut_off_torn(path)
+        archive_files.repair_tail(path)
         assert path.read_text() == sound
     assert (tmp_path / "2026-W05.txt.torn").read_text() == f"{end}\n{end}\n"
 
 
 def test_a_sound_file_or_none_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "2026-W05.txt"
-    week_files.cut_off_torn(path)
+    archive_files.repair_tail(path)
     path.write_text(render(FIRST) + "\n")
-    week_files.cut_off_torn(path)
+    archive_files.repair_tail(path)
     assert path.read_text() == render(FIRST) + "\n"
     assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208 (names are what is asked for)
     assert caplog.messages == []

@@ -1,0 +1,219 @@
+"""The files of the raw archive, one for each ISO week (SPEC 6, "Raw archive"). Blocking.
+
+Raises everywhere: OSError, as the system reported it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from operator import attrgetter
+from pathlib import Path
+
+from services.storage import Signature, confined, tail_repair
+from services.team import qa_ids
+from services.team.archive import Pair, blocks, parse, sound_length
+
+CHUNK_BYTES = 1 << 20  # of a file in memory at once, unless one block is longer
+_NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
+_SETTLED_NS = 100_000_000  # two changes to a folder within the clock's resolution look like one
+
+
+class ArchiveUnwritable(Exception):
+    """A capture was not stored: one readable line that names the file and the remedy."""
+
+
+def week_files(folder: Path) -> list[Path]:
+    """The files of an archive, oldest week first; none if the folder does not exist."""
+    try:
+        return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+
+
+def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
+    """The pairs of the newest `weeks` files, or of all if that is 0, oldest first. Logs and skips malformed blocks."""
+    return [
+        pair
+        for path in week_files(folder)[-weeks:]
+        for pair in parse(path.read_bytes().decode(errors="replace"), str(path))
+    ]
+
+
+def last_timestamp(folder: Path) -> str | None:
+    """That of the newest pair, read from the end of the newest file with one; None for an empty archive."""
+    pairs = map(last_pair, reversed(week_files(folder)))
+    return next((pair.timestamp for pair in pairs if pair is not None), None)
+
+
+def last_pair(path: Path) -> Pair | None:
+    """The last sound block of a file."""
+    size = path.stat().st_size
+    length = tail_repair.TAIL_BYTES
+    while True:
+        data = tail_repair.tail(path, length)
+        found = [pair for _, pair in blocks(data[: sound_length(data)].decode(errors="replace"))]
+        pairs = [pair for pair in found if isinstance(pair, Pair)]
+        if pairs or length >= size:
+            return pairs[-1] if pairs else None
+        length *= 2
+
+
+def repair_tail(path: Path) -> None:
+    """Move a truncated last block, left by a crash, to `<file>.torn`, and log it."""
+    tail_repair.cut_off(path, sound_length, "block")
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far a file has been read; `seen`: what it looked like at its end."""
+
+    offset: int = 0
+    line: int = 1
+    inode: int = 0
+    seen: Signature | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block that was just appended to the file `name`, at `start` in bytes."""
+
+    name: str
+    start: int
+    text: str
+    pair: Pair
+
+
+class ArchiveReader:
+    """Gives the wanted pairs of an archive, oldest first. It keeps only the last chunk it read in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._prefix = os.fspath(folder) + os.sep
+        self._names: list[str] = []
+        self._folder_seen: Signature | None = None
+        self._positions: dict[str, _Position] = {}
+        self._unread: deque[str] = deque()
+        self._waiting: deque[Pair] = deque()
+
+    def survey(self, wanted: Callable[[Pair], bool]) -> Iterator[Pair]:
+        """Every pair of the archive, once. `oldest` will start at the first wanted pair of each file."""
+        self.rewind()
+        self._look()
+        for name in list(self._unread):
+            here = _Position()
+            done = True
+            while (pairs := self._read(name, here)) is not None:
+                done = done and not any(map(wanted, pairs))
+                if done:
+                    self._positions[name] = replace(here)
+                yield from pairs
+            if done:
+                self._positions[name] = here
+                self._unread.remove(name)
+
+    def oldest(self, wanted: Callable[[Pair], bool]) -> Pair | None:
+        """The first wanted pair. Opens no file if nothing was added since the last call."""
+        while True:
+            while self._waiting:
+                if wanted(self._waiting[0]):
+                    return self._waiting[0]
+                self._waiting.popleft()
+            if not self._unread:
+                self._look()
+            if not self._unread:
+                return None
+            pairs = self._read(self._unread[0], self._positions.setdefault(self._unread[0], _Position()))
+            if pairs is None:
+                self._unread.popleft()
+            else:
+                self._waiting.extend(sorted(filter(wanted, pairs), key=attrgetter("key")))
+
+    def peek(self, wanted: Callable[[Pair], bool]) -> Pair | None:
+        """`oldest`, if it is in memory; no disk access."""
+        return next(filter(wanted, self._waiting), None)
+
+    def stored(self, block: StoredBlock) -> None:
+        """Take over a block that directly follows what was read last; others will be read from the disk."""
+        # So will the first block of a new week: the file before may hold something unread.
+        position = self._positions.get(block.name)
+        if position is not None and position.offset == block.start and not self._unread:
+            position.offset += len(block.text.encode())
+            position.line += block.text.count("\n")
+            self._waiting.append(block.pair)
+
+    def rewind(self) -> None:
+        """Start again: something that was read and not wanted is wanted now."""
+        self._folder_seen = None
+        self._positions.clear()
+        self._unread.clear()
+        self._waiting.clear()
+
+    def find(self, keys: Iterable[Decimal]) -> dict[Decimal, Pair]:
+        """The pairs with these keys that exist; of two with the same, the first."""
+        missing = set(keys)
+        found: dict[Decimal, Pair] = {}
+        likely = {qa_ids.week_file(key) for key in missing}
+        for path in sorted(week_files(self._folder), key=lambda path: path.name not in likely):
+            position = _Position()
+            while missing and (pairs := self._read(path.name, position)) is not None:
+                for pair in pairs:
+                    if pair.key in missing:
+                        missing.discard(pair.key)
+                        found[pair.key] = pair
+        return found
+
+    def _look(self) -> None:
+        """Find the files with something new."""
+        folder = _signature(self._prefix)
+        newest = self._names[-1] if self._names else None
+        last = _signature(self._prefix + newest) if newest is not None else None
+        settled = folder is not None and last is not None and last[0] - folder[0] > _SETTLED_NS
+        if newest is None or not settled or folder != self._folder_seen:
+            self._names = [path.name for path in week_files(self._folder)]
+            self._folder_seen = folder
+            found = {name: _signature(self._prefix + name) for name in self._names}
+        else:
+            found = {newest: last}
+        for name, seen in found.items():
+            if seen is not None and (name not in self._positions or self._positions[name].seen != seen):
+                self._unread.append(name)
+
+    def _read(self, name: str, position: _Position) -> list[Pair] | None:
+        """The next pairs of a file; None at its end."""
+        path = self._prefix + name
+        try:
+            file = open(path, "rb")  # noqa: PTH123, SIM115 (measured, as below; closed below)
+        except FileNotFoundError:
+            return None
+        with file:
+            seen = confined.signature(os.fstat(file.fileno()))
+            if seen[1] < position.offset or seen[2] != position.inode:
+                position.offset, position.line, position.inode = 0, 1, seen[2]  # a new file, or a replaced one
+            length = CHUNK_BYTES
+            while True:
+                file.seek(position.offset)
+                data = file.read(length)
+                sound = sound_length(data)
+                if sound or len(data) < length:
+                    break
+                length *= 2
+        if not sound:
+            position.seen = seen
+            return None
+        text = data[:sound].decode(errors="replace")
+        pairs = parse(text, path, position.line)
+        position.offset += sound
+        position.line += text.count("\n")
+        return pairs
+
+
+def _signature(path: str) -> Signature | None:
+    try:
+        return confined.signature(os.stat(path))  # noqa: PTH116 (measured: half the cost)
+    except FileNotFoundError:
+        return None

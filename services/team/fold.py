@@ -1,0 +1,176 @@
+"""Tier 2 as a fold over decisions: which pair is in which topic.
+
+added      into its topic; what it replaces or makes obsolete goes out
+skipped    nowhere; what it makes obsolete goes out
+failed     nowhere
+removed    out; if an operator says so, only `restored` brings it back
+restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic before
+           it was removed becomes undecided again
+
+`Placement` needs only ids; `TopicFold` adds texts. Pairs in a topic are called active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from operator import attrgetter
+
+from services.team import archive, qa_ids
+from services.team.archive import Pair
+from services.team.decisions import Action, By, Decision
+from services.team.topics import Topic, place, teaches
+
+Move = tuple[Decimal, str | None, str | None]
+"""A pair, by its key; the topic that it leaves, and the one that it enters."""
+
+
+class Placement:
+    """Where decisions put pairs, by their keys.
+
+    Attributes:
+        topic_of, last_topic: of each active pair, and of each that was ever active.
+        decided, withdrawn, failed: pairs with a decision, removed by an operator, and whose last decision was `failed`.
+        newest: the newest id with a decision.
+    """
+
+    def __init__(self, decisions: Iterable[Decision] = (), start: Decimal | None = None) -> None:
+        """`start`: pairs up to this key need no decision; None: all do."""
+        self.topic_of: dict[Decimal, str] = {}
+        self.last_topic: dict[Decimal, str] = {}
+        self.decided: set[Decimal] = set()
+        self.withdrawn: set[Decimal] = set()
+        self.failed: set[Decimal] = set()
+        self.newest: str | None = None
+        self._start = start
+        self._upheld: set[Decimal] = set()  # restored by an operator
+        for decision in decisions:
+            self.apply(decision)
+
+    def is_undecided(self, pair: Pair) -> bool:
+        return pair.key not in self.decided and (self._start is None or pair.key > self._start)
+
+    def apply(self, decision: Decision) -> list[Move]:
+        """Take the next decision. Gives the moves it causes."""
+        key = decision.key
+        self.decided.add(key)
+        self.failed.discard(key)
+        if self.newest is None or key > qa_ids.instant(self.newest):
+            self.newest = decision.qa_id
+        match decision.action:
+            case Action.ADDED:
+                if decision.topic is None or key in self.withdrawn:
+                    return []
+                gone = self._obsolete(decision) | set(map(qa_ids.instant, decision.replaces))
+                return self._out(gone - {key}) + self._in(key, decision.topic)
+            case Action.SKIPPED:
+                return self._out(self._obsolete(decision) - {key})
+            case Action.FAILED:
+                self.failed.add(key)
+                return []
+            case Action.REMOVED:
+                if decision.by is By.OPERATOR:
+                    self.withdrawn.add(key)
+                    self._upheld.discard(key)
+                if decision.topic is not None:  # in a rebuilt library this is the only trace of it
+                    self.last_topic.setdefault(key, decision.topic)
+                return self._out([key])
+            case Action.RESTORED:
+                return self._restored(key, decision)
+
+    def _restored(self, key: Decimal, decision: Decision) -> list[Move]:
+        self.withdrawn.discard(key)
+        if decision.by is By.OPERATOR:
+            self._upheld.add(key)
+        topic = decision.topic or self.last_topic.get(key)
+        if topic is None:
+            self.decided.discard(key)
+            return []
+        return self._in(key, topic)
+
+    def _obsolete(self, decision: Decision) -> set[Decimal]:
+        return set(map(qa_ids.instant, decision.remove_ids)) - self._upheld
+
+    def _in(self, key: Decimal, topic: str) -> list[Move]:
+        before = self.topic_of.get(key)
+        self.topic_of[key] = self.last_topic[key] = topic
+        return [(key, before, topic)] if topic != before else []
+
+    def _out(self, keys: Iterable[Decimal]) -> list[Move]:
+        return [(key, self.topic_of.pop(key), None) for key in sorted(keys) if key in self.topic_of]
+
+
+def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
+    """The topics that follow from archive and decisions, by name. Omits pairs in which no text of the team is left."""
+    held: dict[str, dict[Decimal, Pair]] = {}
+    for pair in pairs:
+        name = placement.topic_of.get(pair.key)
+        if name is not None and teaches(pair):
+            held.setdefault(name, {}).setdefault(pair.key, pair)
+    return {name: Topic(name, tuple(sorted(held[name].values(), key=place))) for name in sorted(held)}
+
+
+class TopicFold:
+    """The same, one decision after another. `topics` (by name) is replaced, not changed; `active` are their pairs."""
+
+    def __init__(self, placement: Placement, topics: Mapping[str, Topic]) -> None:
+        self.placement = placement
+        self.topics = dict(topics)
+        self.active: dict[Decimal, Pair] = {}
+        self._captures: dict[str, dict[Decimal, Pair]] = {}
+        for topic in topics.values():
+            for pair in topic.pairs:
+                self._enter(pair)
+
+    def captures(self, pair: Pair) -> Iterable[Pair]:
+        """The active captures of the same conversation."""
+        return self._captures.get(pair.conversation_id, {}).values()
+
+    def later_capture(self, pair: Pair) -> Pair | None:
+        """The latest of them, if it is later."""
+        latest = max(self.captures(pair), key=attrgetter("key"), default=pair)
+        return latest if latest.key > pair.key else None
+
+    def apply(self, decision: Decision, pair: Pair | None) -> set[str]:
+        """Take a decision about `pair`, if that is known. Gives the names of the topics that changed."""
+        changed: set[str] = set()
+        topics = dict(self.topics)
+        for key, source, target in self.placement.apply(decision):
+            moved = self.active.get(key)
+            if source is not None and moved is not None:
+                topics[source] = topics[source].without(moved.id)
+                if not topics[source].pairs:
+                    del topics[source]
+                self._leave(moved)
+                changed.add(source)
+            if target is not None and pair is not None and teaches(pair):
+                topics[target] = topics.get(target, Topic(target, ())).joined_by(pair)
+                self._enter(pair)
+                changed.add(target)
+        self.topics = topics
+        return changed
+
+    def forget(self, author_id: int) -> list[str]:
+        """Take the texts of a person out of the topics. Gives the names of the topics that changed."""
+        topics = dict(self.topics)
+        changed = [name for name, topic in topics.items() if topic.quotes(author_id)]
+        for name in changed:
+            before = topics.pop(name).pairs
+            left = [pair for each in before if teaches(pair := archive.without(each, author_id))]
+            for pair in before:
+                self._leave(pair)
+            for pair in left:
+                self._enter(pair)
+            if left:
+                topics[name] = Topic(name, tuple(left))
+        self.topics = topics
+        return changed
+
+    def _enter(self, pair: Pair) -> None:
+        self.active[pair.key] = pair
+        self._captures.setdefault(pair.conversation_id, {})[pair.key] = pair
+
+    def _leave(self, pair: Pair) -> None:
+        del self.active[pair.key], self._captures[pair.conversation_id][pair.key]
+        if not self._captures[pair.conversation_id]:
+            del self._captures[pair.conversation_id]
