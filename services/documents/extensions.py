@@ -15,7 +15,7 @@ _KINDS: dict[DocumentKind | None, str] = {
     None: ".txt .out .err .jsonl",
 }
 KINDS = {ending: kind for kind, endings in _KINDS.items() for ending in endings.split()}
-"""None where only the content tells."""
+"""None where the content decides."""
 
 _EXECUTABLE = "a program, and only text is read. Send its log or its configuration"
 _ARCHIVE = "an archive, and those are not opened. Unpack it and send the text files in it"
@@ -31,7 +31,7 @@ _BINARY = {
     _DATA: ".bin .dat .db .sqlite .sqlite3 .pcap .dmp .core .mp3 .mp4 .mov .wav .parquet .pickle .pkl",
 }
 BINARY = {ending: reason for reason, endings in _BINARY.items() for ending in endings.split()}
-"""Endings of files that are surely not text, and what is said of them."""
+"""Endings of files that are never text, and what users read about them."""
 
 _ROTATED = re.compile(r"\.log(?:[.-][0-9][0-9_.-]*)$")
 _ENVIRONMENT = re.compile(r"(?:^|[/\\])\.env(?:\.[a-z]+)?$")

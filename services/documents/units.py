@@ -1,4 +1,4 @@
-"""What a document becomes when it is taken in: records of its lines, and the chunks that are searched."""
+"""The parts of a prepared document: records of its lines, and the chunks that are searched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ChunkType(StrEnum):
     WINDOW = "window"
     """Consecutive lines of a log: searched by words, and what is shown."""
     PATTERN = "pattern"
-    """One shape of log line, standing for all lines that have it: searched by meaning."""
+    """One shape of log line, for all lines that have it: searched by meaning."""
     LEAF = "leaf"
     """One value of a configuration file, as `a b c = value`; the section around it is what is shown."""
     SECTION = "section"
@@ -41,7 +41,7 @@ class Chunk:
     """Within its document, from 0."""
     type: ChunkType
     text: str
-    """The lines as they are. Above them stands the path of keys of a section (`heading`), and the header of a table."""
+    """The lines as they are, below the path of keys of a section (`heading`) or the header of a table."""
     line_start: int
     line_end: int
     embedded: bool = True
@@ -61,9 +61,9 @@ class Chunk:
     shown_by: int | None = None
     """Of a leaf: the index of the section that is shown for it."""
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
-    """More metadata: `title`, `category`, `tags` and whatever else stands in front matter; `topic`, `date`, `id`,
+    """More metadata: `title`, `category`, `tags` and other fields of front matter; `topic`, `date`, `id`,
     `conversation_id`; `columns`, and `rows`, how many there are; of a pattern `count`, how many lines have it; of a
-    text that stands in no line, because it says what the columns of a table hold, `computed`."""
+    text that is in no line, because it says what the columns of a table hold, `computed`."""
 
 
 @dataclass(frozen=True, slots=True)

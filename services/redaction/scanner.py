@@ -19,7 +19,7 @@ Span = tuple[int, int]
 
 _SIGN = (
     r"(?P<close>\\?[\"'`]\]?)?[ \t]{0,20}"
-    # A type may stand between name and value.
+    # Perhaps with a type between name and value.
     r"(?P<sign>(?::[ \t]{0,9}&?(?:'static[ \t])?|(?<=[ \t]))(?:(?:typing\.)?(?:Optional|Final)\[)?"
     r"(?i:str|string|bytes|SecretStr|Final)\]?(?:[ \t]?\|[ \t]?(?:None|null|undefined))?[ \t]{0,9}=(?!=)"
     r"|===?|=>|:=|[=:])[ \t]{0,20}"
@@ -112,7 +112,7 @@ class _Named(NamedTuple):
 
 
 def named_secrets(text: str, *, code: bool) -> Iterator[Span]:
-    """Start and end of each secret that stands behind a name. In `code`, `token = next(tokens)` is none."""
+    """Start and end of each secret behind a name. In `code`, `token = next(tokens)` is none."""
     scan = _Scan(text, code)
     at = hidden = 0
     while given := _GIVEN.search(text, at):

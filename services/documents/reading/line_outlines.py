@@ -35,7 +35,7 @@ class _Reader:
         self._section: Path = ()
         self._blocks: list[str] = []
         self._unfinished: Leaf | None = None
-        """A value that goes on in the next line."""
+        """A value that continues in the next line."""
 
     def take(self, line: str, number: int, at: int) -> None:
         """Read line `number`, which begins at `at`."""
@@ -99,7 +99,7 @@ class _Reader:
 
 
 def _value(value: str) -> tuple[int, int]:
-    """Where in what follows the key its value stands: without quotes, and without a remark behind it."""
+    """Start and end of the value in the text behind the key: without quotes, and without a remark."""
     if value[:1] in ("'", '"') and (end := value.find(value[0], 1)) > 0:
         return 1, end
     remark = _REMARK.search(value)

@@ -26,7 +26,7 @@ _BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60:
 _REACH = 120
 """How far behind the time the field may end."""
 _MOST_FIELDS = 4
-"""So many words may stand before it: process, thread, host, logger."""
+"""How many words may come before it: process, thread, host, logger."""
 
 _CASES = sorted(
     {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)
@@ -57,7 +57,7 @@ class LevelField(NamedTuple):
 
 
 def field(line: str, start: int, end: int) -> LevelField | None:
-    """The severity field of a line whose time stands between `start` and `end` (both 0 when there is none)."""
+    """The severity field of a line whose time is between `start` and `end` (both 0 when there is none)."""
     for found in _FIELD.finditer(line, 0, end + _REACH):
         word = found[1]
         if start <= found.start() < end or not _is_field(line, found.start(), found.end(), word, end):
@@ -86,7 +86,7 @@ def keyword(message: str) -> str | None:
 
 
 def _is_field(line: str, start: int, end: int, word: str, timed: int) -> bool:
-    """In capitals a level word needs nothing more; else what stands around it must say that it is a field.
+    """In capitals a level word needs nothing more; else its surroundings must show that it is a field.
 
     `timed`: where the time ends, 0 without one.
     """

@@ -88,7 +88,7 @@ def _stamp(reader: TimeReader, text: str) -> Stamp | None:
     bare = text.lstrip()
     indent = len(text) - len(bare)
     stamp = reader.read(bare)
-    # Deeper in an indented line a time belongs to what is said.
+    # Further inside an indented line, a time is part of the message.
     if stamp is None or stamp.start > 1:
         return None
     return stamp._replace(start=stamp.start + indent, end=stamp.end + indent)

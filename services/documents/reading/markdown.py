@@ -38,7 +38,7 @@ class _Part(NamedTuple):
 
 
 def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None = None) -> list[Chunk]:
-    """`ending` tells the dialect: `.md`, `.rst` or `.adoc`."""
+    """`ending` is that of the dialect: `.md`, `.rst` or `.adoc`."""
     begin, fields = _front_matter(lines)
     whole = fenced(lines, delimiters=ending == ".adoc")
     sizes = list(accumulate((len(line) + 1 for line in lines), initial=0))
@@ -55,7 +55,7 @@ def markdown_chunks(lines: Sequence[str], ending: str = ".md", title: str | None
 
 
 def _front_matter(lines: Sequence[str]) -> tuple[int, dict[str, str]]:
-    """Where the text begins, and the fields that stand before it between two rows of hyphens."""
+    """Where the text begins, and the fields before it, between two rows of hyphens."""
     if not lines or lines[0].rstrip() != "---":
         return 0, {}
     end = next((at for at, line in enumerate(lines[1:200], start=1) if line.rstrip() in ("---", "...")), 0)

@@ -67,7 +67,7 @@ def _chunk(index: int, pieces: list[_Piece]) -> Chunk:
 
 
 def topic_chunks(lines: Sequence[str], topic: str) -> list[Chunk]:
-    """What is said in each block; its header lines become metadata. What stands before the first block is left out."""
+    """A chunk for each block; its header lines become metadata. Text before the first block is left out."""
     starts = [at for at, line in enumerate(lines) if line == MARKER]
     chunks: list[Chunk] = []
     for start, stop in pairwise([*starts, len(lines)]):

@@ -59,7 +59,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 
 def _inside(lines: Sequence[str], body: Sequence[ast.stmt], first: int, last: int, outer: str) -> Iterator[_Piece]:
-    """The definitions of one level, and what stands between them."""
+    """The definitions of one level, and the code between them."""
     for node in body:
         if not isinstance(node, _Definition):
             continue

@@ -35,7 +35,7 @@ class _Column:
     """One column.
 
     Attributes:
-        values: Its numbers; `lines`: where they stand.
+        values: Its numbers; `lines`: the line of each.
         others: How many cells are neither empty nor a number.
     """
 
@@ -182,7 +182,7 @@ def _metrics(lines: Sequence[str]) -> list[Chunk]:
 
 
 def _with_summary(columns: Sequence[_Column], pieces: list[Chunk], last: int, names: Sequence[str]) -> list[Chunk]:
-    """In front of `pieces`, a chunk that says what the columns hold: it is computed, and stands for all lines."""
+    """In front of `pieces`, a computed chunk that says what the columns of the whole table hold."""
     listed = ", ".join(name.strip()[:_LONGEST_NAME] for name in names[:_MOST_COLUMNS])
     found = [column.described() for column in columns if len(column.values) > column.others]
     if found:

@@ -31,7 +31,7 @@ _CLOCK = r"(?P<clock>(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60))(?:[.,](?
 _ZONE = r"(?:\s?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})(?![\w:]))?"
 _HALF = r"(?P<clock>(?:0?[1-9]|1[0-2]):[0-5][0-9]:[0-5][0-9])(?:[.,](?P<fraction>[0-9]{1,9}))?\s(?P<half>[AaPp][Mm])"
 _LEAD = r"(?:[\w.-]{1,60} {0,40}\| {0,4})?[\[(<\"']?"
-"""What may stand in front: the name that docker compose writes, a bracket."""
+"""What may precede it: the name that docker compose writes, a bracket."""
 
 
 class Stamp(NamedTuple):
@@ -80,7 +80,7 @@ _FORMATS = (
     rf"(?P<stamp>{_DATE.format('-')} {_CLOCK})",
     # Oct 18, 2015 6:01:47 PM
     rf"{_LEAD}(?P<stamp>{_MONTH} (?P<day>[0-9]{{1,2}}), (?P<year>[0-9]{{4}}),? {_HALF})",
-    # 10/18/2015 6:01:47 PM, 18-10-2015 18:01:47: day and month may stand the other way round
+    # 10/18/2015 6:01:47 PM, 18-10-2015 18:01:47: day and month may be swapped
     rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}},? {_HALF})",
     rf"{_LEAD}(?P<stamp>[0-9]{{1,2}}[./-][0-9]{{1,2}}[./-][0-9]{{4}},? {_CLOCK})",
     # 1445144423.722, 1445144423722

@@ -1,4 +1,4 @@
-"""The keys and values of a TOML file with their lines, which `tomllib` does not tell."""
+"""The keys and values of a TOML file with their lines, which `tomllib` does not give."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _Reader:
         }
         for key, value in attributes.items():
             begin, end = spans.get(key, (0, 0))
-            # expat reports the line of the tag; the attribute may stand further down.
+            # expat reports the line of the tag; the attribute may be further down.
             at = line + self._source.count("\n", start, begin) if end else line
             leaf = Leaf((*self._path, one_name(key)), one_line_value(value), at, at, begin, end, called)
             self.outline.add(leaf._replace(line_end=at + self._source.count("\n", begin, end)))
@@ -82,7 +82,7 @@ class _Reader:
         text = "".join(element.texts)
         if text.strip():
             last = self.parser.CurrentLineNumber
-            # Behind a `<a/>` stands nothing; its end is reported where it begins.
+            # An empty `<a/>` has no text; its end is reported where it begins.
             begin, end = element.begin, max(element.begin, start)
             begin += len(self._source[begin:end]) - len(self._source[begin:end].lstrip())
             parent = self._open[-1] if self._open else None
