@@ -49,8 +49,8 @@ _STATUS = re.compile(
 
 _QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\"{3}|'{3}|\\?[\"'`])")
 _TO_QUOTE = {
-    **{quote: re.compile(rf"(?:[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}])*+") for quote in "\"'`"},
-    **{f"\\{quote}": re.compile(rf"(?:[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}])*+") for quote in "\"'`"},
+    **{quote: re.compile(rf"(?>(?:[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}])*)") for quote in "\"'`"},
+    **{f"\\{quote}": re.compile(rf"(?>(?:[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}])*)") for quote in "\"'`"},
 }
 _LONGEST_TRIPLE = 20_000
 _BARE = re.compile(r"[^\s\"'`&]+")

@@ -75,10 +75,10 @@ SHAPES: tuple[Shape, ...] = (
         "private key",
         "-----begin",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000}+"
+        r"(?:(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
         r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         # One that was cut: what follows, as long as it looks like key material.
-        r"|(?:(?:\s|\\n){0,4}+[A-Za-z0-9+/=]{20,100}+)*+)",
+        r"|(?>(?:(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+)*))",
     ),
     _shape(
         "webhook",
@@ -125,7 +125,7 @@ SHAPES: tuple[Shape, ...] = (
         # The first of what a function is given is a name, and the next its value.
         rf"(?P<kept>\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
         r"[ \t]{0,9}[bBrRuUfF]{0,2}(?P<mark>[\"']))"
-        rf"(?!{PLACEHOLDER}|(?P=mark))(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))++(?=(?P=mark)[ \t]{{0,9}}[,)])",
+        rf"(?!{PLACEHOLDER}|(?P=mark))(?>(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))+)(?=(?P=mark)[ \t]{{0,9}}[,)])",
     ),
     _shape(
         "secret",

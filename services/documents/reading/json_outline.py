@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
-    r'(?P<line>\n)|(?P<string>"(?:[^"\\\n]|\\.)*+")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
+    r'(?P<line>\n)|(?P<string>"(?>(?:[^"\\\n]|\\.)*)")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
     r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
 )
 _LONGEST_ROW = 300

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 _TOKEN = re.compile(
-    r'(?P<string>"""(?:[^\\"]|\\[\s\S]|"(?!""))*+"{3,5}|\'\'\'(?:[^\']|\'(?!\'\'))*+\'{3,5}'
-    r'|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\')'
+    r'(?P<string>"""(?>(?:[^\\"]|\\[\s\S]|"(?!""))*)"{3,5}|\'\'\'(?>(?:[^\']|\'(?!\'\'))*)\'{3,5}'
+    r'|"(?>(?:[^"\\\n]|\\.)*)"|\'[^\'\n]*+\')'
     r"|(?P<line>\n)|(?P<mark>[\[\]{},=])|#[^\n]*+|(?P<word>[^\s\[\]{},=\"'#]++)|(?P<wrong>\S)"
 )
-_PART = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*+)\"|'([^']*+)'|([^\s.\"']++))\s*(?:\.|$)")
+_PART = re.compile(r"\s*(?:\"((?>(?:[^\"\\]|\\.)*))\"|'([^']*+)'|([^\s.\"']++))\s*(?:\.|$)")
 
 _DEEP_KEY = re.compile(rf"(?<![\w.-])(?:(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*\.[ \t]*){{{DEEPEST}}}")
 

@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
-_TAG = re.compile(r"<[^\s/>\"'=]++(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_TAG = re.compile(r"<[^\s/>\"'=]++(?>(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*)>")
 _ATTRIBUTE = re.compile(r"\s([^\s=\"'<>/]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 _NAMING = frozenset({"name", "key", "id"})
 
