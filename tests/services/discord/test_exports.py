@@ -238,6 +238,9 @@ def test_memory_is_bounded_from_one_message_to_the_next(
     endless.write_text('{"guild": "' + "x" * 500_000, encoding="utf-8")
     with pytest.raises(NotAnExport, match="too large"):
         Export(endless)
+    endless.write_text('{"guild": ' + "[" * 100_000, encoding="utf-8")
+    with pytest.raises(NotAnExport, match="too large"):
+        Export(endless)
 
 
 @pytest.mark.parametrize(
