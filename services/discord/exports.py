@@ -238,7 +238,8 @@ class _Source:
     """A file as ijson reads it, which refuses values that are too large, or open too many brackets.
 
     ijson takes quadratic time for nesting: 90,000 levels take a minute. Brackets in texts count as well, but no message
-    of Discord holds that many. Text rather than the file's bytes, since ijson accepts neither a byte order mark nor bytes that are not UTF-8.
+    of Discord holds that many. Text rather than the file's bytes, since ijson accepts neither a byte order mark nor
+    bytes that are not UTF-8.
     """
 
     def __init__(self, file: TextIO) -> None:
