@@ -25,10 +25,9 @@ from clock import run_blocking
 from clock.backoff import Backoff
 from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
-from operators.coalesce import coalesce
-from operators.in_flight import in_flight
-from operators.step import Gauge, expected
+from operators.step import Gauge, expected, in_flight
 from operators.study import NOT_NOW, TRIES, study
+from operators.triggering import coalesce
 from services.assistant import Curator, Describer, NotDescribed
 from services.knowledge import harmless
 from services.llm import Usage
