@@ -7,7 +7,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
-from reactivex.disposable import CompositeDisposable, Disposable, SerialDisposable
+from reactivex.disposable import Disposable, SerialDisposable
+
+from operators.defining import Handlers, operator
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,54 +27,47 @@ def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Obs
     Completes when the source and the last run have. An error of a run ends it all.
     """
 
-    def operator(source: Observable[T]) -> Observable[R]:
-        def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
-            current = SerialDisposable()
-            waiting: list[T] = []
-            running = False
-            source_done = False
+    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
+        current = SerialDisposable()
+        waiting: list[T] = []
+        running = False
+        source_done = False
 
-            def on_next(trigger: T) -> None:
-                waiting[:] = [trigger]
-                run_next()
+        def on_next(trigger: T) -> None:
+            waiting[:] = [trigger]
+            run_next()
 
-            def run_next() -> None:
-                nonlocal running
-                if running:
+        def run_next() -> None:
+            nonlocal running
+            if running:
+                return
+            if waiting:
+                running = True
+                try:
+                    inner = run(waiting.pop())
+                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                    observer.on_error(error)
                     return
-                if waiting:
-                    running = True
-                    try:
-                        inner = run(waiting.pop())
-                    except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
-                        observer.on_error(error)
-                        return
-                    # Assigned first: a run that completes at once starts the next one in here.
-                    slot = SerialDisposable()
-                    current.disposable = slot
-                    slot.disposable = inner.subscribe(
-                        observer.on_next, observer.on_error, run_completed, scheduler=scheduler
-                    )
-                elif source_done:
-                    observer.on_completed()
+                # Assigned first: a run that completes at once starts the next one in here.
+                slot = SerialDisposable()
+                current.disposable = slot
+                slot.disposable = inner.subscribe(observer.on_next, observer.on_error, run_completed)
+            elif source_done:
+                observer.on_completed()
 
-            def run_completed() -> None:
-                nonlocal running
-                running = False
-                run_next()
+        def run_completed() -> None:
+            nonlocal running
+            running = False
+            run_next()
 
-            def on_completed() -> None:
-                nonlocal source_done
-                source_done = True
-                run_next()
+        def on_completed() -> None:
+            nonlocal source_done
+            source_done = True
+            run_next()
 
-            return CompositeDisposable(
-                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler), current
-            )
+        return Handlers(on_next, on_completed, current.dispose)
 
-        return Observable(subscribe)
-
-    return operator
+    return operator(subscribed)
 
 
 def unfold(ask: Callable[[], Coroutine[Any, Any, T | None]]) -> Observable[T]:
@@ -119,49 +114,41 @@ def checkpoint(
     `debounce` know no weights; and they emit without items, or only after silence.)
     """
 
-    def operator(source: Observable[T]) -> Observable[None]:
-        def subscribe(
-            observer: abc.ObserverBase[None], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
-            loop = asyncio.get_running_loop()
-            weight = 0.0
-            earliest = loop.time()
-            timer: asyncio.TimerHandle | None = None
+    def subscribed(observer: abc.ObserverBase[None]) -> Handlers[T]:
+        loop = asyncio.get_running_loop()
+        weight = 0.0
+        earliest = loop.time()
+        timer: asyncio.TimerHandle | None = None
 
-            def on_next(item: T) -> None:
-                nonlocal weight, timer
-                try:
-                    before, weight = weight, weight + weigh(item)
-                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
-                    observer.on_error(error)
-                    return
-                if timer is None:
-                    timer = loop.call_at(max(earliest, loop.time() + (0 if weight >= enough else seconds)), fire)
-                elif before < enough <= weight:
-                    timer.cancel()
-                    timer = loop.call_at(max(earliest, loop.time()), fire)
+        def on_next(item: T) -> None:
+            nonlocal weight, timer
+            try:
+                before, weight = weight, weight + weigh(item)
+            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                observer.on_error(error)
+                return
+            if timer is None:
+                timer = loop.call_at(max(earliest, loop.time() + (0 if weight >= enough else seconds)), fire)
+            elif before < enough <= weight:
+                timer.cancel()
+                timer = loop.call_at(max(earliest, loop.time()), fire)
 
-            def fire() -> None:
-                nonlocal weight, earliest, timer
-                weight, earliest, timer = 0.0, loop.time() + pause, None
-                observer.on_next(None)
+        def fire() -> None:
+            nonlocal weight, earliest, timer
+            weight, earliest, timer = 0.0, loop.time() + pause, None
+            observer.on_next(None)
 
-            def on_completed() -> None:
-                stop_timer()
-                observer.on_next(None)
-                observer.on_completed()
+        def on_completed() -> None:
+            stop_timer()
+            observer.on_next(None)
+            observer.on_completed()
 
-            def stop_timer() -> None:
-                nonlocal timer
-                if timer is not None:
-                    timer.cancel()
-                    timer = None
+        def stop_timer() -> None:
+            nonlocal timer
+            if timer is not None:
+                timer.cancel()
+                timer = None
 
-            return CompositeDisposable(
-                source.subscribe(on_next, observer.on_error, on_completed, scheduler=scheduler),
-                Disposable(stop_timer),
-            )
+        return Handlers(on_next, on_completed, stop_timer)
 
-        return Observable(subscribe)
-
-    return operator
+    return operator(subscribed)

@@ -129,7 +129,7 @@ class AIResult:
 
 
 class Answerer:
-    """Runs the same operators as the live graph, for one conversation at a time."""
+    """Runs the operators of the live graph for one conversation at a time: for `--ask` and `/ask`."""
 
     def __init__(
         self,
