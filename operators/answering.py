@@ -65,7 +65,7 @@ def gather(
             for i, message in sorted(messages.items())
             if i in asked or i < part.last.id or message.author.id != part.author.id
         ]
-        pictures = {} if images is None else await load(images, await askers(ordered))
+        pictures = {} if images is None else await loaded_images(images, await askers(ordered))
         conversation = await context.conversation(ordered, asked, pictures)
         return inquiry._replace(conversation=conversation, messages=tuple(ordered), reply_place_id=reply_place_id)
 
@@ -85,7 +85,7 @@ def gather(
     async def askers(messages: Iterable[Message]) -> list[Message]:
         return [m for m in messages if m.attachments and await context.author_type(m) is AuthorType.COMMUNITY_USER]
 
-    async def load(source: ImageSource, messages: Iterable[Message]) -> dict[int, tuple[Image, ...]]:
+    async def loaded_images(source: ImageSource, messages: Iterable[Message]) -> dict[int, tuple[Image, ...]]:
         return {message.id: await load_images(source, message.attachments) for message in messages}
 
     return gathered
