@@ -22,7 +22,7 @@ from services.discord.wire import Decoder
 from services.llm import MAX_IMAGE_BYTES, unreachable_because
 from settings import Settings
 from streams.gateway import Gateway
-from streams.recorder import Recorder
+from streams.recording import Recorder
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
-from operators.chunk import Intake
+from operators.evidence import Intake
 from services.conversations import Viewing
 from services.discord import Attachments
 from services.documents import (

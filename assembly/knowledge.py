@@ -17,8 +17,7 @@ from services.assistant.extractive import ExtractiveDescriber
 from services.knowledge import Ledger
 from services.llm import StructuredLLM, Usage
 from settings import Settings
-from sinks.knowledge import CacheAndIndex
-from sinks.knowledge_log import KnowledgeLog
+from sinks.knowledge import CacheAndIndex, KnowledgeLog
 from streams.knowledge import KnowledgeParts, knowledge
 from streams.ticks import file_changes, ticks
 

@@ -14,9 +14,7 @@ from reactivex.subject import Subject
 from assembly.documents import Documents, solved_tags
 from model.messages import Message
 from operators import map_async, supervised
-from operators.chunk import chunk
-from operators.discard import Closing, discard
-from operators.sweep import Threads, sweep
+from operators.evidence import Closing, Threads, chunk, discard, sweep
 from services.discord import LookupFailed
 from services.discord.live import RestFetcher
 from services.documents import PLACE_ID, candidates_in

@@ -19,11 +19,11 @@ from reactivex.subject import Subject
 
 from model.events import Event
 from model.outcomes import Result
-from operators.decode import decode
+from operators.screen import decode
 from services.conversations import InFlight
 from services.discord import Dispatch
 from services.telemetry import number_of
-from sinks.tally import Tally
+from sinks.results import Tally
 from streams.recording import dispatches
 
 LAST_WORDS_SECONDS = 5.0

@@ -24,7 +24,7 @@ from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from services.knowledge import Library
 from services.llm import StructuredLLM
 from settings import Settings
-from streams.single_answer import AIResult, Answerer, RequestContext
+from streams.answers import AIResult, Answerer, RequestContext
 
 NO_ANSWER = "I have no answer to that in what I know."
 NOT_ANSWERABLE = "I cannot answer that. Ask one clear question, with what one needs to know to answer it."

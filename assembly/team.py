@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from clock import utc_clock
+from operators.capturing import summarise_images
 from operators.step import Gauge
-from operators.summarise_images import summarise_images
 from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, prompts
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import ImageSource, StructuredLLM, Usage

@@ -23,8 +23,7 @@ from services.documents.tools.toolset import Toolset
 from services.knowledge.library import IndexEntry, Source
 from services.llm.usage import Usage
 from settings import AnswerSettings, DiscordSettings, Settings
-from sinks.json_lines import InOrder, render
-from sinks.tally import Tally
+from sinks.results import InOrder, Tally, render
 from streams.graph import graph
 from streams.recording import first_time
 

@@ -14,7 +14,7 @@ from assembly.temporary_index import temporary_index
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
-from streams.single_answer import AIResult, Answerer
+from streams.answers import AIResult, Answerer
 
 
 def ask(settings: Settings, question: str, *, record: Path | None, replay: Path | None) -> int:

@@ -24,9 +24,8 @@ from services.storage import lock
 from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
-from sinks.archive import RawArchive
-from sinks.imported import Imported
-from sinks.tally import Tally
+from sinks.archive import Imported, RawArchive
+from sinks.results import Tally
 from streams.importing import learning
 from streams.recording import first_time
 

@@ -18,7 +18,7 @@ from services.knowledge import CannotList, Due, Ledger, LeftOut, Pending, Settle
 from services.llm import Usage
 from services.storage import in_thread, lock
 from settings import KnowledgeSettings, Settings
-from sinks.knowledge_log import KnowledgeLog
+from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
 
 DONE, FAILED = 0, 1

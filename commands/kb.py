@@ -15,7 +15,7 @@ from services.storage import lock
 from services.team import Overview, block_of, corrections, overview
 from services.telemetry import number_of
 from settings import Settings
-from sinks.plain import one_line, visible_lines
+from sinks.terminal import one_line, visible_lines
 
 _INDENT = "    "
 _DAY, _MINUTE = 10, 16

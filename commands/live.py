@@ -20,12 +20,12 @@ from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from clock import now
-from operators.decode import decode
+from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
 from services.storage import lock
 from settings import Settings, usable_token
-from sinks.journal import journal
+from sinks.results import journal
 from streams.gateway import observable
 from streams.graph import graph
 

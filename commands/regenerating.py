@@ -24,8 +24,7 @@ from services.storage import DataFolder, files, in_thread, lock
 from services.team import Action, Build, Decision, DecisionLog, RebuildPlan, archive_files, open_library, rebuilding
 from services.telemetry import number_of
 from settings import Settings
-from streams.curation import CurationParts, CurationRules, Described
-from streams.regeneration import GivenUp, regeneration
+from streams.curation import CurationParts, CurationRules, Described, GivenUp, regeneration
 
 DONE, FAILED = 0, 1
 

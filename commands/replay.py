@@ -26,8 +26,7 @@ from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of
 from settings import Settings
-from sinks.json_lines import InOrder, JsonLines
-from sinks.tally import Tally
+from sinks.results import InOrder, JsonLines, Tally
 from sinks.terminal import Terminal
 from streams.graph import graph
 from streams.recording import first_time

@@ -9,8 +9,7 @@ from clock.cancel_token import CancelToken
 from operators.delay_unless_replaced import delay_unless_replaced
 from operators.fork import fork, supervised
 from operators.map_async import CancelledWithin, Overflow, map_async
-from operators.pass_through import pass_through
 from operators.quiet_window import Amend, quiet_window
+from operators.selecting import only, pass_through, spread
 from operators.serialize_by_key import serialize_by_key
-from operators.spread import only, spread
-from operators.unfold import unfold
+from operators.triggering import unfold

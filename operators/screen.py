@@ -1,4 +1,4 @@
-"""From events to people's messages, and to changes of those that wait."""
+"""From Discord's dispatches to events, to people's messages, and to changes of those that wait."""
 
 from __future__ import annotations
 
@@ -13,8 +13,23 @@ from model.events import Deleted, Edited, Event, Posted
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators.quiet_window import Amend
-from operators.spread import spread
+from operators.selecting import spread
 from services.conversations import History, InFlight, People, TeamActivity, edited
+from services.discord import Dispatch
+from services.discord.wire import Decoder
+
+
+def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], Observable[Event]]:
+    """The events of each dispatch; none for types that are not used.
+
+        --GUILD_CREATE----TYPING_START--MESSAGE_CREATE--|
+        [ decode                                        ]
+        --(PlaceSeen …)-----------------Posted----------|
+
+    An unusable payload is logged and left out.
+    """
+    return spread((decoder or Decoder()).decode)
+
 
 DEDUPLICATED = 50_000
 """Message ids kept against a second delivery."""

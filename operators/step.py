@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from reactivex import Observable
@@ -12,7 +13,7 @@ from clock import now
 from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind
 from operators.map_async import map_async
-from operators.pass_through import pass_through
+from operators.selecting import pass_through
 from services.assistant import Inquiry, end
 from services.conversations import CalledOff
 from services.telemetry import about
@@ -88,3 +89,16 @@ def expected(error: Exception) -> bool:
     return type(error).__module__.split(".")[0] in {"services", "operators"} or isinstance(
         error, TimeoutError | OSError
     )
+
+
+@contextmanager
+def in_flight(gauge: Gauge | None, name: str) -> Generator[None]:
+    """Report one item in flight at the operator `name` while the block runs; one at a time."""
+    report = named(gauge, name)
+    if report is not None:
+        report(1)
+    try:
+        yield
+    finally:
+        if report is not None:
+            report(0)

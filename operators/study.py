@@ -12,8 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from clock import now, rfc3339
-from operators.in_flight import in_flight
-from operators.step import Gauge, expected
+from operators.step import Gauge, expected, in_flight
 from services.assistant import Curator, IntegrationResult
 from services.knowledge import topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage

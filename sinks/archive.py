@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from services.storage import files
 from services.team import REPLY, Capture, Captures, Pair, StoredBlock, archive, archive_files, qa_ids, said_in
 from services.telemetry import number_of
 
-LATE_WEEKS = 2  # the files of the archive that hold what was captured within a day
-
 log = logging.getLogger(__name__)
+
+LATE_WEEKS = 2  # the files of the archive that hold what was captured within a day
 
 
 @dataclass(slots=True)
@@ -113,3 +113,38 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
         return None if max(stored) >= capture.said[-1].message_id else capture
     said = {each.message_id: each for each in capture.said} | stored
     return None if len(said) == len(stored) else replace(capture, said=tuple(said[i] for i in sorted(said)))
+
+
+class Imported:
+    """Stores what no single block contains, so that importing a file again, or resuming it, adds nothing twice.
+
+    Attributes:
+        conversations: the ids of those that something was stored of.
+    """
+
+    def __init__(self, archive: RawArchive, earlier: Iterable[Pair]) -> None:
+        """`earlier`: the pairs of the whole archive."""
+        self.conversations: set[str] = set()
+        self._archive = archive
+        self._blocks = 0
+        self._holding: dict[int, set[int]] = {}  # the numbers of the blocks with each message
+        for pair in earlier:
+            self._add_block(pair.message_ids)
+
+    async def keep(self, capture: Capture) -> Outcome:
+        """As `RawArchive.keep`; `skipped("duplicate")` for what is in the archive."""
+        joined = self._archive.captures.join(capture)
+        message_ids = [said.message_id for said in joined.said]
+        holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
+        if capture.part is not None and holding and set[int].intersection(*holding):
+            return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
+        outcome = await self._archive.keep(capture)
+        if outcome.result is OutcomeKind.CAPTURED:
+            self._add_block(message_ids)
+            self.conversations.add(joined.conversation_id or "")
+        return outcome
+
+    def _add_block(self, message_ids: Iterable[int]) -> None:
+        self._blocks += 1
+        for message_id in message_ids:
+            self._holding.setdefault(message_id, set()).add(self._blocks)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from model.messages import Author, Message, snowflake_time
-from operators.chunk import IngestResult
+from operators.evidence import IngestResult
 from services.conversations import History, People
 from services.discord import Poster, PostFailed
 from services.discord.text import inert, split

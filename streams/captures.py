@@ -13,10 +13,9 @@ from reactivex import operators as ops
 from clock import now
 from model.outcomes import Outcome
 from operators import map_async, pass_through, unfold
-from operators.coalesce import coalesce
-from operators.extract import Extracted, extract
-from operators.retry_pending import retry_pending
+from operators.capturing import Extracted, extract, retry_pending
 from operators.step import Gauge, failure_of, named
+from operators.triggering import coalesce
 from services.assistant import CaptureJob
 from services.conversations import Context
 from services.team import Capture, Pair, PendingFolder, Waiting
@@ -35,7 +34,7 @@ class Images:
     """How the images of captures are described.
 
     Attributes:
-        summarised: `operators.summarise_images`, which saves a capture in `pending` if it fails.
+        summarised: `operators.capturing.summarise_images`, which saves a capture in `pending` if it fails.
         keep_late: stores those that had to wait.
         withheld: whether an author's text must not be captured any more.
     """

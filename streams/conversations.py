@@ -1,18 +1,19 @@
-"""From events to batches; at the other end, the book-keeping of results."""
+"""From events to batches; at the other end, the book-keeping of results; beside them, votes."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Never, cast
 
 from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now, utc_clock
 from model.batches import Batch, Key
-from model.events import Event, Posted, Ready
+from model.events import Event, Posted, Reaction, Ready
 from model.outcomes import Ignored, Reason, Result
-from operators import Amend, quiet_window, spread
+from operators import Amend, map_async, only, quiet_window, spread
 from operators.screen import Screened
 from operators.step import Gauge, named
 from services.conversations import History, InFlight, People, Seen
@@ -82,3 +83,17 @@ def batches(
 def batch_of(admitted: list[Posted]) -> Batch:
     messages = sorted((item.message for item in admitted), key=lambda message: message.id)
     return Batch(tuple(messages), now())
+
+
+def votes(events: Observable[Event], keep: Callable[[Reaction], Coroutine[Any, Any, None]]) -> Observable[Never]:
+    """Hand each reaction to the sink, in order. Emits nothing; completes when the last one is kept.
+
+    events  --m1--r1--r2--|
+    votes   --------------|
+    """
+
+    def failed(reaction: Reaction, error: Exception) -> None:
+        log.error("a reaction to message %d was not kept: %s", reaction.message_id, error)
+
+    kept = events.pipe(only(Reaction), map_async(keep, on_failure=failed, max_concurrent=1), ops.ignore_elements())
+    return cast("Observable[Never]", kept)

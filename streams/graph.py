@@ -31,16 +31,14 @@ from reactivex.subject import Subject
 from model.events import Event
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
-from operators.cut import cut
-from operators.route import route
+from operators.route import cut, route
 from operators.screen import screen
 from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
 from streams.captures import captures
-from streams.conversations import batches, observed, settled
+from streams.conversations import batches, observed, settled, votes
 from streams.curation import curation, stored
 from streams.evidence import evidence
-from streams.feedback import votes
 from streams.wiring import Rules, Services, Sinks
 
 

@@ -24,8 +24,7 @@ from model.events import Event
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators import fork, only, supervised
-from operators.cut import cut
-from operators.route import ignored, route
+from operators.route import cut, ignored, route
 from operators.screen import screen
 from services.assistant import CaptureJob
 from streams.captures import captures

@@ -24,12 +24,9 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from operators import map_async, only, spread
-from operators.checkpoint import checkpoint
-from operators.coalesce import coalesce
-from operators.discover import discover
-from operators.fetch import fetch
 from operators.step import Gauge, expected, named
-from operators.summarise import summarise
+from operators.triggering import checkpoint, coalesce
+from operators.updating import discover, fetch, summarise
 from services.assistant import Describer
 from services.knowledge import (
     AnyKind,

@@ -1,4 +1,4 @@
-"""Recordings and exports → dispatches, each at its time.
+"""Recordings: written from the live stream, and played, each dispatch at its time.
 
 at 10:00:00   at 10:00:07   at 10:00:07
 ────┼─────────────┼┼──────────►  the recording
@@ -8,11 +8,17 @@ at 10:00:00   at 10:00:07   at 10:00:07
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import logging
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 import clock
-from services.discord import Dispatch, recordings
+from model.messages import Attachment, Message
+from services.discord import BadRecording, Clearing, Dispatch, recordings, render_line
+from services.discord.wire import message
+
+log = logging.getLogger(__name__)
 
 
 async def dispatches(*paths: Path, delay: float = 0.0) -> AsyncGenerator[Dispatch, None]:
@@ -59,3 +65,108 @@ def first_time(*paths: Path) -> float:
         BadRecording: a file cannot be read, or holds nothing valid.
     """
     return next(recordings.read(*paths)).at
+
+
+DOWNLOADS_AT_ONCE = 4
+DOWNLOADS_WAITING = 1_000
+"""Attachments that may wait for their download; beyond that they are left out."""
+
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+Download = Callable[[Attachment], Awaitable[bytes]]
+
+
+def attachments_folder(recording: Path) -> Path:
+    """`FILE.attachments`, beside the recording. It holds each attachment under its id, digits only."""
+    return recording.with_name(recording.name + ".attachments")
+
+
+class Recorder:
+    """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.Clearing`).
+
+    `opted_out` judges each message. `download` fetches an attachment, within limits of its own; without it, none
+    are saved. A failure to write is logged once, and the next line is tried again.
+
+    Raises:
+        BadRecording: the file cannot be written at the start.
+    """
+
+    def __init__(self, path: Path, *, opted_out: Callable[[Message], bool], download: Download | None = None) -> None:
+        self._path = path
+        self._clearing = Clearing(opted_out)
+        self._download = download
+        self._saving: dict[asyncio.Task[None], int] = {}  # the attachment's id by task
+        self._slots = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
+        self._failing = False
+        try:
+            self._truncated = path.exists() and path.stat().st_size > 0 and _last_byte(path) != b"\n"
+            # Unbuffered: a line is in the file once it is written. Only the owner may read what people wrote.
+            self._file = os.fdopen(os.open(path, APPEND, mode=0o600), "ab", buffering=0)
+        except OSError as error:
+            raise BadRecording(
+                f"{path}: cannot be written ({error.strerror}); name another file to record to"
+            ) from None
+
+    def write(self, dispatch: Dispatch) -> None:
+        """Append one dispatch. Its attachments are saved in the background."""
+        cleared = self._clearing.clear(dispatch)
+        if cleared is None:
+            return
+        self._append(cleared)
+        if self._download is not None and cleared.t == "MESSAGE_CREATE":
+            for file in message(cleared.d).attachments:
+                self._save_soon(self._download, file)
+
+    async def close(self) -> None:
+        """Wait for the attachments in progress, or cancel them when cancelled; then close the file."""
+        try:
+            await asyncio.gather(*self._saving)
+        finally:
+            self._file.close()
+
+    def _append(self, dispatch: Dispatch) -> None:
+        try:
+            line = render_line(dispatch).encode()
+            written = self._file.write(b"\n" + line if self._truncated else line)
+            if written < len(line):
+                raise OSError("the disk took only a part of a line")  # noqa: TRY301 (handled like a refusal)
+        except (OSError, ValueError) as error:
+            self._truncated = True
+            if not self._failing:
+                log.error("recording to %s fails, the bot goes on: %s", self._path, error)  # noqa: TRY400 (no bug)
+            self._failing = True
+        else:
+            self._truncated = self._failing = False
+
+    def _save_soon(self, download: Download, file: Attachment) -> None:
+        if file.id in self._saving.values():
+            return  # the same file, posted or delivered again
+        if len(self._saving) >= DOWNLOADS_WAITING:
+            log.warning("attachment %d is not recorded: too many are waiting", file.id)
+            return
+        task = asyncio.get_running_loop().create_task(self._save(download, file))
+        self._saving[task] = file.id
+        task.add_done_callback(self._saving.pop)
+
+    async def _save(self, download: Download, file: Attachment) -> None:
+        target = attachments_folder(self._path) / str(file.id)
+        async with self._slots:
+            try:
+                if not target.exists():
+                    data = await download(file)
+                    await asyncio.to_thread(_store, target, data)
+            except Exception as error:  # noqa: BLE001 (the recording goes on after any error)
+                log.warning("attachment %d is not recorded: %s", file.id, type(error).__name__)
+
+
+def _store(target: Path, data: bytes) -> None:
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    unfinished = target.with_suffix(".part")
+    unfinished.write_bytes(data)
+    unfinished.replace(target)
+
+
+def _last_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1)

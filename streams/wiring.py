@@ -9,7 +9,7 @@ from typing import Any
 from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
-from operators.chunk import IngestResult, Intake
+from operators.evidence import IngestResult, Intake
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry

@@ -41,8 +41,7 @@ from services.llm.images import ImageSource
 from services.llm.usage import Usage
 from services.team.captures import Capture
 from settings import Settings
-from sinks.json_lines import InOrder, render
-from sinks.tally import Tally
+from sinks.results import InOrder, Tally, render
 from streams.graph import graph
 
 T = TypeVar("T")

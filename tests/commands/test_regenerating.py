@@ -196,7 +196,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
     config: Path, data: Path, thinks: Thinks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pitfall 6."""
-    monkeypatch.setattr("streams.regeneration.ATTEMPTS", 1)
+    monkeypatch.setattr("streams.curation.ATTEMPTS", 1)
     old_library(data)
     opened(data, key=KEY)
     before = live(data)
@@ -221,7 +221,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
 
 
 def test_restart_begins_anew(config: Path, data: Path, thinks: Thinks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.regeneration.ATTEMPTS", 1)
+    monkeypatch.setattr("streams.curation.ATTEMPTS", 1)
     old_library(data)
     thinks(ScriptedCurator(topic_for=lambda asked: Unavailable("down") if asked == PAIRS[2] else named("new")))
     assert run(config) == 1

@@ -12,7 +12,7 @@ import pytest
 from commands.live import LiveOptions
 from commands.replay import ReplayOptions, replay
 from model.outcomes import Outcome
-from sinks.json_lines import render
+from sinks.results import render
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import echoing

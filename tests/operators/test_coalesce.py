@@ -4,7 +4,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from operators import map_async
-from operators.coalesce import coalesce
+from operators.triggering import coalesce
 from tests.marbles import play
 from tests.operators.slow import lost, takes
 

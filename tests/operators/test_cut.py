@@ -9,7 +9,7 @@ from reactivex.subject import Subject
 
 from model.batches import Batch, Part
 from model.messages import AuthorType, Message, Reference
-from operators.cut import cut, pieces
+from operators.route import cut, pieces
 from services.conversations.in_flight import InFlight
 from tests.talk import ANN, BOT, CHANNEL, PRIVATE, STAFF, THREAD, Talk
 

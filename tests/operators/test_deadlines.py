@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.deadlines import Deadlines
+from operators.quiet_window import Deadlines
 
 
 @dataclass

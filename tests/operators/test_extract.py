@@ -6,7 +6,7 @@ import pytest
 
 from model.messages import Attachment, Author, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.extract import Extracted, extract
+from operators.capturing import Extracted, extract
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.discord.protocols import LookupFailed

@@ -13,12 +13,20 @@ import pytest
 from clock import now
 from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Place, PlaceKind
-from operators import chunk as chunk_module
-from operators.chunk import IngestResult, Intake, chunk, to_its_end
-from operators.discard import Closing, Dropping, discard
-from operators.embed import embed
-from operators.retrieve import earlier_in
-from operators.sweep import Threads, sweep
+from operators import evidence as chunk_module
+from operators.answering import earlier_in
+from operators.evidence import (
+    Closing,
+    Dropping,
+    IngestResult,
+    Intake,
+    Threads,
+    chunk,
+    discard,
+    embed,
+    sweep,
+    to_its_end,
+)
 from services.conversations.history import History
 from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed

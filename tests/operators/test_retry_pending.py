@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clock import now
-from operators.retry_pending import retry_pending
+from operators.capturing import retry_pending
 from services.llm.errors import BadOutput, Unavailable
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Said

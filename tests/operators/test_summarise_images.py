@@ -6,8 +6,8 @@ import pytest
 
 from model.conversations import Image
 from model.messages import Attachment
-from operators import summarise_images as module
-from operators.summarise_images import summarise_images
+from operators import capturing as module
+from operators.capturing import summarise_images
 from services.llm.errors import BadOutput, Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage

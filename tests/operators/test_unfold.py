@@ -6,7 +6,7 @@ from typing import Any
 from reactivex.subject import Subject
 
 from operators import unfold
-from operators.coalesce import coalesce
+from operators.triggering import coalesce
 from tests.marbles import play
 
 

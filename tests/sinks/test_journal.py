@@ -6,12 +6,12 @@ import pytest
 
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.telemetry.logs import about
-from sinks.journal import journal
+from sinks.results import journal
 from tests.services.telemetry.exporter.test_metrics import part
 
 
 def test_each_part_ends_in_one_line_with_its_time_and_cost(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "sinks.journal"):
+    with caplog.at_level(logging.INFO, "sinks.results"):
         journal(Outcome(part(), 67.5, OutcomeKind.REPLIED, llm_calls=3))
         journal(Outcome(part(), 65.0, OutcomeKind.SKIPPED, Reason.NOT_ANSWERABLE))
         journal(Ignored(Reason.BOT, 1, (10,)))
@@ -21,8 +21,8 @@ def test_each_part_ends_in_one_line_with_its_time_and_cost(caplog: pytest.LogCap
 
 
 def test_what_was_ignored_is_a_detail_and_where_nobody_reads_nothing_is_made(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG, "sinks.journal"):
+    with caplog.at_level(logging.DEBUG, "sinks.results"):
         journal(Ignored(Reason.BOT, 1, (10,)))
-    with caplog.at_level(logging.WARNING, "sinks.journal"):
+    with caplog.at_level(logging.WARNING, "sinks.results"):
         journal(Outcome(part(), 67.5, OutcomeKind.REPLIED))
     assert caplog.messages == ["ignored 1 message in 1: bot"]

@@ -4,7 +4,7 @@ import pytest
 
 from services.knowledge.source_files import HIDDEN
 from services.knowledge.source_kinds import Discovered, How, LeftOut, Trouble, UpdateReport
-from sinks.knowledge_log import KnowledgeLog
+from sinks.knowledge import KnowledgeLog
 
 
 def test_a_trouble_is_told_once_and_again_after_it_was_gone(caplog: pytest.LogCaptureFixture) -> None:

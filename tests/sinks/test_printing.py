@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from model.batches import Part
 from model.messages import AuthorType, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from sinks.json_lines import InOrder, JsonLines
-from sinks.tally import Tally
+from sinks.results import InOrder, JsonLines, Tally
 from tests.services.conversations.places import EPOCH, message
 from tests.services.quickly import QUICKLY
 

@@ -13,9 +13,8 @@ from rich.console import Console
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
-from sinks.plain import in_cells, one_line
-from sinks.tally import Tally
-from sinks.terminal import Terminal
+from sinks.results import Tally
+from sinks.terminal import Terminal, in_cells, one_line
 from tests.services.quickly import QUICKLY
 
 NOON = 1_773_230_400.0

@@ -21,7 +21,7 @@ from model.events import Event, Posted
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind, Reason, Result
 from operators import only
-from operators.decode import decode
+from operators.screen import decode
 from services.assistant.answering import Assistant
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules

@@ -14,7 +14,7 @@ from clock.cancel_token import CancelToken
 from model.conversations import Image
 from model.messages import Attachment, Message
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.summarise_images import summarise_images
+from operators.capturing import summarise_images
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff

@@ -13,8 +13,8 @@ import pytest
 from model.messages import Attachment, Message
 from services.discord.dispatches import Dispatch, render_line
 from services.discord.recordings import BadRecording, read
-from streams import recorder as module
-from streams.recorder import Recorder, attachments_folder
+from streams import recording as module
+from streams.recording import Recorder, attachments_folder
 
 
 def opted_out(message: Message) -> bool:

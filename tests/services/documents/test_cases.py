@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from model.messages import Attachment
-from operators.discard import Dropping
+from operators.evidence import Dropping
 from services.documents import cases as cases_module
 from services.documents.candidates import Candidate
 from services.documents.cases import CaseClosed, Cases, IngestJob

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clock import rfc3339
-from operators.discover import gone
+from operators.updating import gone
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import LeftOut, Settled, Trouble
 from services.storage import confined

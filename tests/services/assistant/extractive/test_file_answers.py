@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model.conversations import Conversation, Role, Turn
-from operators.retrieve import earlier_in
+from operators.answering import earlier_in
 from services.assistant.extractive import ExtractiveAssistant
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore

@@ -1,13 +1,15 @@
-"""Which sources there are, and which of them have something to do: discovery, and reconciliation with the ledger."""
+"""The steps of an update of the knowledge base: which sources there are, their texts, their descriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from clock import from_rfc3339, now, rfc3339
+from clock.shared_calls import SharedCalls
+from services.assistant import Describer, NotDescribed
 from services.knowledge import (
     AnyKind,
     CannotList,
@@ -22,6 +24,8 @@ from services.knowledge import (
     Settled,
     Trouble,
     UpdateEvent,
+    hash_text,
+    index_file,
     kind_of,
 )
 from services.storage import in_thread
@@ -93,3 +97,71 @@ def gone(record: Record, kind: AnyKind, at: float) -> Iterator[UpdateEvent]:
         with suppress(OSError):
             kind.forget(record.source_id)
         yield Purged(record.source_id)
+
+
+def fetch(kind: AnyKind, ledger: Ledger, key: str) -> Callable[[Sequence[Due]], Coroutine[Any, Any, list[UpdateEvent]]]:
+    """Fetch some sources of one kind together. Gives what became of each; `key` as in `discover`."""
+
+    async def fetched(due: Sequence[Due]) -> list[UpdateEvent]:
+        known = {each.source_id: ledger.records.get(each.source_id) for each in due}
+        # An id may have been of another kind before.
+        mine = {name: record if isinstance(record, kind.record) else None for name, record in known.items()}
+        results = await kind.fetch(mine)
+        return [next_of(each, ledger, key) if isinstance(each, Record) else each for each in results]
+
+    return fetched
+
+
+def next_of(record: Record, ledger: Ledger, key: str) -> Settled | Pending:
+    """What is left to do for a source that was fetched: nothing, unless its content has no description yet."""
+    if record.gone_at is not None:
+        return Settled(record, How.GONE)
+    if not record.content_hash or (record.described and record.summary_key == key):
+        return Settled(record, How.SAME)
+    known = ledger.description(record.content_hash, key)
+    if known is None:
+        return Pending(replace(record, summary_pending=True))
+    return Settled(replace(record, summary_text=known, summary_key=key, summary_pending=False), How.REUSED)
+
+
+def summarise(
+    describer: Describer, ledger: Ledger, timeout_seconds: float
+) -> Callable[[Pending], Coroutine[Any, Any, Settled]]:
+    """Describe the text as it is now, which may be newer than what was fetched.
+
+    Sources with equal content share one description, also while it is being written.
+
+    Raises:
+        NotDescribed: the text cannot be described any more, or the answer is no description.
+        Outside, OSError: the text cannot be read any more.
+        Exception: what the describer raises.
+    """
+    key = describer.key
+    calls = SharedCalls()
+
+    async def summarised(pending: Pending) -> Settled:
+        record, text = await in_thread(_current, ledger.kind_of(pending.record), pending.record)
+        how = How.REUSED
+        description = ledger.description(record.content_hash, key)
+        if description is None:
+            how = How.DESCRIBED
+            written = await calls.share(
+                record.content_hash, lambda: describer.summarize_for_kb_index(record.source_id, text, timeout_seconds)
+            )
+            description = index_file.harmless(written)
+        if not description:
+            raise NotDescribed("the description is empty")
+        at = rfc3339(now())
+        done = replace(record, summary_text=description, summary_key=key, last_indexed_at=at, summary_pending=False)
+        return Settled(done, how)
+
+    return summarised
+
+
+def _current(kind: AnyKind, record: Record) -> tuple[Record, str]:
+    """The source's text, and its record with the hash of just that text. Blocking."""
+    found = kind.read(record.source_id)
+    if found.flaw or not found.text.strip():
+        raise NotDescribed(found.flaw or "it is empty")
+    # The hash of a text that was cut is known only from when it was fetched.
+    return record if found.cut else replace(record, content_hash=hash_text(found.text)), found.text

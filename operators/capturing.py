@@ -1,0 +1,211 @@
+"""What a team member's part and the messages around it teach, with images in words."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clock import now, run_blocking
+from model.conversations import Image
+from model.messages import AuthorType, Message
+from model.outcomes import Outcome, OutcomeKind, Reason
+from operators.step import expected
+from services.assistant import CaptureJob, Curator, conversation_with, in_words, summaries_in
+from services.conversations import Context
+from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage
+from services.team import REPLY, Capture, Pair, PairTurn, PendingFolder, Picture, Said, Speaker, Waiting, pictures_of
+
+log = logging.getLogger(__name__)
+
+SPEAKERS = {AuthorType.COMMUNITY_USER: Speaker.USER, AuthorType.TEAM_MEMBER: Speaker.TEAM}
+"""Bots are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A job, what is to be stored of it, and the images in that, in order."""
+
+    job: CaptureJob
+    capture: Capture
+    pictures: tuple[Picture, ...] = ()
+
+
+def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
+    """Give a job its conversation: the thread's history, or the chain of replies, including the part itself.
+
+    Each message is a turn of its own. A job in which only one side speaks ends here, unless it continues an earlier
+    capture. Raises LookupFailed: Discord could not be asked.
+    """
+
+    async def extracted(job: CaptureJob) -> Extracted | Outcome:
+        part = job.part
+        around = await context.thread(part.place) if part.place.is_thread else await context.replies(part.messages)
+        # The part as it was when its window closed: later edits have no effect.
+        messages = {message.id: message for message in (*around, *part.messages)}
+        said: list[Said] = []
+        for message_id in sorted(messages):
+            message = messages[message_id]
+            speaker = SPEAKERS.get(await context.author_type(message))
+            text = context.text_of(message)
+            if speaker is not None and text:
+                said.append(Said(message.id, message.author.id, PairTurn(speaker, text)))
+        capture = Capture(part, conversation_of(job, messages), tuple(said), job.continues)
+        if capture.continues is None and not capture.teaches:
+            return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
+        pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
+        return Extracted(job, capture, pictures)
+
+    return extracted
+
+
+def conversation_of(job: CaptureJob, messages: Mapping[int, Message]) -> str | None:
+    """`thread_<id>`, or `reply_<id>` of the first message of the chain of replies."""
+    place = job.part.place
+    if place.is_thread:
+        return f"thread_{place.id}"
+    if job.target is None:
+        return None
+    root = job.target
+    while root.reply_to is not None and root.reply_to.message_id in messages:
+        earlier = messages[root.reply_to.message_id]
+        if earlier.id >= root.id:  # an answer cannot be older than its question; this also rules out endless loops
+            break
+        root = earlier
+    return f"{REPLY}{root.id}"
+
+
+KEPT = 1_000  # summaries: a growing conversation is captured again and again, with the same images
+
+
+def summarise_images(
+    curator: Curator,
+    source: ImageSource,
+    pending: PendingFolder,
+    usage: Usage,
+    *,
+    redact: Callable[[str], str] = str,
+) -> Callable[[Waiting], Coroutine[Any, Any, Capture]]:
+    """Describe a capture's images, each with the whole conversation in view.
+
+    If that fails the capture is in the pending folder, with the images that could be loaded, before this raises. One
+    that succeeds is not removed from there: the caller does that once it is stored.
+
+    Raises:
+        ImageFailed: an image cannot be loaded.
+        LLMError: the curator has no usable result.
+        OSError: the capture could not be put into the pending folder.
+    """
+    known: OrderedDict[int, str] = OrderedDict()  # by attachment
+
+    async def summarised(waiting: Waiting) -> Capture:
+        loaded = dict(waiting.images)
+        try:
+            return await attempt(waiting, loaded)
+        except Exception:
+            await run_blocking(pending.keep, replace(waiting, images=loaded))
+            raise
+
+    async def attempt(waiting: Waiting, loaded: dict[Picture, Image]) -> Capture:
+        summaries = {picture: known[file] for picture in waiting.pictures if (file := picture.attachment.id) in known}
+        capture = in_words(waiting.capture, summaries, redact)
+        new = [picture for picture in waiting.pictures if picture not in summaries]
+        if not new:
+            return capture
+        await load(new, loaded)
+        conversation = conversation_with(capture, {picture: loaded[picture] for picture in new})
+        message_ids = [said.message_id for said in capture.said]
+        summaries = summaries_in(await curator.summarise_images(conversation, message_ids, usage), new)
+        for picture, summary in summaries.items():
+            known[picture.attachment.id] = summary
+            known.move_to_end(picture.attachment.id)
+        while len(known) > KEPT:
+            known.popitem(last=False)
+        return in_words(capture, summaries, redact)
+
+    async def load(pictures: list[Picture], loaded: dict[Picture, Image]) -> None:
+        """All that are available, so that a later try needs only the rest: addresses expire."""
+        failed: ImageFailed | None = None
+        for picture in pictures:
+            if picture not in loaded:
+                try:
+                    loaded[picture] = await source.load(picture.attachment)
+                except ImageFailed as error:
+                    failed = failed or error
+        if failed is not None:
+            raise failed
+
+    return summarised
+
+
+KEPT_SECONDS = 86_400.0  # how long a capture waits before it is given up (SPEC 6, "Image summary")
+
+
+def retry_pending(
+    pending: PendingFolder,
+    summarised: Callable[[Waiting], Coroutine[Any, Any, Capture]],
+    store: Callable[[Capture], Coroutine[Any, Any, Pair | None]],
+    withheld: Callable[[int, str], bool],
+) -> Callable[[], Callable[[], Coroutine[Any, Any, Pair | None]]]:
+    """Starts a round: a function that gives the next pair that could be stored after all; None: nothing more for now.
+
+    The longest waiting come first. While the endpoint is down, the rest is left to the next round. A capture leaves the
+    folder once it is stored, or is contained in a later capture, or after a day. What `withheld` names, by author and
+    text, has been opted out of meanwhile, and is dropped.
+    """
+
+    def begin() -> Callable[[], Coroutine[Any, Any, Pair | None]]:
+        left: list[Waiting] | None = None
+
+        async def following() -> Pair | None:
+            nonlocal left
+            if left is None:
+                left = await run_blocking(pending.all)
+            while left:
+                waiting = left.pop(0)
+                try:
+                    pair = await attempt(waiting)
+                except (Unavailable, TimedOut) as error:
+                    log.info("%s waits on, with all that came later: %s", waiting.name, error)
+                    return None
+                except Exception as error:
+                    bug = None if expected(error) else error
+                    log.info("%s waits on: %s: %s", waiting.name, type(error).__name__, error, exc_info=bug)
+                    continue
+                if pair is not None:
+                    return pair
+            return None
+
+        return following
+
+    async def attempt(waiting: Waiting) -> Pair | None:
+        if now() - waiting.since >= KEPT_SECONDS:
+            log.warning(
+                "%s is given up: its images could not be described for a day; messages %s are not learned from",
+                waiting.capture.conversation_id or "a conversation without an id",
+                ", ".join(str(said.message_id) for said in waiting.capture.said),
+            )
+            await run_blocking(pending.drop, waiting)
+            return None
+        allowed = without(waiting)
+        if not allowed.capture.said or (not allowed.capture.teaches and allowed.capture.continues is None):
+            await run_blocking(pending.drop, waiting)
+            return None
+        if allowed != waiting:  # withdrawn text must not stay on the disk until the endpoint is back
+            await run_blocking(pending.keep, allowed)
+            if allowed.name != waiting.name:
+                await run_blocking(pending.drop, waiting)
+        pair = await store(await summarised(allowed))
+        await run_blocking(pending.drop, allowed)
+        return pair
+
+    def without(waiting: Waiting) -> Waiting:
+        said = tuple(each for each in waiting.capture.said if not withheld(each.author_id, each.turn.text))
+        ids = {each.message_id for each in said}
+        pictures = tuple(picture for picture in waiting.pictures if picture.message_id in ids)
+        images = {picture: image for picture, image in waiting.images.items() if picture.message_id in ids}
+        return replace(waiting, capture=replace(waiting.capture, said=said), pictures=pictures, images=images)
+
+    return begin

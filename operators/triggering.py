@@ -1,0 +1,154 @@
+"""Triggers, and the work that they begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable, SerialDisposable
+
+from operators.defining import Handlers, operator
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def coalesce(run: Callable[[T], Observable[R]]) -> Callable[[Observable[T]], Observable[R]]:
+    """Run an observable for a trigger, never two at once; triggers meanwhile cause one more run, for the latest.
+
+    (`concat_map` would run once for each, `switch_map` would cancel, `exhaust_map` would lose the last trigger.)
+
+        --1-----2-3-4--------------|
+        [ coalesce(n → --n-n--|)   ]
+        ----1-1---2-2---4-4--------|      3 and 4 came during 2's run: one more, for the latest
+
+    Completes when the source and the last run have. An error of a run ends it all.
+    """
+
+    def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
+        current = SerialDisposable()
+        waiting: list[T] = []
+        running = False
+        source_done = False
+
+        def on_next(trigger: T) -> None:
+            waiting[:] = [trigger]
+            run_next()
+
+        def run_next() -> None:
+            nonlocal running
+            if running:
+                return
+            if waiting:
+                running = True
+                try:
+                    inner = run(waiting.pop())
+                except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                    observer.on_error(error)
+                    return
+                # Assigned first: a run that completes at once starts the next one in here.
+                slot = SerialDisposable()
+                current.disposable = slot
+                slot.disposable = inner.subscribe(observer.on_next, observer.on_error, run_completed)
+            elif source_done:
+                observer.on_completed()
+
+        def run_completed() -> None:
+            nonlocal running
+            running = False
+            run_next()
+
+        def on_completed() -> None:
+            nonlocal source_done
+            source_done = True
+            run_next()
+
+        return Handlers(on_next, on_completed, current.dispose)
+
+    return operator(subscribed)
+
+
+def unfold(ask: Callable[[], Coroutine[Any, Any, T | None]]) -> Observable[T]:
+    """Emit what `ask` gives, one after another, until it gives None.
+
+    --1--2--|      ask takes two seconds, and has two things to give
+
+    Nothing is requested ahead: subscribers have handled an item before the next call. What `ask` raises ends the
+    stream; dispose cancels the running call.
+    """
+
+    def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
+        _ = scheduler  # the loop is the only clock
+
+        async def ask_all() -> None:
+            try:
+                while (given := await ask()) is not None:
+                    observer.on_next(given)
+            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising source ends the stream)
+                observer.on_error(error)
+            else:
+                observer.on_completed()
+
+        task = asyncio.get_running_loop().create_task(ask_all())
+
+        def cancel() -> None:
+            task.cancel()
+
+        return Disposable(cancel)
+
+    return Observable(subscribe)
+
+
+def checkpoint(
+    weigh: Callable[[T], float], *, enough: float, seconds: float, pause: float
+) -> Callable[[Observable[T]], Observable[None]]:
+    """Emit when items that weigh `enough` have come, or `seconds` after the first; and once at the end.
+
+        --1-1-1-1-------------1----------|
+        [ checkpoint(enough=3, seconds=5) ]
+        ------•------•---------------•---•
+
+    Two signals are at least `pause` seconds apart, except for the one at the end. (`buffer_with_time_or_count` and
+    `debounce` know no weights; and they emit without items, or only after silence.)
+    """
+
+    def subscribed(observer: abc.ObserverBase[None]) -> Handlers[T]:
+        loop = asyncio.get_running_loop()
+        weight = 0.0
+        earliest = loop.time()
+        timer: asyncio.TimerHandle | None = None
+
+        def on_next(item: T) -> None:
+            nonlocal weight, timer
+            try:
+                before, weight = weight, weight + weigh(item)
+            except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
+                observer.on_error(error)
+                return
+            if timer is None:
+                timer = loop.call_at(max(earliest, loop.time() + (0 if weight >= enough else seconds)), fire)
+            elif before < enough <= weight:
+                timer.cancel()
+                timer = loop.call_at(max(earliest, loop.time()), fire)
+
+        def fire() -> None:
+            nonlocal weight, earliest, timer
+            weight, earliest, timer = 0.0, loop.time() + pause, None
+            observer.on_next(None)
+
+        def on_completed() -> None:
+            stop_timer()
+            observer.on_next(None)
+            observer.on_completed()
+
+        def stop_timer() -> None:
+            nonlocal timer
+            if timer is not None:
+                timer.cancel()
+                timer = None
+
+        return Handlers(on_next, on_completed, stop_timer)
+
+    return operator(subscribed)

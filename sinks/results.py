@@ -1,0 +1,160 @@
+"""Results in the log, counted, and as JSON Lines for programs."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from clock import rfc3339
+from model.events import Event, Posted
+from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed, Result
+from services.telemetry import about, number_of
+
+log = logging.getLogger(__name__)
+
+
+def journal(result: Result) -> None:
+    """One line for each outcome, at INFO; for what was ignored, at DEBUG."""
+    if isinstance(result, Outcome) and log.isEnabledFor(logging.INFO):
+        token = about.set(result.part)
+        try:
+            reason = "" if result.reason is None else f" ({result.reason})"
+            seconds = result.at - result.part.closed_at
+            log.info("%s%s after %.1f s, %d LLM calls", result.result, reason, seconds, result.llm_calls)
+        finally:
+            about.reset(token)
+    elif isinstance(result, Ignored):
+        messages = number_of(len(result.message_ids), "message")
+        log.debug("ignored %s in %d: %s", messages, result.channel_id, result.reason)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Adds up results; `messages = removed + messages_in_parts + Σ ignored` when none was lost.
+
+    `messages` is counted at the source, so that the sum can be checked.
+    """
+
+    messages: int = 0
+    removed: int = 0
+    ignored: Counter[str] = field(default_factory=Counter[str])
+    parts: Counter[OutcomeKind] = field(default_factory=Counter[OutcomeKind])
+    reasons: defaultdict[OutcomeKind, Counter[str]] = field(default_factory=lambda: defaultdict(Counter[str]))
+    messages_in_parts: int = 0
+
+    def observe(self, event: Event) -> None:
+        """Count a message that the source has emitted."""
+        if isinstance(event, Posted):
+            self.messages += 1
+
+    def add(self, result: Result) -> None:
+        match result:
+            case Removed():
+                self.removed += 1
+            case Ignored(reason=reason, message_ids=message_ids):
+                self.ignored[reason] += len(message_ids)
+            case Outcome(result=kind, reason=reason, part=part):
+                self.parts[kind] += 1
+                self.messages_in_parts += len(part.messages)
+                if reason is not None:
+                    self.reasons[kind][reason] += 1
+
+    @property
+    def adds_up(self) -> bool:
+        return self.messages == self.removed + self.messages_in_parts + self.ignored.total()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a part failed or was cut off."""
+        return bool(self.parts[OutcomeKind.FAILED] or self.reasons[OutcomeKind.CANCELLED][Reason.SHUTDOWN])
+
+    def summary(self) -> dict[str, object]:
+        """The form of the last line of `--json`."""
+        return {
+            "messages": self.messages,
+            "removed": self.removed,
+            "ignored": dict(sorted(self.ignored.items())),
+            "parts": self.parts.total(),
+            "replied": self.parts[OutcomeKind.REPLIED],
+            "captured": self.parts[OutcomeKind.CAPTURED],
+            **{
+                kind.value: dict(sorted(self.reasons[kind].items()))
+                for kind in (OutcomeKind.SKIPPED, OutcomeKind.CANCELLED, OutcomeKind.FAILED)
+            },
+            "messages_in_parts": self.messages_in_parts,
+        }
+
+
+def render(outcome: Outcome) -> str:
+    """One line; null where a field does not apply, ids as strings, times in stream time."""
+    part = outcome.part
+    thread_id = part.place.id if part.place.is_thread else outcome.reply_place_id
+    return json.dumps(
+        {
+            "at": rfc3339(outcome.at),
+            "outcome": outcome.result,
+            "reason": outcome.reason,
+            "channel_id": str(part.place.channel_id),
+            "thread_id": None if thread_id is None else str(thread_id),
+            "message_ids": [str(message_id) for message_id in part.message_ids],
+            "author_type": part.author_type,
+            "reply_text": outcome.reply_text,
+            "sources": list(outcome.sources),
+            "qa_id": outcome.qa_id,
+            "llm_calls": outcome.llm_calls,
+            "latency_ms": round((outcome.at - part.closed_at) * 1000),
+        },
+        ensure_ascii=False,
+    )
+
+
+class JsonLines:
+    """Writes each outcome at once, and the summary at the end."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, outcome: Outcome) -> None:
+        self._out.write(render(outcome) + "\n")
+
+    def finish(self, tally: Tally) -> None:
+        self._out.write(json.dumps({"summary": tally.summary()}, ensure_ascii=False) + "\n")
+        self._out.flush()
+
+
+class InOrder:
+    """Holds outcomes back until every earlier part has its result.
+
+    Parts are numbered without gaps when they are cut, and each ends once, as an `Outcome` or an `Ignored`.
+    """
+
+    def __init__(self, write: Callable[[Outcome], object]) -> None:
+        self._write = write
+        self._next = 1
+        self._early: dict[int, Outcome | None] = {}
+
+    def add(self, result: Result) -> None:
+        match result:
+            case Outcome(part=part):
+                self._early[part.number] = result
+            case Ignored(part_number=int(number)):
+                self._early[number] = None
+            case _:
+                return
+        while self._next in self._early:
+            self._release(self._next)
+            self._next += 1
+
+    def flush(self) -> None:
+        """Write what is still held back, when a run was cut off."""
+        for number in sorted(self._early):
+            self._release(number)
+
+    def _release(self, number: int) -> None:
+        outcome = self._early.pop(number)
+        if outcome is not None:
+            self._write(outcome)
