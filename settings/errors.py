@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from settings.kinds import FollowsData, Says, Section
-from settings.root import Settings
+from settings.sections import Settings
 
 # Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)

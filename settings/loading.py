@@ -15,7 +15,7 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
-from settings.root import Settings
+from settings.sections import Settings
 
 
 @dataclass(slots=True)
