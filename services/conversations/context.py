@@ -10,7 +10,7 @@ from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
 from services.conversations.history import History
 from services.conversations.people import People
-from services.discord.text import render
+from services.discord import render
 
 THREAD_MESSAGES = 200
 """How much of a thread is read, newest first."""

@@ -30,7 +30,7 @@ class History:
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
     channel once. Without one (replay) it knows the stream only. Where the bot posts anew in a replay, its recorded
-    posts are left out, or it would seem to say everything twice.
+    posts are left out, or it would seem to say everything twice. Each coroutine may raise `LookupFailed`.
 
     Attributes:
         names: of the bot, by id: how its mentions read.
@@ -95,11 +95,7 @@ class History:
         return place_id in self._places
 
     async def find_place(self, place_id: int) -> Place | None:
-        """As `place`, asking Discord if need be; None: it does not exist.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """As `place`, asking Discord if need be; None: it does not exist."""
         known = self._places.get(place_id)
         if known is None and self._fetcher is not None:
             known = await self._fetcher.place(place_id)
@@ -128,11 +124,7 @@ class History:
         return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
-        """One message, fetched together with its surroundings; None: it no longer exists.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """One message, fetched together with its surroundings; None: it no longer exists."""
         timeline = self._timeline(channel_id)
         found = timeline.get(message_id)
         if found is not None or self._fetcher is None or message_id in self._gone or timeline.covers(message_id):
@@ -144,11 +136,7 @@ class History:
         return found
 
     async def starter(self, thread: Place) -> Message | None:
-        """The message a thread was opened on. It is in the parent channel; a forum post has none.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """The message a thread was opened on. It is in the parent channel; a forum post has none."""
         if thread.kind is not PlaceKind.THREAD or thread.parent_id is None:
             return None
         found = self._timeline(thread.parent_id).get(thread.id)
@@ -161,11 +149,7 @@ class History:
         return found
 
     async def newest(self, place_id: int, limit: int) -> Sequence[Message]:
-        """The newest messages of a place, oldest first.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """The newest messages of a place, oldest first."""
         timeline = self._timeline(place_id)
         known = timeline.newest(limit)
         if known is not None or self._fetcher is None:
@@ -182,11 +166,7 @@ class History:
         return timeline.newest(limit) or ()
 
     async def run(self, message: Message, seconds: float) -> Sequence[Message]:
-        """`message` with its author's adjacent ones: no other person's in between, no further apart than `seconds`.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """`message` with its author's adjacent ones: no other person's in between, no further apart than `seconds`."""
         timeline = self._timeline(message.channel_id)
         before, more_before = _adjacent(timeline.before(message.id), message, seconds)
         after, more_after = _adjacent(timeline.after(message.id), message, seconds)

@@ -51,11 +51,7 @@ class People:
         return self._known(author) or AuthorType.COMMUNITY_USER
 
     async def look_up(self, author: Author, guild_id: int | None) -> AuthorType:
-        """As `type_of`, but asks Discord about somebody known from history only.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """As `type_of`, but asks Discord about somebody known from history only; may raise `LookupFailed`."""
         known = self._known(author)
         if known is not None or self._fetcher is None or guild_id is None:
             return known or AuthorType.COMMUNITY_USER

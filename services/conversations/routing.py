@@ -13,7 +13,7 @@ from model.outcomes import Reason
 from services.conversations.context import THREAD_MESSAGES
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
-from services.conversations.posts import Post, Posts
+from services.conversations.records import Post, Posts
 
 REMEMBERED = 10_000
 """Captured parts that a team member may continue; the oldest are forgotten first."""
@@ -165,11 +165,7 @@ TABLE: tuple[Row, ...] = (
 
 
 async def destination(facts: PartFacts) -> Destination:
-    """Where the table sends a part.
-
-    Raises:
-        LookupFailed: Discord could not be asked for what a row needs.
-    """
+    """Where the table sends a part; raises `LookupFailed` where Discord could not be asked for what a row needs."""
     for author_type, places, condition, to in TABLE:
         fits = facts.part.author_type is author_type and facts.part.place.kind in places
         if fits and (condition is None or await condition(facts)):

@@ -12,29 +12,6 @@ from typing import Any, NoReturn, cast
 
 from clock import from_rfc3339, rfc3339
 
-RECORDED = frozenset(
-    {
-        "READY",
-        "GUILD_CREATE",
-        "GUILD_DELETE",
-        "GUILD_ROLE_UPDATE",
-        "CHANNEL_CREATE",
-        "CHANNEL_UPDATE",
-        "CHANNEL_DELETE",
-        "THREAD_CREATE",
-        "THREAD_UPDATE",
-        "THREAD_DELETE",
-        "MESSAGE_CREATE",
-        "MESSAGE_UPDATE",
-        "MESSAGE_DELETE",
-        "MESSAGE_DELETE_BULK",
-        "MESSAGE_REACTION_ADD",
-        "MESSAGE_REACTION_REMOVE",
-    }
-)
-"""The types that are used, and so the only ones that a recorder writes."""
-
-
 DISPATCH = 0
 """The opcode of an event (API reference, "Gateway Opcodes")."""
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from model.messages import Message
-from services.discord.dispatches import RECORDED, BadLine, Dispatch, parse_line
+from services.discord.dispatches import BadLine, Dispatch, parse_line
 from services.discord.exports import Export, NotAnExport, PrivateExport
-from services.discord.wire import OddPayload, message, payloads, quoted
+from services.discord.wire import USED_TYPES, OddPayload, message, payloads, quoted
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Clearing:
 
     def clear(self, dispatch: Dispatch) -> Dispatch | None:
         """The dispatch as it may be written; None: not at all."""
-        if dispatch.t not in RECORDED:
+        if dispatch.t not in USED_TYPES:
             return None
         try:
             d = self._payload(dispatch.t, dispatch.d)
