@@ -30,8 +30,7 @@ class SettingsError(Exception):
 class Problem:
     """One thing that is wrong."""
 
-    where: str
-    """File and line, or the environment variable."""
+    where: str  # file and line, or the environment variable
     key: str
     text: str
 
@@ -64,19 +63,16 @@ def _word(part: object) -> str:
     return text if PRESENTABLE.fullmatch(text) or text == "<id>" else "…"
 
 
-ANY = "<id>"
-"""Stands in a path for whatever the operator writes there."""
+ANY = "<id>"  # stands in a path for whatever the operator writes there
 
 
 @dataclass(frozen=True, slots=True)
 class SettingKey:
     path: tuple[str, ...]
-    kind: str
-    """What its value must be."""
+    kind: str  # what its value must be
     description: str
     default: Any
-    section: type[Section] | None = None
-    """The model of what lies below it."""
+    section: type[Section] | None = None  # the model of what lies below it
     nullable: bool = False
     required: bool = False
     as_text: bool = False
@@ -153,8 +149,7 @@ def _section_of(annotation: Any) -> tuple[type[Section] | None, bool, bool]:
     return None, False, False
 
 
-FEW = 10
-"""At most this many known names are listed when none is similar."""
+FEW = 10  # at most this many known names are listed when none is similar
 
 Where = Callable[[Sequence[object]], str]
 """Where the value at a path was written: file and line, or the environment variable."""

@@ -24,16 +24,14 @@ class Says:
     """What a value must be: it completes "must be …", and is the type in the reference."""
 
     kind: str
-    as_text: bool = False
-    """An environment variable is taken as it stands, even if it looks like a number or a list."""
+    as_text: bool = False  # an environment variable is taken as it stands, even if it looks like a number or a list
 
 
 @dataclass(frozen=True, slots=True)
 class FollowsData:
     """A path below `app.data_dir` unless it is set. Its default begins with the default of that key."""
 
-    learned: bool
-    """What the bot itself has learned, which a rehearsal keeps in a folder of its own."""
+    learned: bool  # what the bot itself has learned, which a rehearsal keeps in a folder of its own
 
 
 class Section(BaseModel):

@@ -14,15 +14,11 @@ from services.discord import Fetcher
 
 M = TypeVar("M", Message, Edited)
 
-PAGE = 100
-"""Discord's most messages a request (API reference, "Get Channel Messages")."""
+PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
-KEPT_MESSAGES = 1_000
-"""Live, of each place. A replay keeps everything: it cannot fetch."""
-KEPT_GONE = 10_000
-"""Ids of deleted messages, and as many of edited ones: an event that comes late must not undo that."""
-KEPT_EARLY = 1_000
-"""Edits whose messages did not come. Most of these are old and will not come again."""
+KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
+KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
+KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
 
 
 class History:
@@ -43,11 +39,9 @@ class History:
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
-        self._early: OrderedDict[int, Edited] = OrderedDict()
-        """Edits that came before their message, by its id."""
+        self._early: OrderedDict[int, Edited] = OrderedDict()  # edits that came before their message, by its id
         self._live_from = 0
-        self._posted_in: dict[int, int] = {}
-        """By place where the bot has posted in this run: its user id."""
+        self._posted_in: dict[int, int] = {}  # by place where the bot has posted in this run: its user id
 
     def observe(self, event: Event) -> None:
         """Take in an event, before anything asks about it."""

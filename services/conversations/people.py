@@ -15,12 +15,9 @@ from services.conversations.history import History
 from services.discord import Fetcher, LookupFailed
 from services.storage import files, json_state
 
-REMEMBERED = 20_000
-"""People whose type is kept in memory; those seen longest ago are forgotten first."""
-HELPED = 10_000
-"""Places and people of which the times of replies are kept; those of longest ago are forgotten first."""
-TIMES = 16
-"""Kept of each, newest last: a part is judged a while after it was written, when more has been said."""
+REMEMBERED = 20_000  # people whose type is kept in memory; those seen longest ago are forgotten first
+HELPED = 10_000  # places and people of which the times of replies are kept; those of longest ago are forgotten first
+TIMES = 16  # kept of each, newest last: a part is judged a while after it was written, when more has been said
 
 log = logging.getLogger(__name__)
 

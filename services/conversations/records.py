@@ -17,32 +17,23 @@ from model.messages import DISCORD_EPOCH_MS, Message
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from services.storage import files, read_object, read_text
 
-KEPT = 20_000
-"""Posts kept in memory, newest last."""
+KEPT = 20_000  # posts kept in memory, newest last
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """The last piece of one reply.
-
-    Attributes:
-        place_id: the thread that it is in.
-        asked_in: where the question was written: a channel or a thread.
-        last_asked_id: the last message of the part that it answers.
-        opened_thread: the bot opened the thread for this asker.
-        question: empty where the bot was killed before it recorded the post, and found it later.
-    """
+    """The last piece of one reply."""
 
     at: float
     message_id: int
-    place_id: int
-    asked_in: int
+    place_id: int  # the thread that it is in
+    asked_in: int  # where the question was written: a channel or a thread
     asker_id: int
-    last_asked_id: int
-    opened_thread: bool
-    question: str
+    last_asked_id: int  # the last message of the part that it answers
+    opened_thread: bool  # the bot opened the thread for this asker
+    question: str  # empty where the bot was killed before it recorded the post, and found it later
     sources: tuple[str, ...]
 
 

@@ -45,8 +45,7 @@ DIRECT_TYPES = frozenset({1, 3})
 FORUM, TEXT = 15, 0
 
 MESSAGE_TYPES = {"Default": 0, "Reply": 19}
-OTHER_MESSAGE_TYPE = 7
-"""For every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages."""
+OTHER_MESSAGE_TYPE = 7  # for every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages
 
 FORWARD = 1
 

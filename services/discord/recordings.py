@@ -14,11 +14,9 @@ from services.discord.wire import USED_TYPES, OddPayload, message, payloads, quo
 
 log = logging.getLogger(__name__)
 
-NO_BOT_ID = 0
-"""The bot's id in an export, which has none: nobody has it, so nothing mentions it."""
+NO_BOT_ID = 0  # the bot's id in an export, which has none: nobody has it, so nothing mentions it
 
-REMEMBERED = 100_000
-"""Message ids kept when files are merged. Copies of a message have nearly the same time."""
+REMEMBERED = 100_000  # message ids kept when files are merged. Copies of a message have nearly the same time.
 
 HIDDEN_REMEMBERED = 100_000
 """Ids of opted-out messages kept, so that their reactions and deletions are left out as well."""

@@ -15,10 +15,8 @@ from typing import NamedTuple
 from clock import rfc3339
 from model.messages import Attachment, Message
 
-THREAD_NAME_LIMIT = 100
-"""Discord API reference, "Start Thread from Message"."""
-LOOKED_AT = 400
-"""Characters of a line from which a name is made: enough for its markup, and a bound on the work."""
+THREAD_NAME_LIMIT = 100  # Discord API reference, "Start Thread from Message"
+LOOKED_AT = 400  # characters of a line from which a name is made: enough for its markup, and a bound on the work
 UNNAMED = "Question"
 
 KB, MB = 1_000, 1_000_000
@@ -29,8 +27,7 @@ NOTATION = re.compile(
 )
 """Discord API reference, "Message formatting"."""
 
-LATEST = 253_402_300_799
-"""The last second of the year 9999: later times stay as they were written."""
+LATEST = 253_402_300_799  # the last second of the year 9999: later times stay as they were written
 
 PREFIX = re.compile(r"\A\s*(?:#{1,3}\s+|-#\s+|>{1,3}\s+|[-*+]\s+|\d{1,3}[.)]\s+)+")
 FENCE_LINE = re.compile(r"\s*(?:`{3,}|~{3,})[\w+#.-]*\s*")
@@ -127,8 +124,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-LIMIT = 2_000
-"""Content of one message (Discord API reference, "Create Message")."""
+LIMIT = 2_000  # content of one message (Discord API reference, "Create Message")
 
 FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>.*)")
 BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)+")
@@ -142,8 +138,7 @@ like a fence could make or break one: only text that is nothing but fence marks 
 
 
 class Fence(NamedTuple):
-    opening: str
-    """The whole line, to open it again."""
+    opening: str  # the whole line, to open it again
     mark: str
 
 

@@ -21,8 +21,7 @@ log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
-LONGEST_RATE_LIMIT_SECONDS = 60.0
-"""A longer wait raises `discord.RateLimited` instead of delaying an answer."""
+LONGEST_RATE_LIMIT_SECONDS = 60.0  # a longer wait raises `discord.RateLimited` instead of delaying an answer
 
 
 def intents(*, feedback: bool) -> discord.Intents:
@@ -135,8 +134,7 @@ class Client(discord.Client):
                 await self.ws.close(code=code)
 
 
-QUIET_SECONDS = 300.0
-"""After a connection that held this long the back-off starts anew."""
+QUIET_SECONDS = 300.0  # after a connection that held this long the back-off starts anew
 LONGEST_PAUSE_SECONDS = 60.0
 NEW_SESSION_EVERY = 5
 """After so many failures a new session is tried once: the address to resume at may be down. While the network is away

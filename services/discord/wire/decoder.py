@@ -21,8 +21,7 @@ All others are system messages here: announcements such as joins, pins and boost
 only a reference to the message that a thread was opened on, and answers of applications to commands (20 and 23).
 """
 
-FORWARD = 1
-"""A message reference of this type copies a message from elsewhere; it answers nobody."""
+FORWARD = 1  # a message reference of this type copies a message from elsewhere; it answers nobody
 
 Payload = Mapping[str, object]
 
@@ -136,8 +135,7 @@ _READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]]
     "MESSAGE_REACTION_ADD": lambda _, at, d: _reaction(at, d, added=True),
     "MESSAGE_REACTION_REMOVE": lambda _, at, d: _reaction(at, d, added=False),
 }
-USED_TYPES = frozenset(_READERS)
-"""The types that are used, and so the only ones that a recorder writes."""
+USED_TYPES = frozenset(_READERS)  # the types that are used, and so the only ones that a recorder writes
 
 
 def message(payload: Payload) -> Message:
