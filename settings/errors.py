@@ -90,22 +90,18 @@ def all_keys() -> tuple[SettingKey, ...]:
     return tuple(_below(Settings, ()))
 
 
+def _fits(known: Sequence[str], path: Sequence[str]) -> bool:
+    return len(known) == len(path) and all(mine in {ANY, given} for mine, given in zip(known, path, strict=True))
+
+
 def find(path: Sequence[str]) -> SettingKey | None:
     """The key at `path`, in which any word may stand for a channel id; None: there is none."""
-    for key in all_keys():
-        if len(key.path) == len(path) and all(mine in {ANY, given} for mine, given in zip(key.path, path, strict=True)):
-            return key
-    return None
+    return next((key for key in all_keys() if _fits(key.path, path)), None)
 
 
 def names_below(path: Sequence[str]) -> list[str]:
     """The names that may follow `path`."""
-    return [
-        key.path[-1]
-        for key in all_keys()
-        if len(key.path) == len(path) + 1
-        and all(mine in {ANY, given} for mine, given in zip(key.path[:-1], path, strict=True))
-    ]
+    return [key.path[-1] for key in all_keys() if _fits(key.path[:-1], path)]
 
 
 def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[SettingKey]:
