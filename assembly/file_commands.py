@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from assembly.documents import Documents
 from model.messages import Attachment
 from services.conversations import History, Viewing
-from services.discord import AttachmentFailed, Attachments
+from services.discord import AttachmentFailed, Attachments, inert
 from services.discord.slash import Call, CommandRefused
-from services.discord.text import inert
 from services.documents import (
     FileRefused,
     NoSuchRunbook,

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from settings.kinds import FollowsData, Says, Section
-from settings.root import Settings
+from settings.sections import Settings
 
 # Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
 PRESENTABLE = re.compile(r"[A-Za-z0-9_-]{1,36}", re.ASCII)
@@ -30,8 +30,7 @@ class SettingsError(Exception):
 class Problem:
     """One thing that is wrong."""
 
-    where: str
-    """File and line, or the environment variable."""
+    where: str  # file and line, or the environment variable
     key: str
     text: str
 
@@ -64,19 +63,16 @@ def _word(part: object) -> str:
     return text if PRESENTABLE.fullmatch(text) or text == "<id>" else "…"
 
 
-ANY = "<id>"
-"""Stands in a path for whatever the operator writes there."""
+ANY = "<id>"  # stands in a path for whatever the operator writes there
 
 
 @dataclass(frozen=True, slots=True)
 class SettingKey:
     path: tuple[str, ...]
-    kind: str
-    """What its value must be."""
+    kind: str  # what its value must be
     description: str
     default: Any
-    section: type[Section] | None = None
-    """The model of what lies below it."""
+    section: type[Section] | None = None  # the model of what lies below it
     nullable: bool = False
     required: bool = False
     as_text: bool = False
@@ -94,22 +90,18 @@ def all_keys() -> tuple[SettingKey, ...]:
     return tuple(_below(Settings, ()))
 
 
+def _fits(known: Sequence[str], path: Sequence[str]) -> bool:
+    return len(known) == len(path) and all(mine in {ANY, given} for mine, given in zip(known, path, strict=True))
+
+
 def find(path: Sequence[str]) -> SettingKey | None:
     """The key at `path`, in which any word may stand for a channel id; None: there is none."""
-    for key in all_keys():
-        if len(key.path) == len(path) and all(mine in {ANY, given} for mine, given in zip(key.path, path, strict=True)):
-            return key
-    return None
+    return next((key for key in all_keys() if _fits(key.path, path)), None)
 
 
 def names_below(path: Sequence[str]) -> list[str]:
     """The names that may follow `path`."""
-    return [
-        key.path[-1]
-        for key in all_keys()
-        if len(key.path) == len(path) + 1
-        and all(mine in {ANY, given} for mine, given in zip(key.path[:-1], path, strict=True))
-    ]
+    return [key.path[-1] for key in all_keys() if _fits(key.path[:-1], path)]
 
 
 def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[SettingKey]:
@@ -153,8 +145,7 @@ def _section_of(annotation: Any) -> tuple[type[Section] | None, bool, bool]:
     return None, False, False
 
 
-FEW = 10
-"""At most this many known names are listed when none is similar."""
+FEW = 10  # at most this many known names are listed when none is similar
 
 Where = Callable[[Sequence[object]], str]
 """Where the value at a path was written: file and line, or the environment variable."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, Strict, model_validator
 
-SNOWFLAKES = 2**64
-"""Discord ids are unsigned numbers of 64 bits."""
+T = TypeVar("T")
 
 MOST_TOPIC_BYTES = 64
-
 DIGITS = re.compile("[0-9]{1,20}")
+QA_ID = re.compile(r"qa_(\d{8}_\d{6})(?:\.\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,14 @@ class Says:
     """What a value must be: it completes "must be …", and is the type in the reference."""
 
     kind: str
-    as_text: bool = False
-    """An environment variable is taken as it stands, even if it looks like a number or a list."""
+    as_text: bool = False  # an environment variable is taken as it stands, even if it looks like a number or a list
 
 
 @dataclass(frozen=True, slots=True)
 class FollowsData:
     """A path below `app.data_dir` unless it is set. Its default begins with the default of that key."""
 
-    learned: bool
-    """What the bot itself has learned, which a rehearsal keeps in a folder of its own."""
+    learned: bool  # what the bot itself has learned, which a rehearsal keeps in a folder of its own
 
 
 class Section(BaseModel):
@@ -55,12 +53,25 @@ class Section(BaseModel):
         return {} if given is None else given
 
 
+S = TypeVar("S", bound=Section)
+
+
+def setting(default: T, description: str) -> T:
+    """A key that may be left out."""
+    return Field(default=default, description=description)
+
+
+def section(model: type[S], description: str | None = None) -> S:
+    """A section that may be left out; its description is by default the model's docstring."""
+    return Field(default_factory=model, description=description or (model.__doc__ or "").strip())
+
+
 def _snowflake(given: Any) -> int:
     if isinstance(given, str):
         digits = given.strip()
         # fullmatch, because int() takes signs, underlines and the digits of other scripts as well.
         given = int(digits) if DIGITS.fullmatch(digits) else None
-    if not isinstance(given, int) or isinstance(given, bool) or not 0 < given < SNOWFLAKES:
+    if not isinstance(given, int) or isinstance(given, bool) or not 0 < given < 2**64:
         raise ValueError("not a Discord id")
     return given
 
@@ -90,10 +101,6 @@ def _url(given: Any) -> str:
     return url.rstrip("/")
 
 
-def _store(given: Any) -> str:
-    return given if given == "embedded" else _url(given)
-
-
 def _no_bytes(given: Any) -> Any:
     # YAML's !!binary, which Pydantic would decode.
     if isinstance(given, bytes):
@@ -111,13 +118,13 @@ def _topic(given: Any) -> str:
     return name
 
 
-def _off(given: Any) -> Any:
-    # YAML reads a bare `off` as false.
-    return "off" if given is False else given
-
-
-def _upper(given: Any) -> Any:
-    return given.upper() if isinstance(given, str) else given
+def _qa_id_or_empty(given: str) -> str:
+    if given:
+        found = QA_ID.fullmatch(given)
+        if found is None:
+            raise ValueError("not an id of a pair")
+        datetime.strptime(f"{found[1]}+0000", "%Y%m%d_%H%M%S%z")  # a ValueError if there is no such time
+    return given
 
 
 def _lower(given: Any) -> Any:
@@ -153,6 +160,12 @@ Words = Annotated[
     Says('a list of texts, such as ["one", "two"]'),
 ]
 
+QaIdOrEmpty = Annotated[
+    str,
+    AfterValidator(_qa_id_or_empty),
+    Says("the id of a captured pair, such as qa_20260201_031056.228000, or empty", as_text=True),
+]
+
 TopicNames = Annotated[
     frozenset[Annotated[str, BeforeValidator(_topic)]],
     Says('a list of topic names as `--kb list` shows them, such as ["pricing", "on-call"]'),
@@ -167,14 +180,10 @@ ApiKey = Annotated[
     Says("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
 ]
 
-Snowflake = Annotated[int, BeforeValidator(_snowflake), Says("a Discord id, such as 1458745245675032710")]
-Snowflakes = Annotated[
-    frozenset[Annotated[int, BeforeValidator(_snowflake)]],
-    Says("a list of Discord ids, such as [1458745245675032710]"),
-]
-SnowflakeOrNone = Annotated[
-    Annotated[int, BeforeValidator(_snowflake)] | None, Says("a Discord id, such as 1458745245675032710, or null")
-]
+_Id = Annotated[int, BeforeValidator(_snowflake)]
+Snowflake = Annotated[_Id, Says("a Discord id, such as 1458745245675032710")]
+Snowflakes = Annotated[frozenset[_Id], Says("a list of Discord ids, such as [1458745245675032710]")]
+SnowflakeOrNone = Annotated[_Id | None, Says("a Discord id, such as 1458745245675032710, or null")]
 
 PathBeside = Annotated[Path, BeforeValidator(_path), Says("a path", as_text=True)]
 PathOrNone = Annotated[Path | None, BeforeValidator(_path_or_none), Says("a path, or empty for none", as_text=True)]
@@ -186,18 +195,20 @@ Url = Annotated[
 ]
 Store = Annotated[
     str,
-    BeforeValidator(_store),
+    BeforeValidator(lambda given: given if given == "embedded" else _url(given)),
     Says("`embedded`, or the address of a Chroma server, such as http://127.0.0.1:8000", as_text=True),
 ]
 
 Level = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"],
-    BeforeValidator(_upper),
+    BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given),
     Says("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
 ]
 LogFormat = Annotated[Literal["text", "json"], Says("one of `text`, `json`", as_text=True)]
 ReplyMode = Annotated[
-    Literal["all", "mention", "off"], BeforeValidator(_off), Says("one of `all`, `mention`, `off`", as_text=True)
+    Literal["all", "mention", "off"],
+    BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
+    Says("one of `all`, `mention`, `off`", as_text=True),
 ]
 OutputMethod = Annotated[
     Literal["function_calling", "json_schema"], Says("one of `function_calling`, `json_schema`", as_text=True)

@@ -15,13 +15,12 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
-from settings.root import Settings
+from settings.sections import Settings
 
 
 @dataclass(slots=True)
 class Draft:
-    file: str
-    """The configuration file, as the operator named it."""
+    file: str  # the configuration file, as the operator named it
     values: dict[Any, Any] = field(default_factory=dict[Any, Any])
     origins: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
     """File and line, or environment variable, by path."""

@@ -22,8 +22,7 @@ from settings.errors import ANY, SettingKey, all_keys, find
 BEGIN = "<!-- settings:begin -->"
 END = "<!-- settings:end -->"
 WIDTH = 110
-CHANNEL = 1458745245675032710
-"""The id in the example for a channel."""
+CHANNEL = 1458745245675032710  # the id in the example for a channel
 
 HEADER = """\
 # Every key with its default. The file works as it is, without a key for any service: answers are then quoted from the

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from model.messages import Author, Message, snowflake_time
 from operators.evidence import IngestResult
 from services.conversations import History, People
-from services.discord import Poster, PostFailed
-from services.discord.text import inert, split
+from services.discord import Poster, PostFailed, inert, split
 from services.documents import IngestJob, Tombstones
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"

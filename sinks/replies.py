@@ -10,8 +10,7 @@ from model.messages import Author, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Outcome
 from services.assistant import Inquiry, links_block, replied
 from services.conversations import History, People, Post, Posts
-from services.discord import Poster, PostFailed
-from services.discord.text import split, thread_name
+from services.discord import Poster, PostFailed, split, thread_name
 from services.llm import Budget
 
 VOTES = ("👍", "👎")

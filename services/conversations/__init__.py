@@ -5,6 +5,5 @@ from services.conversations.context import Context, ContextRules
 from services.conversations.history import History, edited
 from services.conversations.in_flight import CalledOff, InFlight
 from services.conversations.people import OptOuts, People, TeamActivity, Viewing
-from services.conversations.posts import Post, Posts, read_posts
+from services.conversations.records import Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.conversations.routing import Router, RouteRules, Routing
-from services.conversations.seen import Seen, read_marks, render_marks

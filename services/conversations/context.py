@@ -10,25 +10,19 @@ from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
 from services.conversations.history import History
 from services.conversations.people import People
-from services.discord.text import render
+from services.discord import render
 
-THREAD_MESSAGES = 200
-"""How much of a thread is read, newest first."""
+THREAD_MESSAGES = 200  # how much of a thread is read, newest first
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """What the configuration says about context.
-
-    Attributes:
-        withheld: messages of people who opted out: no LLM sees them.
-        redact: removes secrets from a text.
-    """
+    """What the configuration says about context."""
 
     reply_chain_max_depth: int = 20
     grouping_seconds: float = 300.0
-    withheld: Callable[[Message], bool] | None = None
-    redact: Callable[[str], str] | None = None
+    withheld: Callable[[Message], bool] | None = None  # messages of people who opted out: no LLM sees them
+    redact: Callable[[str], str] | None = None  # removes secrets from a text
 
 
 class Context:

@@ -14,15 +14,11 @@ from services.discord import Fetcher
 
 M = TypeVar("M", Message, Edited)
 
-PAGE = 100
-"""Discord's most messages a request (API reference, "Get Channel Messages")."""
+PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
-KEPT_MESSAGES = 1_000
-"""Live, of each place. A replay keeps everything: it cannot fetch."""
-KEPT_GONE = 10_000
-"""Ids of deleted messages, and as many of edited ones: an event that comes late must not undo that."""
-KEPT_EARLY = 1_000
-"""Edits whose messages did not come. Most of these are old and will not come again."""
+KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
+KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
+KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
 
 
 class History:
@@ -30,7 +26,7 @@ class History:
 
     With a `fetcher` (live) it asks Discord for what the stream has not brought, each message and each stretch of a
     channel once. Without one (replay) it knows the stream only. Where the bot posts anew in a replay, its recorded
-    posts are left out, or it would seem to say everything twice.
+    posts are left out, or it would seem to say everything twice. Each coroutine may raise `LookupFailed`.
 
     Attributes:
         names: of the bot, by id: how its mentions read.
@@ -43,11 +39,9 @@ class History:
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
         self._edited: OrderedDict[int, None] = OrderedDict()
-        self._early: OrderedDict[int, Edited] = OrderedDict()
-        """Edits that came before their message, by its id."""
+        self._early: OrderedDict[int, Edited] = OrderedDict()  # edits that came before their message, by its id
         self._live_from = 0
-        self._posted_in: dict[int, int] = {}
-        """By place where the bot has posted in this run: its user id."""
+        self._posted_in: dict[int, int] = {}  # by place where the bot has posted in this run: its user id
 
     def observe(self, event: Event) -> None:
         """Take in an event, before anything asks about it."""
@@ -95,11 +89,7 @@ class History:
         return place_id in self._places
 
     async def find_place(self, place_id: int) -> Place | None:
-        """As `place`, asking Discord if need be; None: it does not exist.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """As `place`, asking Discord if need be; None: it does not exist."""
         known = self._places.get(place_id)
         if known is None and self._fetcher is not None:
             known = await self._fetcher.place(place_id)
@@ -128,11 +118,7 @@ class History:
         return self._timeline(channel_id).newest(KEPT_MESSAGES) or ()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
-        """One message, fetched together with its surroundings; None: it no longer exists.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """One message, fetched together with its surroundings; None: it no longer exists."""
         timeline = self._timeline(channel_id)
         found = timeline.get(message_id)
         if found is not None or self._fetcher is None or message_id in self._gone or timeline.covers(message_id):
@@ -144,11 +130,7 @@ class History:
         return found
 
     async def starter(self, thread: Place) -> Message | None:
-        """The message a thread was opened on. It is in the parent channel; a forum post has none.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """The message a thread was opened on. It is in the parent channel; a forum post has none."""
         if thread.kind is not PlaceKind.THREAD or thread.parent_id is None:
             return None
         found = self._timeline(thread.parent_id).get(thread.id)
@@ -161,11 +143,7 @@ class History:
         return found
 
     async def newest(self, place_id: int, limit: int) -> Sequence[Message]:
-        """The newest messages of a place, oldest first.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """The newest messages of a place, oldest first."""
         timeline = self._timeline(place_id)
         known = timeline.newest(limit)
         if known is not None or self._fetcher is None:
@@ -182,11 +160,7 @@ class History:
         return timeline.newest(limit) or ()
 
     async def run(self, message: Message, seconds: float) -> Sequence[Message]:
-        """`message` with its author's adjacent ones: no other person's in between, no further apart than `seconds`.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """`message` with its author's adjacent ones: no other person's in between, no further apart than `seconds`."""
         timeline = self._timeline(message.channel_id)
         before, more_before = _adjacent(timeline.before(message.id), message, seconds)
         after, more_after = _adjacent(timeline.after(message.id), message, seconds)

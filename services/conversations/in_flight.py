@@ -22,19 +22,13 @@ class CalledOff(Exception):
 
 @dataclass(slots=True)
 class _Held:
-    """One message.
-
-    Attributes:
-        error: it was cancelled before its window closed.
-        token: of its part, once there is one.
-        thread_id: the thread in which any post of a team member makes the answer unnecessary.
-    """
+    """One message."""
 
     message: Message
     author_type: AuthorType
-    error: CalledOff | None = None
-    token: CancelToken | None = None
-    thread_id: int | None = None
+    error: CalledOff | None = None  # it was cancelled before its window closed
+    token: CancelToken | None = None  # of its part, once there is one
+    thread_id: int | None = None  # the thread in which any post of a team member makes the answer unnecessary
 
 
 class InFlight:
@@ -46,8 +40,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self._held: dict[int, _Held] = {}
-        self._in_threads: dict[int, set[int]] = {}
-        """Community users' messages by thread."""
+        self._in_threads: dict[int, set[int]] = {}  # community users' messages by thread
         self._tokens: dict[int, CancelToken] = {}
         self._stopping = False
 

@@ -15,12 +15,9 @@ from services.conversations.history import History
 from services.discord import Fetcher, LookupFailed
 from services.storage import files, json_state
 
-REMEMBERED = 20_000
-"""People whose type is kept in memory; those seen longest ago are forgotten first."""
-HELPED = 10_000
-"""Places and people of which the times of replies are kept; those of longest ago are forgotten first."""
-TIMES = 16
-"""Kept of each, newest last: a part is judged a while after it was written, when more has been said."""
+REMEMBERED = 20_000  # people whose type is kept in memory; those seen longest ago are forgotten first
+HELPED = 10_000  # places and people of which the times of replies are kept; those of longest ago are forgotten first
+TIMES = 16  # kept of each, newest last: a part is judged a while after it was written, when more has been said
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +48,7 @@ class People:
         return self._known(author) or AuthorType.COMMUNITY_USER
 
     async def look_up(self, author: Author, guild_id: int | None) -> AuthorType:
-        """As `type_of`, but asks Discord about somebody known from history only.
-
-        Raises:
-            LookupFailed: Discord could not be asked.
-        """
+        """As `type_of`, but asks Discord about somebody known from history only; may raise `LookupFailed`."""
         known = self._known(author)
         if known is not None or self._fetcher is None or guild_id is None:
             return known or AuthorType.COMMUNITY_USER

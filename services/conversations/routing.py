@@ -13,31 +13,21 @@ from model.outcomes import Reason
 from services.conversations.context import THREAD_MESSAGES
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
-from services.conversations.posts import Post, Posts
+from services.conversations.records import Post, Posts
 
-REMEMBERED = 10_000
-"""Captured parts that a team member may continue; the oldest are forgotten first."""
+REMEMBERED = 10_000  # captured parts that a team member may continue; the oldest are forgotten first
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRules:
-    """What the configuration says about routing.
+    """What the configuration says about routing."""
 
-    Attributes:
-        reply_mode: `all`, `mention` or `off`.
-        reply_mode_by_channel: by the id of a channel, where it differs there.
-        capture_channels: ids of channels that are captured from although `@everyone` cannot view them.
-        team_active_seconds: how long the bot keeps out of a channel after a team member replied to the asker.
-        capture_continuations: whether a team member's next part without a reply is captured as well.
-        grouping_seconds: how soon after a captured part it must come.
-    """
-
-    reply_mode: str = "all"
-    reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])
-    capture_channels: frozenset[int] = frozenset()
-    team_active_seconds: float = 120.0
-    capture_continuations: bool = False
-    grouping_seconds: float = 300.0
+    reply_mode: str = "all"  # `all`, `mention` or `off`
+    reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
+    capture_channels: frozenset[int] = frozenset()  # captured from although `@everyone` cannot view them
+    team_active_seconds: float = 120.0  # how long the bot keeps out after a team member replied to the asker
+    capture_continuations: bool = False  # whether a team member's next part without a reply is captured as well
+    grouping_seconds: float = 300.0  # how soon after a captured part it must come
 
 
 class Routing(NamedTuple):
@@ -165,11 +155,7 @@ TABLE: tuple[Row, ...] = (
 
 
 async def destination(facts: PartFacts) -> Destination:
-    """Where the table sends a part.
-
-    Raises:
-        LookupFailed: Discord could not be asked for what a row needs.
-    """
+    """Where the table sends a part; raises `LookupFailed` where Discord could not be asked for what a row needs."""
     for author_type, places, condition, to in TABLE:
         fits = facts.part.author_type is author_type and facts.part.place.kind in places
         if fits and (condition is None or await condition(facts)):

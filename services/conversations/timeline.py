@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from model.messages import Message
 
-ENDLESS = 1 << 64
-"""Above every snowflake: an interval that reaches here includes whatever comes next."""
+ENDLESS = 1 << 64  # above every snowflake: an interval that reaches here includes whatever comes next
 
 
 class Timeline:

@@ -12,31 +12,7 @@ from typing import Any, NoReturn, cast
 
 from clock import from_rfc3339, rfc3339
 
-RECORDED = frozenset(
-    {
-        "READY",
-        "GUILD_CREATE",
-        "GUILD_DELETE",
-        "GUILD_ROLE_UPDATE",
-        "CHANNEL_CREATE",
-        "CHANNEL_UPDATE",
-        "CHANNEL_DELETE",
-        "THREAD_CREATE",
-        "THREAD_UPDATE",
-        "THREAD_DELETE",
-        "MESSAGE_CREATE",
-        "MESSAGE_UPDATE",
-        "MESSAGE_DELETE",
-        "MESSAGE_DELETE_BULK",
-        "MESSAGE_REACTION_ADD",
-        "MESSAGE_REACTION_REMOVE",
-    }
-)
-"""The types that are used, and so the only ones that a recorder writes."""
-
-
-DISPATCH = 0
-"""The opcode of an event (API reference, "Gateway Opcodes")."""
+DISPATCH = 0  # the opcode of an event (API reference, "Gateway Opcodes")
 
 
 class BadLine(ValueError):
@@ -45,17 +21,11 @@ class BadLine(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """One gateway event.
+    """One gateway event."""
 
-    Attributes:
-        at: when it was received, in seconds since 1970, UTC.
-        t: Discord's name of the type, such as `MESSAGE_CREATE`.
-        d: Discord's payload (API v10).
-    """
-
-    at: float
-    t: str
-    d: Mapping[str, object]
+    at: float  # when it was received, in seconds since 1970, UTC
+    t: str  # Discord's name of the type, such as `MESSAGE_CREATE`
+    d: Mapping[str, object]  # Discord's payload (API v10)
 
 
 def read_frame(frame: str, at: float) -> Dispatch | None:
@@ -120,5 +90,4 @@ def _refuse(_constant: str) -> NoReturn:
     raise ValueError
 
 
-_JSON = json.JSONDecoder(parse_constant=_refuse)
-"""Made once: `json.loads` would make one for each line."""
+_JSON = json.JSONDecoder(parse_constant=_refuse)  # made once: `json.loads` would make one for each line

@@ -45,8 +45,7 @@ DIRECT_TYPES = frozenset({1, 3})
 FORUM, TEXT = 15, 0
 
 MESSAGE_TYPES = {"Default": 0, "Reply": 19}
-OTHER_MESSAGE_TYPE = 7
-"""For every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages."""
+OTHER_MESSAGE_TYPE = 7  # for every other name (GuildMemberJoin, ChannelPinnedMessage, …): system messages
 
 FORWARD = 1
 
@@ -69,33 +68,29 @@ class _Exported(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
 
 
-class _Guild(_Exported):
+class _WithId(_Exported):
     id: Id
+
+
+class _Guild(_WithId):
     name: str | None = None
 
 
-class _Channel(_Exported):
-    id: Id
+class _Channel(_WithId):
     type: str | int
     name: str | None = None
     category_id: Id | None = None
     category: str | None = None
 
 
-class _Role(_Exported):
-    id: Id
-
-
-class _User(_Exported):
-    id: Id
+class _User(_WithId):
     name: str | None = None
     nickname: str | None = None
     is_bot: bool | None = None
-    roles: list[_Role] | None = None
+    roles: list[_WithId] | None = None
 
 
-class _Attachment(_Exported):
-    id: Id
+class _Attachment(_WithId):
     url: str | None = None
     filename: str | None = Field(default=None, validation_alias="fileName")
     size: int | None = Field(default=None, validation_alias="fileSizeBytes")
@@ -106,8 +101,7 @@ class _Reference(_Exported):
     channel_id: Id | None = None
 
 
-class _Message(_Exported):
-    id: Id
+class _Message(_WithId):
     author: _User
     type: str | int = "Default"
     timestamp: str | None = None

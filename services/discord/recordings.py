@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from model.messages import Message
-from services.discord.dispatches import RECORDED, BadLine, Dispatch, parse_line
+from services.discord.dispatches import BadLine, Dispatch, parse_line
 from services.discord.exports import Export, NotAnExport, PrivateExport
-from services.discord.wire import OddPayload, message, payloads, quoted
+from services.discord.wire import USED_TYPES, OddPayload, message, payloads, quoted
 
 log = logging.getLogger(__name__)
 
-NO_BOT_ID = 0
-"""The bot's id in an export, which has none: nobody has it, so nothing mentions it."""
+NO_BOT_ID = 0  # the bot's id in an export, which has none: nobody has it, so nothing mentions it
 
-REMEMBERED = 100_000
-"""Message ids kept when files are merged. Copies of a message have nearly the same time."""
+REMEMBERED = 100_000  # message ids kept when files are merged. Copies of a message have nearly the same time.
 
 HIDDEN_REMEMBERED = 100_000
 """Ids of opted-out messages kept, so that their reactions and deletions are left out as well."""
@@ -129,7 +127,7 @@ class Clearing:
 
     def clear(self, dispatch: Dispatch) -> Dispatch | None:
         """The dispatch as it may be written; None: not at all."""
-        if dispatch.t not in RECORDED:
+        if dispatch.t not in USED_TYPES:
             return None
         try:
             d = self._payload(dispatch.t, dispatch.d)

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from model.outcomes import Reason
-from services.discord.connection import GatewayRefused
+from services.discord.protocols import GatewayRefused
 from tests.end_to_end.bots import answers_to
 from tests.end_to_end.conftest import Start
 from tests.loopback.discord_server import DiscordServer

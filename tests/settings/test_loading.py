@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from settings import ChannelSettings, LLMSettings, Settings, SettingsError, load, usable_token
-from settings.bot import DiscordSettings
+from settings.sections import DiscordSettings
 from tests.settings.conftest import Failure, Loader
 
 LLM = "ai_response: {llm: {base_url: 'http://127.0.0.1:8080/v1/', api_key: none, model: small}}"

@@ -22,15 +22,13 @@ from clock import now
 T = TypeVar("T")
 
 ATTEMPTS = 3
-CALL_SECONDS = 100.0
-"""Longer than discord.py's own five tries (25 s of pauses) and a rate limit (60 s) together."""
+CALL_SECONDS = 100.0  # longer than discord.py's own five tries (25 s of pauses) and a rate limit (60 s) together
 BACK_OFF = wait_random_exponential(multiplier=0.5, max=5)
 
 FORBIDDEN_SECONDS = 600.0
 """How long a 403 is remembered: the span over which Discord counts the bad answers that ban an address."""
 NOT_AGAIN = "not asked again so soon after Discord answered 403"
-LACKING = frozenset({50001, 50013})
-"""Codes of a 403 that holds for the whole channel."""
+LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole channel
 
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""

@@ -8,8 +8,7 @@ import discord
 
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
-NAMED_CHANNELS = 10
-"""How many channels a warning names; a server may have 500."""
+NAMED_CHANNELS = 10  # how many channels a warning names; a server may have 500
 
 _NAMES = {
     "view_channel": "View Channel",

@@ -25,8 +25,7 @@ CONCURRENT_CALLS = 8
 """Well below the 50 requests a second that Discord grants a bot (API reference, "Global Rate Limit")."""
 ALREADY_A_THREAD = 160004
 ARCHIVE_AFTER_MINUTES = 1440
-MAX_NONCE = 25
-"""Discord takes no longer nonce (API reference, "Create Message")."""
+MAX_NONCE = 25  # Discord takes no longer nonce (API reference, "Create Message")
 
 
 class RestFetcher:

@@ -1,26 +1,140 @@
-"""Keeping the gateway session up: what is retried and how soon, and what ends it for good."""
+"""The discord.py client, and keeping its session up: what is retried and how soon, and what ends it for good."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import aiohttp
 import discord
-from discord.gateway import ReconnectWebSocket
+from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from clock import now
-from services.discord.connection import GatewayRefused, Health
-from services.discord.live.client import Client
+from services.discord.protocols import GatewayRefused, Health
 
 log = logging.getLogger(__name__)
 
-QUIET_SECONDS = 300.0
-"""After a connection that held this long the back-off starts anew."""
+CONNECT_SECONDS = 60.0
+CLOSE_SECONDS = 5.0
+LONGEST_RATE_LIMIT_SECONDS = 60.0  # a longer wait raises `discord.RateLimited` instead of delaying an answer
+
+
+def intents(*, feedback: bool) -> discord.Intents:
+    """What SPEC section 3 allows, and no more."""
+    wanted = discord.Intents(guilds=True, guild_messages=True, message_content=True)
+    wanted.guild_reactions = feedback
+    return wanted
+
+
+class Client(discord.Client):
+    """A client with the smallest caches, that cannot mention anybody, and whose REST side outlives its gateway."""
+
+    def __init__(self, *, feedback: bool = False) -> None:
+        # Voice is not used: no warnings that its libraries are missing.
+        discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False
+        super().__init__(
+            intents=intents(feedback=feedback),
+            max_messages=None,
+            member_cache_flags=discord.MemberCacheFlags.none(),
+            chunk_guilds_at_startup=False,
+            allowed_mentions=discord.AllowedMentions.none(),
+            max_ratelimit_timeout=LONGEST_RATE_LIMIT_SECONDS,
+            # discord.py's own `ready` is not used; without the delay no task of it is left at the end.
+            guild_ready_timeout=0,
+            enable_debug_events=True,
+        )
+        self._received: Callable[[str], None] | None = None
+        self._logged_in = False
+
+    def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
+        # The documented hook, `on_socket_raw_receive`, runs in a task of its own per frame: later than the frame, and
+        # with two frames in one turn of the loop, after the second was parsed. discord.py calls this method directly
+        # from DiscordWebSocket.received_message, before it reads the frame.
+        if event == "socket_raw_receive":
+            if self._received is not None:
+                self._received(args[0])
+        # What is sent holds the token (IDENTIFY).
+        elif event != "socket_raw_send":
+            super().dispatch(event, *args, **kwargs)
+
+    async def log_in(self, token: str) -> None:
+        """Make the REST side usable, once. May be called again when it failed.
+
+        Raises:
+            discord.LoginFailure: the token is wrong.
+            discord.HTTPException, aiohttp.ClientError, OSError: Discord could not be asked.
+        """
+        if self._logged_in:
+            return
+        try:
+            await self.login(token)
+        except BaseException:
+            # login() opens a new session each time and would leave the last one open, its connector closed.
+            await self.http.close()
+            self.http.connector = discord.utils.MISSING
+            raise
+        self._logged_in = True
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a session that Discord may resume."""
+        return self.ws is not None and self.ws.session_id is not None  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
+
+    async def hold_session(self, received: Callable[[str], None] | None = None, *, resume: bool) -> NoReturn:
+        """Connect, and deliver frames until the connection ends.
+
+        `received` gets the text of every gateway frame, decompressed, in order of arrival, before discord.py parses
+        it. That is the one source of dispatches: it includes types that the parser does not know, and payloads that
+        make it raise.
+
+        In place of `Client.connect()`, which ends for good when one odd payload makes a parser raise, forgets the
+        session then, and pauses up to 17 minutes when the network is away. This raises each time, and leaves the
+        decision to its caller. Since the sequence number is taken before a payload is parsed, a resumed session
+        continues after the odd one.
+
+        Raises:
+            discord.gateway.ReconnectWebSocket: Discord asks to connect again, or the connection broke.
+            discord.ConnectionClosed: closed for a reason that connecting again does not cure.
+            Exception: what a parser or the network raised.
+        """
+        self._received = received
+        last = self.ws if self.resumable and resume else None
+        if last is None:
+            # Not `initial`: discord.py then waits five seconds before it identifies, as Discord asks after an
+            # invalid session.
+            opening = DiscordWebSocket.from_client(self, initial=not self.is_ready())
+        else:
+            opening = DiscordWebSocket.from_client(
+                self, gateway=last.gateway, session=last.session_id, sequence=last.sequence, resume=True
+            )
+        self.ws = await asyncio.wait_for(opening, CONNECT_SECONDS)
+        try:
+            while True:
+                await self.ws.poll_event()
+        except Exception:
+            # A code other than 1000 keeps the session, so that it can be resumed; this also ends the heartbeat.
+            await self._close_socket(code=4000)
+            raise
+
+    async def hang_up(self) -> None:
+        """Leave the gateway for good. REST still works until `close`, for answers in progress."""
+        await self._close_socket(code=1000)
+
+    async def _close_socket(self, *, code: int) -> None:
+        if self.ws is None or not self.ws.open:  # pyright: ignore[reportUnnecessaryComparison] (None before the first)
+            return
+        # A dead line never answers the close frame, for which aiohttp would wait half a minute.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.ws.close(code=code)
+
+
+QUIET_SECONDS = 300.0  # after a connection that held this long the back-off starts anew
 LONGEST_PAUSE_SECONDS = 60.0
 NEW_SESSION_EVERY = 5
 """After so many failures a new session is tried once: the address to resume at may be down. While the network is away

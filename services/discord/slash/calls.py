@@ -15,14 +15,12 @@ from services.discord.live.calls import FAILURES, reason
 from services.discord.text import split
 
 Interaction = discord.Interaction[discord.Client]
-Answer = Awaitable[str]
-"""What the caller reads: Markdown of any length, shown to nobody else."""
+Answer = Awaitable[str]  # what the caller reads: Markdown of any length, shown to nobody else
 
 NOTHING = "There is nothing to say."
 FAILED = "That did not work. Please try again later; if it goes on, tell the people who run this bot."
 STOPPING = "The bot is being restarted. Please try again in a minute."
-MANY_PIECES = 10
-"""Discord takes few follow-ups to one command at once, and nobody reads more of them."""
+MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
 CUT = "… (the rest is left out)"
 
 log = logging.getLogger(__name__)
@@ -32,20 +30,16 @@ log = logging.getLogger(__name__)
 class Call:
     """Who calls a command, and where.
 
-    Attributes:
-        id: the interaction's, a snowflake made when the command was called.
-        place_id: a channel or a thread.
-        is_moderator: may manage messages or threads there, as Discord says.
-        can_view: can view the channel, as Discord says. For a private thread that only its members see, membership
-            has to be checked as well.
+    `can_view` and `is_moderator` are as Discord says. For a private thread that only its members see, membership has
+    to be checked as well.
     """
 
-    id: int
+    id: int  # the interaction's, a snowflake made when the command was called
     user_id: int
     guild_id: int
-    place_id: int
-    is_moderator: bool
-    can_view: bool
+    place_id: int  # a channel or a thread
+    is_moderator: bool  # may manage messages or threads there
+    can_view: bool  # can view the channel
     role_ids: tuple[int, ...] = ()
 
 

@@ -25,8 +25,7 @@ from services.discord.slash.calls import (
 )
 
 REGISTERING_SECONDS = 120.0
-MOST_CHARS = 1_000
-"""Of a question."""
+MOST_CHARS = 1_000  # of a question
 MOST_TITLE_CHARS = 100
 MOST_TEXT_CHARS = 6_000
 """The most that Discord takes as the value of an option (API reference, "Application Command Option")."""

@@ -6,5 +6,5 @@ names the field and never what somebody wrote.
 """
 
 # pyright: reportUnusedImport=false
-from services.discord.wire.decoder import Decoder, message, quoted
+from services.discord.wire.decoder import USED_TYPES, Decoder, message, quoted
 from services.discord.wire.payloads import OddPayload

@@ -21,8 +21,7 @@ All others are system messages here: announcements such as joins, pins and boost
 only a reference to the message that a thread was opened on, and answers of applications to commands (20 and 23).
 """
 
-FORWARD = 1
-"""A message reference of this type copies a message from elsewhere; it answers nobody."""
+FORWARD = 1  # a message reference of this type copies a message from elsewhere; it answers nobody
 
 Payload = Mapping[str, object]
 
@@ -36,35 +35,17 @@ class Decoder:
 
     def __init__(self) -> None:
         self._places = GuildPlaces()
-        self._by_type: dict[str, Callable[[float, Payload], Sequence[Event]]] = {
-            "READY": _ready,
-            "GUILD_CREATE": lambda at, d: _seen(at, self._places.guild(d)),
-            "GUILD_DELETE": _guild_gone,
-            "GUILD_ROLE_UPDATE": lambda at, d: _seen(at, self._places.role(d)),
-            "CHANNEL_CREATE": self._place_seen,
-            "CHANNEL_UPDATE": self._place_seen,
-            "CHANNEL_DELETE": self._place_gone,
-            "THREAD_CREATE": self._place_seen,
-            "THREAD_UPDATE": self._place_seen,
-            "THREAD_DELETE": self._place_gone,
-            "MESSAGE_CREATE": _posted,
-            "MESSAGE_UPDATE": _edited,
-            "MESSAGE_DELETE": _deleted,
-            "MESSAGE_DELETE_BULK": _deleted_in_bulk,
-            "MESSAGE_REACTION_ADD": lambda at, d: _reaction(at, d, added=True),
-            "MESSAGE_REACTION_REMOVE": lambda at, d: _reaction(at, d, added=False),
-        }
 
     def decode(self, dispatch: Dispatch) -> Sequence[Event]:
         """The events of one dispatch; none for types that are not used.
 
         Never raises: an odd payload is logged without its content.
         """
-        read_it = self._by_type.get(dispatch.t)
+        read_it = _READERS.get(dispatch.t)
         if read_it is None:
             return ()
         try:
-            return read_it(dispatch.at, dispatch.d)
+            return read_it(self._places, dispatch.at, dispatch.d)
         except OddPayload as odd:
             log.warning("ignored an odd %s: %s", dispatch.t, odd)
             return ()
@@ -77,45 +58,35 @@ class Decoder:
         """
         return self._places.seen(payload)[0]
 
-    def _place_seen(self, at: float, d: Payload) -> Sequence[Event]:
-        return _seen(at, self._places.seen(d))
 
-    def _place_gone(self, at: float, d: Payload) -> Sequence[Event]:
-        return (PlaceGone(at, self._places.gone(d)),)
-
-
-def _seen(at: float, places: Sequence[Place]) -> Sequence[Event]:
-    return tuple(PlaceSeen(at, each) for each in places)
-
-
-def _ready(at: float, d: Payload) -> Sequence[Event]:
+def _ready(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     user = read(payloads.ReadyUser, d).user
     return (Ready(at, user.id, _display_name(user)),)
 
 
-def _guild_gone(at: float, d: Payload) -> Sequence[Event]:
+def _guild_gone(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.Gone, d)
     # Unavailable: an outage at Discord, and the guild comes back.
     return () if sent.unavailable else (GuildGone(at, sent.id),)
 
 
-def _posted(at: float, d: Payload) -> Sequence[Event]:
+def _posted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessagePayload, d)
     return (Posted(at, _from_wire(sent), _quoted_from_wire(sent)),)
 
 
-def _edited(at: float, d: Payload) -> Sequence[Event]:
+def _edited(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessageUpdate, d)
     files = None if sent.attachments is None else _attachments(sent.attachments)
     return (Edited(at, sent.channel_id, sent.id, sent.content, files),)
 
 
-def _deleted(at: float, d: Payload) -> Sequence[Event]:
+def _deleted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessageDelete, d)
     return (Deleted(at, sent.channel_id, (sent.id,)),)
 
 
-def _deleted_in_bulk(at: float, d: Payload) -> Sequence[Event]:
+def _deleted_in_bulk(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessageDeleteBulk, d)
     return (Deleted(at, sent.channel_id, tuple(sent.ids)),)
 
@@ -136,6 +107,35 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
             role_ids=None if member is None or member.roles is None else tuple(member.roles),
         ),
     )
+
+
+def _place_seen(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+    return tuple(PlaceSeen(at, each) for each in places.seen(d))
+
+
+def _place_gone(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+    return (PlaceGone(at, places.gone(d)),)
+
+
+_READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]] = {
+    "READY": _ready,
+    "GUILD_CREATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.guild(d)),
+    "GUILD_DELETE": _guild_gone,
+    "GUILD_ROLE_UPDATE": lambda places, at, d: tuple(PlaceSeen(at, each) for each in places.role(d)),
+    "CHANNEL_CREATE": _place_seen,
+    "CHANNEL_UPDATE": _place_seen,
+    "CHANNEL_DELETE": _place_gone,
+    "THREAD_CREATE": _place_seen,
+    "THREAD_UPDATE": _place_seen,
+    "THREAD_DELETE": _place_gone,
+    "MESSAGE_CREATE": _posted,
+    "MESSAGE_UPDATE": _edited,
+    "MESSAGE_DELETE": _deleted,
+    "MESSAGE_DELETE_BULK": _deleted_in_bulk,
+    "MESSAGE_REACTION_ADD": lambda _, at, d: _reaction(at, d, added=True),
+    "MESSAGE_REACTION_REMOVE": lambda _, at, d: _reaction(at, d, added=False),
+}
+USED_TYPES = frozenset(_READERS)  # the types that are used, and so the only ones that a recorder writes
 
 
 def message(payload: Payload) -> Message:

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 W = TypeVar("W", bound="Wire")
 
-Snowflake = Annotated[int, Field(ge=0, lt=2**64)]
-"""A 64-bit id, as a string or as a number."""
+Snowflake = Annotated[int, Field(ge=0, lt=2**64)]  # a 64-bit id, as a string or as a number
 
 
 class OddPayload(ValueError):

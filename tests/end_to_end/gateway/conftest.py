@@ -10,8 +10,8 @@ import pytest
 from tenacity import wait_none
 
 from services.discord.dispatches import Dispatch
-from services.discord.live.client import Client
 from services.discord.live.rest import DiscordPoster, RestFetcher
+from services.discord.live.session import Client
 from streams.gateway import Gateway, observable
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.fixtures import discord_server, hurried_discord

@@ -6,8 +6,8 @@ from tenacity import wait_none
 
 from model.messages import PlaceKind
 from services.discord.live import calls
-from services.discord.live.client import Client
 from services.discord.live.rest import RestFetcher
+from services.discord.live.session import Client
 from services.discord.protocols import LookupFailed
 from services.discord.wire import Decoder
 from tests.loopback.discord_server import DiscordServer

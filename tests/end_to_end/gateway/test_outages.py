@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from clock import now
-from services.discord.live.client import Client
+from services.discord.live.session import Client
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 

@@ -1,7 +1,7 @@
 import pytest
 
-from services.discord.live.client import Client
 from services.discord.live.rest import DiscordPoster
+from services.discord.live.session import Client
 from services.discord.protocols import PostFailed
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.model import Message, Thread

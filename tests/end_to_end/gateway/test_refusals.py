@@ -1,6 +1,6 @@
 import pytest
 
-from services.discord.connection import GatewayRefused
+from services.discord.protocols import GatewayRefused
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.sessions import Intent

@@ -5,8 +5,8 @@ import discord
 import pytest
 
 from clock import now
-from services.discord.live.client import Client, intents
 from services.discord.live.rest import RestFetcher
+from services.discord.live.session import Client, intents
 from streams.gateway import Gateway, observable
 from tests.end_to_end.gateway.conftest import Connect
 from tests.loopback.discord_server import DiscordServer

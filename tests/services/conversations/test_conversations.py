@@ -19,12 +19,11 @@ from model.events import Posted, Ready
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
-from services.conversations import posts as posts_module
+from services.conversations import records as records_module
 from services.conversations.context import Context, ContextRules
 from services.conversations.history import History
 from services.conversations.people import People
-from services.conversations.posts import Post, Posts, read_posts
-from services.conversations.seen import Mark, Seen, read_marks, render_marks
+from services.conversations.records import Mark, Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.discord.protocols import LookupFailed
 from services.llm.usage import Budget, BudgetLimits, Spent, read_spent, render_spent
 from services.storage import json_state
@@ -94,7 +93,7 @@ def post(number: int, place_id: int, asked_in: int = 1, asker: int = ANNA.id) ->
 
 def test_forgotten_posts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread whose last post was forgotten is no thread to go on in, whatever was asked where."""
-    monkeypatch.setattr(posts_module, "KEPT", 2)
+    monkeypatch.setattr(records_module, "KEPT", 2)
     opened, followed_up = post(1, 10), post(2, 10, asked_in=10)
     posts = Posts([opened, followed_up])
     assert posts.reusable_thread(1, ANNA.id, 0.0) == 10

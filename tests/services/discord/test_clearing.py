@@ -8,8 +8,9 @@ import pytest
 
 from model.messages import Message
 from services.discord import recordings
-from services.discord.dispatches import RECORDED, Dispatch
+from services.discord.dispatches import Dispatch
 from services.discord.recordings import Clearing
+from services.discord.wire import USED_TYPES
 
 
 def opted_out(message: Message) -> bool:
@@ -37,7 +38,7 @@ def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
 @pytest.mark.parametrize("t", ["INTERACTION_CREATE", "TYPING_START", "PRESENCE_UPDATE", "RESUMED"])
 def test_interactions_and_what_nothing_reads_are_left_out(clear: Clearing, t: str) -> None:
     """Pitfall 22: interactions carry tokens."""
-    assert t not in RECORDED
+    assert t not in USED_TYPES
     assert payload(clear, t, post(1)) is None
 
 

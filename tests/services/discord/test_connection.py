@@ -1,4 +1,4 @@
-from services.discord.connection import Health
+from services.discord.protocols import Health
 
 
 def test_it_is_alive_until_it_has_been_away_for_more_than_three_minutes() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Role
 from model.conversations import Turn as Said
 from services.assistant.prompts import Tasks, gate, select
-from services.conversations.posts import Post, read_posts, render_post
+from services.conversations.records import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
 from services.llm.exchanges import read, render
 from services.llm.usage import Spent, read_spent, render_spent

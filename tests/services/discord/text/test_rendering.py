@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.messages import Attachment, Author, Message
-from services.discord.text import render, thread_name
-from services.discord.text.splitting import units
+from services.discord.text import render, thread_name, units
 
 NAMES = {5: "Ada", 6: "Staff", 7: "help", 8: "two\nlines"}
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from services.discord.text import split
-from services.discord.text.splitting import pieces, units
+from services.discord.text import pieces, split, units
 
 words = st.sampled_from(["a", "word", "Ends.", "What?", "👍🏽", "x" * 70, "é", "`code`", "naïve…", "1.", "    four"])
 lines = st.lists(words, max_size=12).map(" ".join)

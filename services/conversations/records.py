@@ -1,0 +1,228 @@
+"""What the bot remembers over a restart: its posts, and how far it has seen each place."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from clock import run_blocking
+from model.batches import Key
+from model.messages import DISCORD_EPOCH_MS, Message
+from model.outcomes import Ignored, Outcome, Reason, Removed, Result
+from services.storage import files, read_object, read_text
+
+KEPT = 20_000  # posts kept in memory, newest last
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """The last piece of one reply."""
+
+    at: float
+    message_id: int
+    place_id: int  # the thread that it is in
+    asked_in: int  # where the question was written: a channel or a thread
+    asker_id: int
+    last_asked_id: int  # the last message of the part that it answers
+    opened_thread: bool  # the bot opened the thread for this asker
+    question: str  # empty where the bot was killed before it recorded the post, and found it later
+    sources: tuple[str, ...]
+
+
+_POST = TypeAdapter(Post)
+
+
+class Posts:
+    """An index over the newest posts. With a `path`, each new one is appended to that file."""
+
+    def __init__(self, earlier: Iterable[Post] = (), path: Path | None = None) -> None:
+        self._path = path
+        self._by_message: OrderedDict[int, Post] = OrderedDict()
+        self._last_by_thread: dict[int, Post] = {}
+        self._opened_for: dict[Key, int] = {}
+        self._answered: set[int] = set()
+        for post in earlier:
+            self._add(post)
+
+    async def add(self, post: Post) -> None:
+        """Record a post. The reply is on Discord already: a file that cannot be written is logged, not raised."""
+        self._add(post)
+        if self._path is not None:
+            try:
+                await run_blocking(files.append, self._path, render_post(post))
+            except OSError as error:
+                log.error("a reply was not recorded, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
+
+    def about(self, message_id: int) -> Post | None:
+        """The reply that a message is the last piece of."""
+        return self._by_message.get(message_id)
+
+    def in_thread(self, place_id: int) -> bool:
+        """Whether the bot has posted there."""
+        return place_id in self._last_by_thread
+
+    def answered(self, message_id: int) -> bool:
+        """Whether the part that ended with this message has its reply."""
+        return message_id in self._answered
+
+    def newest_in(self, place_id: int) -> int:
+        """The id of the newest recorded post there; 0 where there is none."""
+        last = self._last_by_thread.get(place_id)
+        return 0 if last is None else last.message_id
+
+    def opened_for(self, channel_id: int, asker_id: int) -> int | None:
+        """The newest thread that the bot opened for this asker in this channel."""
+        return self._opened_for.get(Key(channel_id, asker_id))
+
+    def reusable_thread(self, channel_id: int, asker_id: int, since: float) -> int | None:
+        """The same, if the bot has posted there after `since`."""
+        thread_id = self.opened_for(channel_id, asker_id)
+        last = None if thread_id is None else self._last_by_thread.get(thread_id)
+        return None if last is None or last.at <= since else thread_id
+
+    def forget(self, asker_id: int) -> None:
+        """Drop what was posted for a person."""
+        for post in [post for post in self._by_message.values() if post.asker_id == asker_id]:
+            del self._by_message[post.message_id]
+            self._forget(post)
+
+    def _add(self, post: Post) -> None:
+        self._by_message[post.message_id] = post
+        self._last_by_thread[post.place_id] = post
+        self._answered.add(post.last_asked_id)
+        if post.opened_thread:
+            self._opened_for[Key(post.asked_in, post.asker_id)] = post.place_id
+        if len(self._by_message) > KEPT:
+            self._forget(self._by_message.popitem(last=False)[1])
+
+    def _forget(self, post: Post) -> None:
+        self._answered.discard(post.last_asked_id)
+        if self._last_by_thread.get(post.place_id) is post:
+            del self._last_by_thread[post.place_id]
+        key = Key(post.asked_in, post.asker_id)
+        if self._opened_for.get(key) == post.place_id and post.place_id not in self._last_by_thread:
+            del self._opened_for[key]
+
+
+def read_posts(path: Path) -> list[Post]:
+    """One JSON object a line, oldest first. Damaged lines are reported and left out."""
+    posts: list[Post] = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        try:
+            posts.append(_POST.validate_json(line))
+        except ValidationError:
+            log.warning("%s, line %d: damaged, left out", path, number)
+    return posts
+
+
+def render_post(post: Post) -> bytes:
+    return json.dumps(asdict(post), ensure_ascii=False).encode() + b"\n"
+
+
+@dataclass(slots=True)
+class Mark:
+    """What is known of one place.
+
+    Attributes:
+        below: every message up to this id has its outcome.
+        done: ids above it that have theirs already.
+        open: ids above it that do not.
+    """
+
+    below: int
+    done: set[int] = field(default_factory=set[int])
+    open: set[int] = field(default_factory=set[int])
+
+
+class Seen:
+    """Follows messages from arrival to outcome, on top of `earlier` marks by place. `on_change`: there is something new
+    to save.
+    """
+
+    def __init__(self, earlier: Mapping[int, Mark] | None = None, on_change: Callable[[], None] | None = None) -> None:
+        self._marks = dict(earlier or {})
+        self._on_change = on_change
+
+    def met(self, guild_id: int, at: float) -> None:
+        """A guild is there. From now on none of its messages may be missed, also in places without a message so far."""
+        if -guild_id not in self._marks:
+            self._marks[-guild_id] = Mark(max(0, round(at * 1000) - DISCORD_EPOCH_MS) << 22)
+            self._changed()
+
+    def arrived(self, message: Message) -> None:
+        mark = self._marks.setdefault(message.channel_id, Mark(message.id - 1))
+        if message.id > mark.below and message.id not in mark.done:
+            mark.open.add(message.id)
+
+    def settled(self, end: Result) -> None:
+        """Messages have their outcome, except those that a shutdown cancelled: catch-up brings them again."""
+        match end:
+            case Outcome(part=part):
+                if end.reason != Reason.SHUTDOWN:
+                    self._close(part.place.id, part.message_ids)
+            case Ignored(channel_id=channel_id, message_ids=message_ids):
+                self._close(channel_id, message_ids)
+            case Removed(channel_id=channel_id, message_id=message_id):
+                self._close(channel_id, (message_id,))
+
+    def has_end(self, channel_id: int, message_id: int) -> bool:
+        """Whether a message has its outcome."""
+        mark = self._marks.get(channel_id)
+        return mark is not None and (message_id <= mark.below or message_id in mark.done)
+
+    def below(self) -> Mapping[int, int]:
+        """By place, the id below which every message has its outcome; by minus the id of a guild, the same for places
+        of it without a mark.
+        """
+        return {place_id: mark.below for place_id, mark in self._marks.items()}
+
+    def marks(self) -> Mapping[int, Mark]:
+        return self._marks
+
+    def _close(self, place_id: int, message_ids: tuple[int, ...]) -> None:
+        mark = self._marks.get(place_id)
+        if mark is None:
+            return
+        for message_id in mark.open.intersection(message_ids):
+            mark.open.remove(message_id)
+            mark.done.add(message_id)
+        limit = min(mark.open) if mark.open else max(mark.done, default=mark.below) + 1
+        through = {message_id for message_id in mark.done if message_id < limit}
+        if through:
+            mark.below = max(through)
+            mark.done -= through
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
+
+def read_marks(path: Path) -> dict[int, Mark]:
+    """`{"<place>": {"below": "<id>", "done": ["<id>", …]}}`, ids as strings; for a guild as a whole, minus its id.
+
+    Damage is reported and left out: that costs a second look at a few messages, never an answer.
+    """
+    marks: dict[int, Mark] = {}
+    for place_id, mark in read_object(path).items():
+        try:
+            marks[int(place_id)] = Mark(int(mark["below"]), {int(message_id) for message_id in mark["done"]})
+        except (TypeError, ValueError, KeyError):
+            log.warning("%s: the mark of place %.40r is damaged and left out", path, place_id)
+    return marks
+
+
+def render_marks(marks: Mapping[int, Mark]) -> bytes:
+    text = {
+        str(place_id): {"below": str(mark.below), "done": [str(message_id) for message_id in sorted(mark.done)]}
+        for place_id, mark in sorted(marks.items())
+    }
+    return json.dumps(text, indent=0).encode() + b"\n"

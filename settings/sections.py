@@ -1,0 +1,363 @@
+"""The sections of the configuration, and where their paths lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr
+
+from settings import prompts
+from settings.kinds import (
+    ApiKey,
+    Count,
+    CountOrNone,
+    Flag,
+    FollowsData,
+    Hours,
+    ImageAdapter,
+    KnowledgePath,
+    LearnedPath,
+    Level,
+    LogFormat,
+    Minutes,
+    MinutesOrOff,
+    OutputMethod,
+    PathBeside,
+    PathOrNone,
+    Port,
+    QaIdOrEmpty,
+    Rate,
+    Renderer,
+    ReplyMode,
+    Seconds,
+    Secret,
+    Section,
+    Share,
+    Snowflake,
+    SnowflakeOrNone,
+    Snowflakes,
+    Store,
+    Text,
+    TopicNames,
+    Url,
+    Weight,
+    Word,
+    Words,
+    section,
+    setting,
+)
+
+KNOWLEDGE = Path("data/knowledge-base")
+LEARNED = Path("data/team-knowledge")
+
+MIB = 1024 * 1024
+HOUR = 3600
+
+
+class AppSettings(Section):
+    """The program as a whole."""
+
+    data_dir: PathBeside = setting(Path("data"), "Folder for everything that the bot keeps.")
+    dry_run: Flag = setting(False, "Log replies instead of posting them.")
+    shutdown_grace_seconds: Seconds = setting(20, "How long work in flight may continue after a stop signal.")
+
+
+class LogRotationSettings(Section):
+    """Daily rotation of the log file."""
+
+    backup_count: Count = setting(5, "How many past days of log files are kept.")
+
+
+class LogFileSettings(Section):
+    """A log file beside the console."""
+
+    path: PathOrNone = setting(None, "A file that the log is also written to; empty: console only.")
+    rotation: LogRotationSettings = section(LogRotationSettings, "Daily rotation of the log file.")
+
+
+class LoggingSettings(Section):
+    """What is logged, and where to."""
+
+    level: Level = setting(
+        "INFO",
+        "The least severity that is logged; DEBUG includes message texts. Commands other than the bot "
+        "itself log to the console only, and for INFO no less than WARNING.",
+    )
+    format: LogFormat = setting("text", "Lines for people, or one JSON object a line.")
+    file: LogFileSettings = section(LogFileSettings, "A log file beside the console.")
+
+
+class ChannelSettings(Section):
+    """What differs in one channel."""
+
+    reply_mode: ReplyMode = Field(description="Replaces discord.reply_mode in this channel.")
+
+
+class DiscordSettings(Section):
+    """Where the bot listens, when it speaks, and who belongs to the team."""
+
+    token: Secret = setting(SecretStr(""), "The bot's token; best kept in .env as APP__DISCORD__TOKEN.")
+    message_batch_wait_seconds: Seconds = setting(
+        60, "A batch closes when its author has written nothing for this long."
+    )
+    message_batch_max_seconds: Seconds = setting(600, "A batch closes at the latest this long after its first message.")
+    message_grouping_window_seconds: Seconds = setting(
+        300, "Messages of one author no further apart than this count as one in gathered context."
+    )
+    team_member_ids: Snowflakes = setting(frozenset(), "Users who answer for the team.")
+    team_role_ids: Snowflakes = setting(frozenset(), "Roles whose holders answer for the team.")
+    channel_allowlist: Snowflakes = setting(frozenset(), "Read only these channels; empty: all it can see.")
+    channel_denylist: Snowflakes = setting(frozenset(), "Never read these channels.")
+    capture_channels: Snowflakes = setting(
+        frozenset(), "Learn from the team in these channels even if not everyone can view them."
+    )
+    reply_mode: ReplyMode = setting("all", "Answer every question, only when mentioned, or never.")
+    channels: Mapping[Snowflake, ChannelSettings] = Field(
+        default_factory=dict[int, ChannelSettings], description="Settings for single channels, by channel id."
+    )
+    reply_chain_max_depth: Count = setting(20, "How many messages back a chain of replies is followed.")
+    team_active_seconds: Seconds = setting(
+        120, "The bot stays silent this long after a team member replied to the asker in the channel."
+    )
+    thread_reuse_minutes: Minutes = setting(
+        15, "A new question of an asker goes to their last thread if the bot posted there within this time."
+    )
+    catch_up_minutes: MinutesOrOff = setting(
+        60, "How far back messages missed while offline are processed; 0: not at all."
+    )
+    capture_continuations: Flag = setting(
+        False, "Count a team member's next message without a reply as part of their last answer."
+    )
+    opt_out_marker: Word = setting(
+        "!nobot", "A message that contains this is neither answered, learned from nor recorded."
+    )
+    feedback: Flag = setting(False, "Add 👍 and 👎 below answers and keep the votes.")
+    escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
+    escalation_channel_id: SnowflakeOrNone = setting(
+        None, "Where a link to an escalated thread is posted; null: nowhere."
+    )
+
+
+class LimitSettings(Section):
+    """Limits; a question beyond them is not answered."""
+
+    chains_per_user_per_hour: Count = setting(20, "How many questions of one user are processed per hour.")
+    answers_per_day: CountOrNone = setting(0, "Answers per UTC day; 0: unlimited.")
+    tokens_per_day: CountOrNone = setting(0, "LLM tokens per UTC day; 0: unlimited.")
+
+
+class MetricsSettings(Section):
+    """Prometheus metrics and the health check."""
+
+    port: Port = setting(0, "The port that serves /metrics and /healthz; 0: off.")
+    host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
+
+
+class LLMSettings(Section):
+    """An endpoint that speaks the OpenAI protocol, and a model on it."""
+
+    base_url: Url = Field(description="The endpoint, up to and including the version, such as …/v1.")
+    api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
+    model: Word = Field(description="The model's name at the endpoint.")
+    vram_limit: Count = setting(24, "The least GPU memory in GB that Crynux runs the model on.")
+    structured_output_method: OutputMethod = setting(
+        "function_calling", "How the endpoint is asked for structured output."
+    )
+    timeout_seconds: Seconds = setting(60, "How long one call may take.")
+    max_retries: CountOrNone = setting(2, "How often a call is repeated after a temporary failure.")
+    retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
+
+
+class AnswerSettings(Section):
+    """How questions are answered."""
+
+    llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
+    llm_enable_image: Flag = setting(False, "Show images to the LLM.")
+    llm_image_adapter: ImageAdapter = setting("OpenAIImageAdapter", "The form in which the endpoint takes images.")
+    image_download_timeout_seconds: Seconds = setting(20, "How long the download of one image may take.")
+    image_download_max_retries: CountOrNone = setting(2, "How often a failed download is repeated.")
+    graph_timeout_seconds: Seconds = setting(200, "How long one answer may take, all steps together.")
+    max_concurrent_answers: Count = setting(32, "How many answers are in progress at once.")
+    max_waiting_answers: Count = setting(1000, "How many may wait; beyond that the oldest is dropped.")
+    enable_verification: Flag = setting(False, "Have the LLM check each draft before it is posted.")
+    require_citations: Flag = setting(False, "Post no answer that cites none of its sources.")
+    max_sources: Count = setting(3, "How many sources may be loaded for one answer.")
+    max_answer_chars: Count = setting(3000, "The maximum length of an answer in characters.")
+    max_index_chars: Count = setting(
+        60_000, "A longer index is cut to the entries that rank best before the LLM selects from it."
+    )
+    project_introduction: Text = setting(
+        "", "What the project is, in a few sentences; added to the instructions of every step."
+    )
+    gating_prompt: Word = setting(prompts.GATING, "The task of deciding what deserves an answer.")
+    selection_prompt: Word = setting(prompts.SELECTION, "The task of choosing sources.")
+    answer_prompt: Word = setting(prompts.ANSWER, "The task of writing the answer.")
+    verification_prompt: Word = setting(prompts.VERIFICATION, "The task of checking a draft.")
+
+
+class KnowledgeSettings(Section):
+    """Where knowledge comes from and how it is kept up to date."""
+
+    llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
+    sources_dir: KnowledgePath = setting(KNOWLEDGE / "sources", "The folder of documents.")
+    links_file_path: KnowledgePath = setting(KNOWLEDGE / "links.txt", "The list of web pages, one URL a line.")
+    index_path: KnowledgePath = setting(KNOWLEDGE / "index.txt", "The index of descriptions.")
+    index_cache_path: KnowledgePath = setting(
+        KNOWLEDGE / "index-cache.json", "What is known about each source, so that nothing is done twice."
+    )
+    web_fetch_cache_dir: KnowledgePath = setting(KNOWLEDGE / "web-cache", "The text of fetched pages.")
+    web_fetch_timeout_seconds: Seconds = setting(30, "How long fetching one page may take.")
+    web_fetch_renderer: Renderer = setting("http", "Fetch pages as they are, or render them in a browser.")
+    web_fetch_private_hosts: Words = setting((), "Hosts that may be fetched from a private address.")
+    url_download_concurrency: Count = setting(3, "How many pages are fetched at once.")
+    url_requests_per_second: Rate = setting(2, "How many requests per second go to one host.")
+    summarization_concurrency: Count = setting(5, "How many descriptions are written at once.")
+    url_refresh_min_interval_hours: Hours = setting(72, "How long a fetched page counts as fresh.")
+    runtime_refresh_tick_seconds: Seconds = setting(300, "How often sources are checked for changes.")
+    file_watch_debounce_seconds: Seconds = setting(2, "How long files must be unchanged before an update starts.")
+    max_source_bytes: Count = setting(2_000_000, "Larger documents and pages are left out.")
+    summarization_prompt: Word = setting(prompts.SUMMARIZATION, "The task of describing a document.")
+    team_raw_dir: LearnedPath = setting(LEARNED / "raw", "The archive of captured conversations.")
+    team_topics_dir: LearnedPath = setting(LEARNED / "topics", "The topic files made from the archive.")
+    team_index_path: LearnedPath = setting(LEARNED / "index-team.txt", "The index of topics.")
+    team_index_cache_path: LearnedPath = setting(
+        LEARNED / "index-team-cache.json", "What is known about each topic file."
+    )
+    team_state_path: LearnedPath = setting(LEARNED / "state.json", "How far the archive has been filed.")
+    qa_raw_last_processed_id: QaIdOrEmpty = setting(
+        "", "Where classification starts in an archive without decisions; empty: at its start."
+    )
+    max_topic_chars: Count = setting(40_000, "A longer topic continues in a second file.")
+    internal_topics: TopicNames = setting(
+        frozenset(), "Topics for the team only, with all their files: used in /ask of team members, nowhere else."
+    )
+    team_classification_prompt: Word = setting(
+        prompts.TEAM_CLASSIFICATION, "The task of filing a conversation under a topic."
+    )
+    team_integration_prompt: Word = setting(
+        prompts.TEAM_INTEGRATION, "The task of integrating a conversation into its topic."
+    )
+    team_summarization_prompt: Word = setting(
+        prompts.TEAM_SUMMARIZATION, "The task of describing a topic for the index."
+    )
+    team_image_summary_prompt: Word = setting(
+        prompts.TEAM_IMAGE_SUMMARY, "The task of summarising the images of a conversation."
+    )
+
+
+class EmbeddingSettings(Section):
+    """An OpenAI-compatible endpoint for embeddings."""
+
+    base_url: Url = Field(description="The endpoint, up to and including the version.")
+    api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
+    model: Word = Field(description="The embedding model's name at the endpoint.")
+
+
+class DocumentCacheSettings(Section):
+    """How many answers of the document tools are cached, and for how long."""
+
+    max_entries: Count = setting(1000, "How many answers are cached.")
+    max_bytes: Count = setting(16 * MIB, "How much memory they may take.")
+    case_seconds: Seconds = setting(HOUR, "Lifetime of answers from files of a thread.")
+    user_seconds: Seconds = setting(24 * HOUR, "Lifetime of answers from personal runbooks.")
+    team_seconds: Seconds = setting(12 * HOUR, "Lifetime of answers from the team's knowledge.")
+    global_seconds: Seconds = setting(168 * HOUR, "Lifetime of answers from the documentation.")
+    not_found_seconds: Seconds = setting(60, 'Lifetime of a "not found".')
+
+
+class RankingSettings(Section):
+    """The weights of keyword and vector search."""
+
+    prose_weight: Share = setting(0.7, "Share of the vector score in prose.")
+    window_weight: Share = setting(0.5, "Share of the vector score in windows of log lines.")
+    pattern_weight: Share = setting(0.7, "Share of the vector score in log line patterns.")
+    leaf_weight: Share = setting(0.7, "Share of the vector score in values of configuration files.")
+    identifier_weight: Share = setting(0.3, "Share of the vector score when an identifier is found literally.")
+    identifier_bonus: Weight = setting(2.0, "Added to the score when all identifiers are found literally.")
+    bm25_k1: Rate = setting(1.2, "BM25: how soon repetitions of a word stop counting (k1).")
+    bm25_b: Share = setting(0.75, "BM25: how much long passages lose (b).")
+
+
+class DocumentSettings(Section):
+    """Questions about uploaded files and personal runbooks."""
+
+    enabled: Flag = setting(True, "Offer the document tools and their commands.")
+    max_file_bytes: Count = setting(10 * MIB, "The largest file that is accepted.")
+    max_files_per_thread: Count = setting(20, "How many files a thread may have.")
+    max_thread_bytes: Count = setting(30 * MIB, "How large the files of a thread may be together.")
+    max_lines_per_file: Count = setting(200_000, "How many lines a file may have.")
+    max_line_chars: Count = setting(4000, "Longer lines are cut.")
+    max_runbook_bytes: Count = setting(3 * MIB, "The largest personal runbook.")
+    max_runbooks_per_user: Count = setting(200, "How many runbooks one user may have.")
+    code_blocks: Flag = setting(False, "Treat long code blocks in messages as files.")
+    code_block_min_lines: Count = setting(15, "From how many lines on a code block is long.")
+    ready_wait_seconds: Seconds = setting(10, "How long an answer waits for new files to become searchable.")
+    embed_concurrency: Count = setting(2, "How many files are embedded at once.")
+    solved_tags: Words = setting(("solved",), "Forum tags that mark a thread as solved; its files are deleted at once.")
+    evidence_grace_hours: Hours = setting(24, "How long the files of an archived thread are kept.")
+    sweep_hours: Hours = setting(6, "How often the bot looks for files of threads that are gone.")
+    max_tool_calls: Count = setting(6, "How many tool calls one answer may make.")
+    max_repeated_questions: Count = setting(3, "How many of these calls may repeat a question.")
+    tools_timeout_seconds: Seconds = setting(60, "How long the tool calls of one answer may take together.")
+    store_timeout_seconds: Seconds = setting(10, "How long one search may take.")
+    team_name: Text = setting("", "The team's name in its knowledge; empty: the id of the guild.")
+    embeddings: EmbeddingSettings | None = setting(None, "Where text is embedded; null: the packaged model.")
+    synthesis_llm: LLMSettings | None = setting(None, "The LLM that condenses passages; null: the one of ai_response.")
+    store: Store = setting("embedded", "Where passages are kept: in the data folder, or in Chroma.")
+    cache: DocumentCacheSettings = section(DocumentCacheSettings, "The cache of the document tools' answers.")
+    ranking: RankingSettings = section(RankingSettings, "Weights of keyword and vector search.")
+
+
+class Settings(Section):
+    """The whole configuration. `Settings()` holds the defaults, with paths relative to wherever it is used."""
+
+    app: AppSettings = section(AppSettings)
+    logging: LoggingSettings = section(LoggingSettings)
+    discord: DiscordSettings = section(DiscordSettings)
+    ai_response: AnswerSettings = section(AnswerSettings)
+    kb: KnowledgeSettings = section(KnowledgeSettings)
+    limits: LimitSettings = section(LimitSettings)
+    documents: DocumentSettings = section(DocumentSettings)
+    metrics: MetricsSettings = section(MetricsSettings)
+
+    def placed(self, folder: Path) -> Self:
+        """With every path resting on `folder`, and those that were not set below `app.data_dir`."""
+        data = folder / self.app.data_dir
+        app = self.app.model_copy(update={"data_dir": data})
+
+        def place(name: str, path: Path, _: FollowsData) -> Path:
+            return folder / path if name in self.kb.model_fields_set else data / _below_data(name)
+
+        log = self.logging.file
+        file = log.model_copy(update={"path": None if log.path is None else folder / log.path})
+        logging = self.logging.model_copy(update={"file": file})
+        return self.model_copy(update={"app": app, "logging": logging, "kb": _with_paths(self.kb, place)})
+
+    def rehearsed_in(self, data: Path) -> Self:
+        """For a replay: what the bot learns and keeps goes to `data`; the configured documents stay where they are.
+
+        Call it on settings that are `placed`.
+        """
+        app = self.app.model_copy(update={"data_dir": data})
+
+        def move(name: str, path: Path, follows: FollowsData) -> Path:
+            return data / _below_data(name) if follows.learned else path
+
+        return self.model_copy(update={"app": app, "kb": _with_paths(self.kb, move)})
+
+
+def _below_data(name: str) -> Path:
+    """Where the default of a path in `kb` lies below the data folder."""
+    default: Path = KnowledgeSettings.model_fields[name].default
+    return default.relative_to("data")
+
+
+def _with_paths(kb: KnowledgeSettings, change: Callable[[str, Path, FollowsData], Path]) -> KnowledgeSettings:
+    changed: dict[str, Path] = {}
+    for name, field in KnowledgeSettings.model_fields.items():
+        for mark in field.metadata:
+            if isinstance(mark, FollowsData):
+                changed[name] = change(name, getattr(kb, name), mark)
+    return kb.model_copy(update=changed)
