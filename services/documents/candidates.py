@@ -12,8 +12,7 @@ from services.documents.extensions import KINDS
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, Origin
 
-PLACE_ID = "place_id"
-"""Metadata of a document: the place of its message."""
+PLACE_ID = "place_id"  # metadata of a document: the place of its message
 
 _BLOCK = re.compile(
     r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL

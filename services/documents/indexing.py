@@ -27,8 +27,7 @@ from services.storage import in_thread
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 64
-"""Chunks that get vectors between two writes: at most so many are embedded in vain at a crash."""
+AT_ONCE = 64  # chunks that get vectors between two writes: at most so many are embedded in vain at a crash
 
 _NAMESPACE = "kb:"
 _HEADING = re.compile(r"^(?:#{1,2}\s+(?P<marked>\S.*?)\s*#*|(?P<plain>\S.*)\n[=\-~*]{3,})$", re.MULTILINE)
@@ -60,8 +59,7 @@ async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_i
 
     False: it is gone meanwhile, or the embedder is missing or fails: it stays searchable by words.
 
-    Raises:
-        StoreUnavailable: the store cannot be used.
+    Raises StoreUnavailable: the store cannot be used.
     """
     if embedder is None:
         return False
@@ -94,8 +92,7 @@ async def index_team(
     """Bring the team's collection up to date with the topic files. `internal`: topics for the team only, with the
     files that continue them. A folder that cannot be read changes nothing.
 
-    Raises:
-        StoreUnavailable: the store cannot be used.
+    Raises StoreUnavailable: the store cannot be used.
     """
     try:
         texts = await in_thread(_topic_files, topics_dir)
@@ -114,8 +111,7 @@ async def index_global(
     """Bring `global_kb` up to date with the sources of the knowledge base. A source that cannot be loaded stays as it
     is indexed.
 
-    Raises:
-        StoreUnavailable: the store cannot be used.
+    Raises StoreUnavailable: the store cannot be used.
     """
     wanted: list[Wanted] = []
     unsure: set[str] = set()

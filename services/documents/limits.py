@@ -32,8 +32,7 @@ class FileLimits:
 def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
     """Check a file by its name and size. `files` and `total_bytes`: what the place that it is for holds already.
 
-    Raises:
-        FileRefused: the kind of file is not taken, it is too large, or the place is full.
+    Raises FileRefused: the kind of file is not taken, it is too large, or the place is full.
     """
     check_name(filename)
     check_size(filename, size, limits.max_file_bytes)

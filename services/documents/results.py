@@ -34,10 +34,8 @@ class Citation:
 class ConversationContext:
     """What was said before: a follow-up question makes sense only after it."""
 
-    turns: tuple[tuple[str, str], ...] = ()
-    """Question and answer, oldest first."""
-    citations: tuple[Citation, ...] = ()
-    """Of the last tool result: "what came right after it?" starts from there."""
+    turns: tuple[tuple[str, str], ...] = ()  # question and answer, oldest first
+    citations: tuple[Citation, ...] = ()  # of the last tool result: "what came right after it?" starts from there
 
 
 @dataclass(frozen=True, slots=True)

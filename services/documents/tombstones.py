@@ -14,8 +14,7 @@ from services.documents.store.protocol import Origin
 from services.storage import files, json_state
 
 MOST_MESSAGES = 20_000
-MOST_THREADS = 5_000
-"""The oldest are forgotten first."""
+MOST_THREADS = 5_000  # of both the oldest are forgotten first
 
 log = logging.getLogger(__name__)
 

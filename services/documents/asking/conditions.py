@@ -11,8 +11,7 @@ from services.documents.asking.plan import Aggregate, Plan
 from services.documents.asking.times import Period
 from services.documents.store.protocol import Document, LineWhere
 
-RARE_COUNT, RARE_SHARE = 2, 0.02
-"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
+RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word (DOCUMENT_QA 5.1)
 
 
 @dataclass(frozen=True, slots=True)

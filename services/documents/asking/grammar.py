@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, cast
 
 from services.documents.asking import times
@@ -72,8 +73,14 @@ class Reading:
 
 def read(question: str) -> Reading:
     """At each place the first kind of the grammar that fits counts; what fits none is a single word."""
-    found = _ANY.finditer(question)
+    found = _any_piece().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
+
+
+@cache
+def _any_piece() -> re.Pattern[str]:
+    """Compiled with the first question: it takes too long for start-up."""
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _GRAMMAR.items()), re.IGNORECASE)
 
 
 _START, _STOP = r"(?<![\w./:@$-])", r"(?!\w|[-./:@=]\w)"
@@ -227,8 +234,5 @@ _GRAMMAR: dict[Kind, str] = {
 }
 """Each place of a question is one piece: the first kind that fits."""
 
-_ANY = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _GRAMMAR.items()), re.IGNORECASE)
-ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)
-"""One of a piece of levels, with what is said of it."""
-SOME = re.compile(rf"(?<!\S){any_of('N')}(?!\w)", re.IGNORECASE)
-"""The number in "the last five" and "5 lines after"."""
+ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)  # one of a piece of levels, with what is said of it
+SOME = re.compile(rf"(?<!\S){any_of('N')}(?!\w)", re.IGNORECASE)  # the number in "the last five" and "5 lines after"

@@ -47,8 +47,7 @@ _CALLED = re.compile(
 _ID_OF_LETTERS = re.compile(r"[A-Z]{6,}|[a-z]{1,2}-[a-f]{4,}")
 _SHORTEST = 2
 _LONG = 7
-_TELLING_DIGITS = 3
-"""Smaller numbers are counts."""
+_TELLING_DIGITS = 3  # smaller numbers are counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,9 @@ from services.documents.units import DocumentKind
 from services.telemetry import number_of
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-MOST_NAMED = 3
-"""Of more files only the number is given."""
+MOST_NAMED = 3  # of more files only the number is given
 CONTEXT_LINES = 10
-_JOINED = 3
-"""Matches no further apart than this are shown in one passage."""
+_JOINED = 3  # matches no further apart than this are shown in one passage
 
 
 @dataclass(frozen=True, slots=True)

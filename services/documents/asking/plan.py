@@ -17,8 +17,7 @@ from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
 _MOST_STEPS = 50
-_MOST_DIGITS = 15
-"""A longer number is that of no line, and none that a store could compare."""
+_MOST_DIGITS = 15  # a longer number is that of no line, and none that a store could compare
 _UNITS = {
     "lines": "lines",
     "columns": "columns",

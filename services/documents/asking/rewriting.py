@@ -68,11 +68,7 @@ class RewrittenQuestion(BaseModel):
 
 class Rewriter(Protocol):
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
-        """One question that makes sense by itself; it is checked before it is used.
-
-        Raises:
-            LLMError: there is none.
-        """
+        """One question that makes sense by itself; it is checked before it is used. Raises LLMError: there is none."""
         ...
 
 

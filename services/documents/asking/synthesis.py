@@ -16,14 +16,12 @@ from services.search import query_tokens, tokens
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
-ANSWER_CHARS_PER_TOKEN = 3
-"""What is asked for leaves room for the form that an answer comes in."""
+ANSWER_CHARS_PER_TOKEN = 3  # what is asked for leaves room for the form that an answer comes in
 SECONDS = 20.0
 TEMPERATURE = 0.3
 PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
-CUT_CONTEXT = 3
-"""Lines left around a match when there is not room for all."""
+CUT_CONTEXT = 3  # lines left around a match when there is not room for all
 
 _QUOTED_CHARS = 400
 _QUOTED_LINES = 6

@@ -20,10 +20,8 @@ from services.documents.units import Chunk, ChunkType
 
 MOST_EMBEDDED = 2000
 MOST_LEAVES = 20_000
-SMALL_CHARS = 600
-"""A top-level key up to this size stays whole."""
-LARGE_CHARS = 1500
-"""What is larger is cut at the next level."""
+SMALL_CHARS = 600  # a top-level key up to this size stays whole
+LARGE_CHARS = 1500  # what is larger is cut at the next level
 
 _READERS: dict[str, tuple[Callable[[str], Outline], ...]] = {
     ".json": (read_json, read_indented),

@@ -23,8 +23,7 @@ _TRACE = re.compile(
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
 _TRACEBACK = "Traceback (most recent"
 
-MOST_FOLLOWING = 60
-"""So many lines stay with the line that they belong to."""
+MOST_FOLLOWING = 60  # so many lines stay with the line that they belong to
 
 
 class Line(NamedTuple):

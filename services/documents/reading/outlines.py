@@ -12,8 +12,7 @@ from services.redaction import Path, leads_to_secret
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
 MOST_KEPT = 100_000
-DEEPEST = 64
-"""What is nested deeper was not written by hand; paths that grow with each level would fill the memory."""
+DEEPEST = 64  # what is nested deeper was not written by hand; paths that grow with each level would fill the memory
 _NAMES = frozenset({"name", "key", "id", "job_name"})
 
 

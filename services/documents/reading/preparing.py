@@ -35,8 +35,7 @@ def prepare(
 
     `kind`: as the user says. `title`: that of a runbook or a topic. `redactors`: those that know the program's secrets.
 
-    Raises:
-        FileRefused: the file is too large, of a kind that is not taken, or not text.
+    Raises FileRefused: the file is too large, of a kind that is not taken, or not text.
     """
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)

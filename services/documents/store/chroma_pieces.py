@@ -13,11 +13,9 @@ import numpy as np
 
 from services.documents.store.packing import Packed
 
-PIECE_BYTES = 160_000
-"""Of packed text in one record."""
+PIECE_BYTES = 160_000  # of packed text in one record
 
-VECTORS_A_PIECE = 64
-"""Chunks whose vectors lie together."""
+VECTORS_A_PIECE = 64  # chunks whose vectors lie together
 
 _NAME_CHARS = 32
 
@@ -61,11 +59,7 @@ def piece_names(head: Record) -> list[str]:
 
 
 def joined(head: Record, pieces: Mapping[str, str]) -> tuple[Record, dict[int, bytes]]:
-    """The rows and the vectors of a document.
-
-    Raises:
-        KeyError: a piece is missing.
-    """
+    """The rows and the vectors of a document. Raises KeyError: a piece is missing."""
     texts = [pieces[name] for name in piece_names(head)]
     body = b"".join(zlib.decompress(base64.b85decode(text)) for text in texts[: head["count"]])
     rows = {**json.loads(body), "order": head["order"], "documents": json.loads(head["row"])}

@@ -25,16 +25,11 @@ class Frame:
 
     version: int
     rows: NDArray[np.int64]
-    documents: NDArray[np.int64]
-    """The number of the document each belongs to."""
-    kinds: NDArray[np.int8]
-    """Places in `KINDS`."""
-    lengths: NDArray[np.float32]
-    """In tokens."""
-    vectors: Vectors
-    """Of those that have one."""
-    embedded: NDArray[np.int64]
-    """The places of the chunks whose vectors these are."""
+    documents: NDArray[np.int64]  # the number of the document each belongs to
+    kinds: NDArray[np.int8]  # places in `KINDS`
+    lengths: NDArray[np.float32]  # in tokens
+    vectors: Vectors  # of those that have one
+    embedded: NDArray[np.int64]  # the places of the chunks whose vectors these are
     postings: OrderedDict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = field(
         default_factory=OrderedDict[str, tuple[NDArray[np.int64], NDArray[np.float32]]]
     )

@@ -18,21 +18,17 @@ _TABLES = (
     ("chunks", CHUNK_COLUMNS, "chunk_no"),
     ("lines", "line_no, text, text_offset, ts, ts_utc, day, clock, severity, component", "line_row"),
 )  # fmt: skip
-VERSION_AT = 5
-"""Of a collection's row."""
+VERSION_AT = 5  # of a collection's row
 
 _WORDS = (("words", "chunks", "chunk_no"), ("line_words", "lines", "line_row"))
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    collection: list[Any]
-    """The row of the collection: name, kind, scope, guild, when made, version, state."""
+    collection: list[Any]  # the row of the collection: name, kind, scope, guild, when made, version, state
     version: int
-    rows: Mapping[str, Any]
-    """For each document its rows in every table."""
-    vectors: Mapping[str, Mapping[int, bytes]]
-    """For each document its vectors, by chunk index."""
+    rows: Mapping[str, Any]  # for each document its rows in every table
+    vectors: Mapping[str, Mapping[int, bytes]]  # for each document its vectors, by chunk index
 
 
 def pack(connection: sqlite3.Connection) -> Packed:

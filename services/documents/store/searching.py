@@ -25,8 +25,7 @@ Floats = NDArray[np.float32]
 Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-VERBATIM_KEPT = 200
-"""How many of the chunks that hold an identifier are considered, the first ones."""
+VERBATIM_KEPT = 200  # how many of the chunks that hold an identifier are considered, the first ones
 
 CURRENT = """
 SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename

@@ -32,8 +32,7 @@ Derived by `python -m benchmarks.documents gate`; another embedder needs a figur
 
 KEYWORD_THRESHOLD = 0.35
 
-HIDDEN = {"internal": "hidden"}
-"""A filter that leaves out documents for the team only."""
+HIDDEN = {"internal": "hidden"}  # a filter that leaves out documents for the team only
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",
