@@ -16,17 +16,11 @@ RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a question.
+    """The names of a question."""
 
-    Attributes:
-        asked: Those that are conditions, as the question writes them.
-        found: The same as they are written in the documents.
-        absent: Names without which there is no answer, when none of them is there.
-    """
-
-    asked: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()  # those that are conditions, as the question writes them
+    found: tuple[str, ...] = ()  # the same as they are written in the documents
+    absent: tuple[str, ...] = ()  # names without which there is no answer, when none of them is there
     notes: tuple[str, ...] = ()
 
 

@@ -15,7 +15,7 @@ from typing import Literal, cast
 
 from services.documents.asking import times
 from services.documents.asking.vocabulary import any_of
-from services.documents.extensions import KINDS
+from services.documents.limits import KINDS
 
 # fmt: off
 Kind = Literal[
@@ -27,14 +27,10 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words of a question that belong together.
-
-    Attributes:
-        match: With the groups of its pattern, and the question as its string.
-    """
+    """Words of a question that belong together."""
 
     kind: Kind
-    match: re.Match[str]
+    match: re.Match[str]  # with the groups of its pattern, and the question as its string
 
     @property
     def text(self) -> str:

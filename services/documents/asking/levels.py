@@ -22,12 +22,11 @@ class Severity:
     Attributes:
         levels: The worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
         hard: Whether a level is named. A plain "errors" counts only where entries are counted, listed or put in order.
-        text: As the question says it.
     """
 
     levels: tuple[str, ...]
     hard: bool
-    text: str
+    text: str  # as the question says it
 
 
 def read(reading: Reading) -> tuple[Severity | None, list[Phrase]]:

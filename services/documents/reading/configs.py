@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.documents.extensions import extension
+from services.documents.limits import extension
 from services.documents.reading.json_outline import read_json
 from services.documents.reading.line_outlines import read_indented, read_ini
 from services.documents.reading.outlines import Outline, Path, Unreadable, dotted, words

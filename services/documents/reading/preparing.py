@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from services.documents.extensions import extension
-from services.documents.limits import FileLimits, check_lines, check_name, check_size
+from services.documents.limits import FileLimits, check_lines, check_name, check_size, extension
 from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
 from services.documents.reading.decoding import cut_lines, decode, lines_of
 from services.documents.reading.kinds import classify

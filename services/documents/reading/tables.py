@@ -29,17 +29,12 @@ _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?
 
 @dataclass(slots=True)
 class _Column:
-    """One column.
-
-    Attributes:
-        values: Its numbers; `lines`: the line of each.
-        others: How many cells are neither empty nor a number.
-    """
+    """One column."""
 
     name: str
-    values: list[float] = field(default_factory=list[float])
+    values: list[float] = field(default_factory=list[float])  # its numbers; `lines`: the line of each
     lines: list[int] = field(default_factory=list[int])
-    others: int = 0
+    others: int = 0  # how many cells are neither empty nor a number
 
     def take(self, cell: str, line: int) -> None:
         value = _number(cell)

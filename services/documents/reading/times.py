@@ -33,20 +33,13 @@ _LEAD = r"(?:[\w.-]{1,60} {0,40}\| {0,4})?[\[(<\"']?"
 
 
 class Stamp(NamedTuple):
-    """A time in a line.
+    """A time in a line."""
 
-    Attributes:
-        start: Where in the line it begins; `end`: where it ends.
-        moment: Such as `2015-10-18T18:01:47`.
-        fraction: The digits behind the second: `978`.
-        zone: `Z` or nothing.
-    """
-
-    start: int
+    start: int  # where in the line it begins; `end`: where it ends
     end: int
-    moment: str
-    fraction: str
-    zone: str
+    moment: str  # such as `2015-10-18T18:01:47`
+    fraction: str  # the digits behind the second: `978`
+    zone: str  # `Z` or nothing
 
 
 def _format(pattern: str) -> re.Pattern[str]:

@@ -26,8 +26,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from services.documents.store import packing
-from services.documents.store.chroma_pieces import Record, emptied, head_of, joined, piece_names
-from services.documents.store.packing import Packed
+from services.documents.store.packing import Packed, Record, emptied, head_of, joined, piece_names
 from services.documents.store.protocol import StoreUnavailable
 
 log = logging.getLogger(__name__)

@@ -196,8 +196,7 @@ class LineWhere:
     instants: tuple[str, str] | None = None
     """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`; or `MM-DDTHH:MM:SS`, of any year."""
     severities: tuple[str, ...] = ()
-    components: tuple[str, ...] = ()
-    """Any of them, as the last part of the component's name or the whole, letter case aside."""
+    components: tuple[str, ...] = ()  # any of them: a whole name or its last part, letter case aside
     holding: tuple[str, ...] = ()  # all of these, literally, letter case aside
     words: tuple[str, ...] = ()  # all of these, as words in any form
 
@@ -299,13 +298,17 @@ class DocumentStore(Protocol):
     async def close(self) -> None: ...
 
 
+async def documents_in(store: DocumentStore, name: str) -> tuple[Document, ...]:
+    """Those of a collection, in order of arrival; none where there is no such collection."""
+    described = await store.describe(name)
+    return () if described is None else described.documents
+
+
 async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[str, Document]]:
     """The documents that a crash left `pending` or `lexical`, with their collections' names. With `embedder_id` also
     those that have vectors of another embedder.
     """
     found: list[tuple[str, Document]] = []
     for name in await store.list_collections():
-        described = await store.describe(name)
-        documents = () if described is None else described.documents
-        found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
+        found += [(name, doc) for doc in await documents_in(store, name) if doc.is_unfinished(embedder_id)]
     return found
