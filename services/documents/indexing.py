@@ -57,7 +57,6 @@ async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_i
     """Embed the chunks of a document that have no vector yet; whether it is `ready` then.
 
     False: it is gone meanwhile, or the embedder is missing or fails: it stays searchable by words.
-
     Raises StoreUnavailable: the store cannot be used.
     """
     if embedder is None:
@@ -90,7 +89,6 @@ async def index_team(
 ) -> Indexed:
     """Bring the team's collection up to date with the topic files. `internal`: topics for the team only, with the
     files that continue them. A folder that cannot be read changes nothing.
-
     Raises StoreUnavailable: the store cannot be used.
     """
     try:
@@ -109,7 +107,6 @@ async def index_global(
 ) -> Indexed:
     """Bring `global_kb` up to date with the sources of the knowledge base. A source that cannot be loaded stays as it
     is indexed.
-
     Raises StoreUnavailable: the store cannot be used.
     """
     wanted: list[Wanted] = []

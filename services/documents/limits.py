@@ -61,7 +61,6 @@ class FileLimits:
 
 def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, total_bytes: int = 0) -> None:
     """Check a file by its name and size. `files` and `total_bytes`: what the place that it is for holds already.
-
     Raises FileRefused: the kind of file is not taken, it is too large, or the place is full.
     """
     check_name(filename)

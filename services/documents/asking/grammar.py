@@ -228,7 +228,6 @@ _GRAMMAR: dict[Kind, str] = {
     "list": _phrases("list all/every/the?", "all/any/every/each the?"),
     "word": r"[\w/@$#+-][\w./:@$#%+~\-]*",
 }
-"""Each place of a question is one piece: the first kind that fits."""
 
 ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)  # one of a piece of levels, with what is said of it
 SOME = re.compile(rf"(?<!\S){any_of('N')}(?!\w)", re.IGNORECASE)  # the number in "the last five" and "5 lines after"

@@ -10,8 +10,7 @@ from services.documents.asking.grammar import ONE_LEVEL, Phrase, Reading
 from services.documents.asking.vocabulary import LEVELS
 
 _ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}
-"""As klog and logcat write levels."""
+_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}  # as klog and logcat do
 _PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "emerg"})
 
 

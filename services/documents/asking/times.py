@@ -44,7 +44,6 @@ _TIME_OF_DAY = re.compile(
 _END_OF_DAY = "24:00:00"
 _LEAP_YEAR = 2000
 _BOUNDS = {len("YYYY-MM-DD"): ("0000-01-01", "9999-12-31"), len("MM-DD"): ("01-01", "12-31")}
-"""The first day and the last."""
 
 
 class _Moment(NamedTuple):

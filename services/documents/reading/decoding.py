@@ -17,7 +17,6 @@ _COLOUR = re.compile("\x1b\\[[0-9;:?]{0,40}[A-Za-z]")
 
 def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
     """The text in UTF-8 or, with a byte order mark, UTF-16, and what the reader has to know about it.
-
     Raises FileRefused: it holds NUL bytes, or too much that is no text.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -31,7 +31,6 @@ class _Level:
 
 def read_json(text: str) -> Outline:
     """Its keys and values; of several documents, one after another, as of a list of them.
-
     Raises Unreadable: it is no JSON.
     """
     reader = _Reader(text)

@@ -33,7 +33,6 @@ def prepare(
     """Decode, classify, redact and cut into chunks.
 
     `kind`: as the user says. `title`: that of a runbook or a topic. `redactors`: those that know the program's secrets.
-
     Raises FileRefused: the file is too large, of a kind that is not taken, or not text.
     """
     check_name(filename)

@@ -88,7 +88,6 @@ class ChromaRecords:
 
     def fetch(self, name: str, now: float) -> tuple[Kept, Packed] | None:
         """All of a collection as it was at one moment; None: there is none. `now`: seconds since the epoch.
-
         Raises StoreUnavailable: it changed each time before it was read.
         """
         return self._looked(name, lambda shelf: _fetched(shelf, name, now))
@@ -97,7 +96,6 @@ class ChromaRecords:
         """Make `after` what the collection consists of, where that still is `base`. `now`: as above.
 
         None: it is kept, beside what another process has written at the same moment; so it must be read anew.
-
         Raises Overtaken: nothing was kept.
         """
         try:

@@ -224,7 +224,6 @@ class StoreUnavailable(Exception):
 
 class DocumentStore(Protocol):
     """Every read of a collection that is not there gives an empty result, and makes nothing.
-
     Raises everywhere: StoreUnavailable.
     """
 

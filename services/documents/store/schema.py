@@ -93,10 +93,6 @@ def document_id(collection: str, origin: Origin, sha256: str) -> str:
     return hashlib.sha256(f"{collection}\n{origin.filename}\n{known}".encode()).hexdigest()[:16]
 
 
-def chunk_id(doc_id: str, index: int) -> str:
-    return f"{doc_id}:{index}"
-
-
 def rows_of(origin: Origin, prepared: Prepared) -> Rows:
     """Tokenises everything: the slow part of taking a document in (about 0.5 s a MiB)."""
     chunk_tokens = [tokenizer.tokens(_searched(origin, chunk)) for chunk in prepared.chunks]
@@ -224,7 +220,7 @@ def chunk_of(row: Row) -> StoredChunk:
     facts: dict[str, str] = {"filename": filename, **json.loads(doc_extra)}
     facts.pop(_OTHERS, None)
     return StoredChunk(
-        chunk_id=chunk_id(doc_id, index),
+        chunk_id=f"{doc_id}:{index}",
         doc_id=doc_id,
         index=index,
         type=ChunkType(kind),

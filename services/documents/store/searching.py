@@ -29,9 +29,7 @@ Mask = NDArray[np.bool_]
 
 VERBATIM_KEPT = 200  # how many of the chunks that hold an identifier are considered, the first ones
 
-CURRENT = """
-SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename
-"""
+CURRENT = "SELECT max(doc_no) FROM documents WHERE state IN ('lexical', 'ready') GROUP BY filename"
 
 KINDS = tuple(ChunkType)
 _CODE = {kind.value: code for code, kind in enumerate(KINDS)}
