@@ -22,11 +22,10 @@ from services.storage import files, json_state
 
 REMOVED = "was removed by whoever posted it, or by a moderator."
 MOST_MESSAGES = 20_000
-MOST_THREADS = 5_000  # of both the oldest are forgotten first
+MOST_THREADS = 5_000  # of messages and of threads the oldest are forgotten first
+PLACE_ID = "place_id"  # metadata of a document: the place of its message
 
 log = logging.getLogger(__name__)
-
-PLACE_ID = "place_id"  # metadata of a document: the place of its message
 
 _BLOCK = re.compile(
     r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
