@@ -4,15 +4,21 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.documents.candidates import PLACE_ID, Candidate, candidates_in, is_closed
 from services.documents.cases import Cases, IngestJob
-from services.documents.deletion import forget_evidence, remove_file
 from services.documents.indexing import fill, index_global, index_team
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
 from services.documents.lookup import Lookup
+from services.documents.posted import (
+    PLACE_ID,
+    Candidate,
+    Tombstones,
+    candidates_in,
+    forget_evidence,
+    is_closed,
+    remove_file,
+)
 from services.documents.reading import DocumentRedactors, prepare
 from services.documents.results import QAResult, Status
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
-from services.documents.tombstones import Tombstones
 from services.documents.tools import Toolset
-from services.documents.unreadable import unreadable
+from services.documents.tools.judging import unreadable

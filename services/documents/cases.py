@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from clock.cancel_token import CancelToken
-from services.documents.candidates import Candidate
-from services.documents.tombstones import Tombstones
+from services.documents.posted import Candidate, Tombstones
 
-REMEMBERED = 5_000
-"""Threads whose files are remembered; the oldest are forgotten first, and looked up in the store again."""
+REMEMBERED = 5_000  # threads whose files are remembered; the oldest are looked up in the store again
 
 
 class CaseClosed(Exception):

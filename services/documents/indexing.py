@@ -14,11 +14,10 @@ from collections.abc import Collection as AnyOf
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from services.documents.extensions import accepted
-from services.documents.limits import FileLimits, FileRefused
+from services.documents.limits import FileLimits, FileRefused, accepted
 from services.documents.reading import prepare, topic_chunks
 from services.documents.store import naming
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
+from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.documents.store.schema import embedded_text, to_embed
 from services.documents.units import DocumentKind, Prepared
 from services.knowledge import Library, SourceUnavailable, belongs_to
@@ -27,8 +26,7 @@ from services.storage import in_thread
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 64
-"""Chunks that get vectors between two writes: at most so many are embedded in vain at a crash."""
+AT_ONCE = 64  # chunks that get vectors between two writes: at most so many are embedded in vain at a crash
 
 _NAMESPACE = "kb:"
 _HEADING = re.compile(r"^(?:#{1,2}\s+(?P<marked>\S.*?)\s*#*|(?P<plain>\S.*)\n[=\-~*]{3,})$", re.MULTILINE)
@@ -59,9 +57,7 @@ async def fill(store: DocumentStore, embedder: Embedder | None, name: str, doc_i
     """Embed the chunks of a document that have no vector yet; whether it is `ready` then.
 
     False: it is gone meanwhile, or the embedder is missing or fails: it stays searchable by words.
-
-    Raises:
-        StoreUnavailable: the store cannot be used.
+    Raises StoreUnavailable: the store cannot be used.
     """
     if embedder is None:
         return False
@@ -93,9 +89,7 @@ async def index_team(
 ) -> Indexed:
     """Bring the team's collection up to date with the topic files. `internal`: topics for the team only, with the
     files that continue them. A folder that cannot be read changes nothing.
-
-    Raises:
-        StoreUnavailable: the store cannot be used.
+    Raises StoreUnavailable: the store cannot be used.
     """
     try:
         texts = await in_thread(_topic_files, topics_dir)
@@ -113,9 +107,7 @@ async def index_global(
 ) -> Indexed:
     """Bring `global_kb` up to date with the sources of the knowledge base. A source that cannot be loaded stays as it
     is indexed.
-
-    Raises:
-        StoreUnavailable: the store cannot be used.
+    Raises StoreUnavailable: the store cannot be used.
     """
     wanted: list[Wanted] = []
     unsure: set[str] = set()
@@ -142,7 +134,7 @@ async def bring_up_to_date(
 ) -> Indexed:
     """Add what is new, drop what is gone, keep what is unchanged. `unsure`: names that are left alone."""
     name = collection.name
-    held = {doc.filename: doc for doc in await _documents(store, name) if doc.state.searchable}
+    held = {doc.filename: doc for doc in await documents_in(store, name) if doc.state.searchable}
     new = [each for each in wanted if not _is_same(held.get(each.origin.filename), each)]
     gone = held.keys() - {each.origin.filename for each in wanted} - set(unsure)
     changed = [held[each.origin.filename].doc_id for each in new if each.origin.filename in held]
@@ -157,7 +149,7 @@ async def bring_up_to_date(
         docs.append(await _embedded(doc, embedder) if held else doc)
     if docs or gone:
         await store.revise(collection, docs, [*(held[filename].doc_id for filename in sorted(gone)), *changed])
-    for doc in await _documents(store, name):
+    for doc in await documents_in(store, name):
         unfinished = doc.is_unfinished("" if embedder is None else embedder.id)
         if unfinished and not await fill(store, embedder, name, doc.doc_id):
             break  # without an embedder now, the rest would fail as well
@@ -165,11 +157,6 @@ async def bring_up_to_date(
     if docs or gone:
         log.info("%s: documents: %d indexed, %d kept, %d dropped", name, result.added, result.kept, result.dropped)
     return result
-
-
-async def _documents(store: DocumentStore, name: str) -> tuple[Document, ...]:
-    described = await store.describe(name)
-    return () if described is None else described.documents
 
 
 async def _embedded(doc: NewDocument, embedder: Embedder | None) -> NewDocument:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from model.messages import Place
 from services.conversations import Viewing
-from services.documents.candidates import Candidate
 from services.documents.cases import Cases
 from services.documents.limits import amount, shown
+from services.documents.posted import Candidate
 from services.documents.results import ConversationContext, ToolContext
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
-from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable
+from services.documents.store.protocol import Document, DocumentStore, State, StoreUnavailable, documents_in
 from services.documents.tools import Toolset
 from services.documents.tools.core import DocumentQATool
-from services.documents.unreadable import unreadable
+from services.documents.tools.judging import unreadable
 from services.telemetry import number_of
 
 
@@ -25,7 +25,6 @@ class Lookup:
     """Makes the set of tools for each answer.
 
     Attributes:
-        ready_wait_seconds: how long an answer waits for files that are being read.
         before_asking: awaited with the server's id before anything is looked up; None: nothing is to be done.
     """
 
@@ -34,7 +33,7 @@ class Lookup:
     cases: Cases
     runbooks: Runbooks
     viewing: Viewing
-    ready_wait_seconds: float = 10.0
+    ready_wait_seconds: float = 10.0  # how long an answer waits for files that are being read
     team_name: str = ""
     before_asking: Callable[[int | None], Awaitable[None]] | None = None
 
@@ -94,12 +93,12 @@ class Lookup:
         """Each in a few words: what is in the store and current or failed, then what is being read."""
         unread = self.cases.unread(case_id)
         try:
-            described = await self.store.describe(naming.case(str(case_id)))
+            known = await documents_in(self.store, naming.case(str(case_id)))
         except StoreUnavailable:
-            described = None
+            known = ()
         settled = [
             doc
-            for doc in (() if described is None else described.documents)
+            for doc in known
             if (doc.current or not doc.state.searchable) and not any(candidate.is_in(doc) for candidate in unread)
         ]
         return [*map(_settled, settled), *map(_unread, unread)]

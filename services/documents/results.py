@@ -34,29 +34,22 @@ class Citation:
 class ConversationContext:
     """What was said before: a follow-up question makes sense only after it."""
 
-    turns: tuple[tuple[str, str], ...] = ()
-    """Question and answer, oldest first."""
-    citations: tuple[Citation, ...] = ()
-    """Of the last tool result: "what came right after it?" starts from there."""
+    turns: tuple[tuple[str, str], ...] = ()  # question and answer, oldest first
+    citations: tuple[Citation, ...] = ()  # of the last tool result: "what came right after it?" starts from there
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Who asks, and where. The bot sets it, never the model.
-
-    Attributes:
-        execution_id: names the answer in log lines.
-        asker_can_view: whether the asker can view the thread now; a private one only as its member.
-    """
+    """Who asks, and where. The bot sets it, never the model."""
 
     guild_id: int | None
     thread_id: int | None
     asker_id: int
     team_id: str | None = None
     conversation: ConversationContext = field(default_factory=ConversationContext)
-    execution_id: str = ""
+    execution_id: str = ""  # names the answer in log lines
     thread_is_public: bool = True
-    asker_can_view: bool = False
+    asker_can_view: bool = False  # whether the asker can view the thread now; a private one only as its member
     asker_is_team: bool = False
 
     @property
@@ -67,22 +60,16 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class QAResult:
-    """An answer, or why there is none.
-
-    Attributes:
-        sources: names, each once, the best first.
-        confidence: mean cosine of the passages used, between 0 and 1; 0 when nothing was found.
-        unverified: how many citations and quotes of the model were dropped because no passage holds them.
-    """
+    """An answer, or why there is none."""
 
     answer: str
     status: Status
-    sources: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()  # names, each once, the best first
     chunk_count: int = 0
-    confidence: float = 0.0
+    confidence: float = 0.0  # mean cosine of the passages used, between 0 and 1; 0 when nothing was found
     citations: tuple[Citation, ...] = ()
     query_used: str = ""
     plan: Mapping[str, Any] = field(default_factory=dict[str, Any])
     cached: bool = False
     timings_ms: Mapping[str, float] = field(default_factory=dict[str, float])
-    unverified: int = 0
+    unverified: int = 0  # how many citations and quotes of the model were dropped because no passage holds them

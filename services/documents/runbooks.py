@@ -12,7 +12,7 @@ from clock import now, rfc3339
 from services.documents.limits import FileLimits
 from services.documents.reading import DocumentRedactors, prepare
 from services.documents.store import naming
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
+from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.storage import files, in_thread, json_state
 from services.telemetry import number_of
 
@@ -33,18 +33,15 @@ class Runbooks:
     """One collection a person. Who has any, and who shows them, is known without asking the store.
 
     Attributes:
-        shown_path: the file with the ids of those who show theirs in threads.
-        limits: of each document.
-        forget_answers: called with the name of each collection that has changed.
         embed_soon: called with the names of a collection and of a new document in it, to give it its vectors.
     """
 
     store: DocumentStore
-    shown_path: Path
-    limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))
+    shown_path: Path  # the file with the ids of those who show theirs in threads
+    limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))  # of each document
     max_runbooks: int = 200
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
-    forget_answers: Callable[[str], object] | None = None
+    forget_answers: Callable[[str], object] | None = None  # called with the name of each collection that has changed
     embed_soon: Callable[[str, str], object] | None = None
     _titles: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]], init=False)
     _shown: set[int] = field(default_factory=set[int], init=False)
@@ -68,8 +65,7 @@ class Runbooks:
         return self._titles.get(user_id, ())
 
     async def documents(self, user_id: int) -> tuple[Document, ...]:
-        described = await self.store.describe(naming.user(str(user_id)))
-        return () if described is None else described.documents
+        return await documents_in(self.store, naming.user(str(user_id)))
 
     async def add(self, user_id: int, filename: str, data: bytes, title: str) -> Document:
         """Keep a document, in the place of one of the same title.

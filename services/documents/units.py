@@ -19,14 +19,10 @@ class DocumentKind(StrEnum):
 
 
 class ChunkType(StrEnum):
-    WINDOW = "window"
-    """Consecutive lines of a log: searched by words, and what is shown."""
-    PATTERN = "pattern"
-    """One shape of log line, for all lines that have it: searched by meaning."""
-    LEAF = "leaf"
-    """One value of a configuration file, as `a b c = value`; the section around it is what is shown."""
-    SECTION = "section"
-    """Of a configuration file or of prose."""
+    WINDOW = "window"  # consecutive lines of a log: searched by words, and what is shown
+    PATTERN = "pattern"  # one shape of log line, for all lines that have it: searched by meaning
+    LEAF = "leaf"  # one value of a configuration file, as `a b c = value`; the section around it is what is shown
+    SECTION = "section"  # of a configuration file or of prose
     CODE = "code"
     ROWS = "rows"
     TEXT = "text"
@@ -37,15 +33,12 @@ class ChunkType(StrEnum):
 class Chunk:
     """One searchable piece. Lines count from 1, both ends included."""
 
-    index: int
-    """Within its document, from 0."""
+    index: int  # within its document, from 0
     type: ChunkType
-    text: str
-    """The lines as they are, below the path of keys of a section (`heading`) or the header of a table."""
+    text: str  # the lines as they are, below the path of keys of a section (`heading`) or the header of a table
     line_start: int
     line_end: int
-    embedded: bool = True
-    """Whether it is searched by meaning; by words it always is."""
+    embedded: bool = True  # whether it is searched by meaning; by words it always is
     lines: tuple[int, ...] = ()
     """Of a pattern: the lines that have it, the first ones of very many. Of what was computed over a table: the lines
     that stand out."""
@@ -53,13 +46,10 @@ class Chunk:
     ts_max: str | None = None
     severities: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
-    heading: str | None = None
-    """The path of headings, ` › ` between them."""
-    key_path: str | None = None
-    """`services.db.restart`: of a leaf its own, of a section its parent's."""
+    heading: str | None = None  # the path of headings, ` › ` between them
+    key_path: str | None = None  # `services.db.restart`: of a leaf its own, of a section its parent's
     symbol: str | None = None
-    shown_by: int | None = None
-    """Of a leaf: the index of the section that is shown for it."""
+    shown_by: int | None = None  # of a leaf: the index of the section that is shown for it
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
     """More metadata: `title`, `category`, `tags` and other fields of front matter; `topic`, `date`, `id`,
     `conversation_id`; `columns`, and `rows`, how many there are; of a pattern `count`, how many lines have it; of a
@@ -71,16 +61,13 @@ class LineRecord:
     """One line of a log."""
 
     line_no: int
-    text_offset: int
-    """Where it begins in the document's text, in characters."""
-    ts: str | None = None
-    """As written."""
+    text_offset: int  # where it begins in the document's text, in characters
+    ts: str | None = None  # as written
     ts_utc: str | None = None
     """RFC 3339: with `Z` where the zone is known, without where it is the writer's local time. Sorts as text among
     its like: in one file all have equally many digits of fraction. Year 0000 where the log leaves the year out (0001
     after the turn of the year), 0000-01-01 where it leaves the day out as well (the next day after midnight)."""
-    severity: str | None = None
-    """FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE."""
+    severity: str | None = None  # FATAL, CRITICAL, ERROR, WARN, INFO, DEBUG or TRACE
     component: str | None = None
 
 
@@ -91,17 +78,14 @@ class Prepared:
     filename: str
     kind: DocumentKind
     confidence: float
-    sha256: str
-    """Of the bytes as they came, in hex."""
+    sha256: str  # of the bytes as they came, in hex
     size: int
-    text: str
-    """Redacted, with `\\n` line ends; line n of it is line n of the file."""
+    text: str  # redacted, with `\n` line ends; line n of it is line n of the file
     n_lines: int
     chunks: tuple[Chunk, ...]
     lines: tuple[LineRecord, ...] = ()
     """Of logs and error reports one for each line, of tables one for each that has a time. What only continues a line,
     as a stack trace does, has neither time nor severity of its own, so that entries are counted, not lines."""
-    redactions: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How often each label was put in."""
+    redactions: Mapping[str, int] = field(default_factory=dict[str, int])  # how often each label was put in
     flags: tuple[str, ...] = ()
     """What the reader has to know: `undecodable bytes were replaced`, `12 lines were cut at 4000 characters`."""

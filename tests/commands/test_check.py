@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 import app
 from commands import check
 from commands.check import Finding, Verdict
-from services.documents.store.chroma_client import chroma_unreachable_because
+from services.documents.store.chroma import chroma_unreachable_because
 from settings import Settings, load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 from tests.loopback.llm_server import LLMServer
@@ -210,7 +210,7 @@ def test_without_the_extra_the_table_says_how_to_get_it(config: Path, monkeypatc
     def absent(_name: str) -> None:
         return None
 
-    monkeypatch.setattr("services.documents.store.chroma_client.importlib.util.find_spec", absent)
+    monkeypatch.setattr("services.documents.store.chroma.importlib.util.find_spec", absent)
     found = about_documents(config, "documents: {store: 'http://127.0.0.1:9'}\n")
     assert "make extra-chroma" in found["documents.store"].says
 

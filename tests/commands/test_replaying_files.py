@@ -13,7 +13,7 @@ import pytest
 from assembly import documents as documents_module
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
-from services.documents.extensions import KINDS
+from services.documents.limits import KINDS
 from services.documents.units import DocumentKind
 from settings import Settings
 from tests.world import START, snowflake

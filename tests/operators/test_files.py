@@ -30,9 +30,9 @@ from operators.evidence import (
 from services.conversations.history import History
 from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed
-from services.documents.candidates import Candidate
 from services.documents.cases import Cases, IngestJob
 from services.documents.lookup import Lookup
+from services.documents.posted import Candidate
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming

@@ -11,23 +11,16 @@ from services.documents.asking.plan import Aggregate, Plan
 from services.documents.asking.times import Period
 from services.documents.store.protocol import Document, LineWhere
 
-RARE_COUNT, RARE_SHARE = 2, 0.02
-"""A name in more chunks than this is a common word (DOCUMENT_QA 5.1)."""
+RARE_COUNT, RARE_SHARE = 2, 0.02  # a name in more chunks than this is a common word (DOCUMENT_QA 5.1)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of a question.
+    """The names of a question."""
 
-    Attributes:
-        asked: Those that are conditions, as the question writes them.
-        found: The same as they are written in the documents.
-        absent: Names without which there is no answer, when none of them is there.
-    """
-
-    asked: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()  # those that are conditions, as the question writes them
+    found: tuple[str, ...] = ()  # the same as they are written in the documents
+    absent: tuple[str, ...] = ()  # names without which there is no answer, when none of them is there
     notes: tuple[str, ...] = ()
 
 

@@ -14,8 +14,7 @@ _WORDS_FOR_ALL = frozenset(
 )
 _NAME_PARTS = re.compile(r"[^\W\d_]{3,}")
 _NOUN = r"\s+(?:logs?|file|config(?:uration)?|yaml|json|document|doc|output)\b"
-_LINE = r"(?::(?P<line>\d+(?:-\d+)?)(?![\d:.]))?"
-"""`:42` behind a file's name."""
+_LINE = r"(?::(?P<line>\d+(?:-\d+)?)(?![\d:.]))?"  # `:42` behind a file's name
 _FILE_LIKE = re.compile(f"(?P<said>{FILE_NAME}){_LINE}", re.IGNORECASE)
 _MOST_DOTS = 2
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, cast
 
 from services.documents.asking import times
 from services.documents.asking.vocabulary import any_of
-from services.documents.extensions import KINDS
+from services.documents.limits import KINDS
 
 # fmt: off
 Kind = Literal[
@@ -26,14 +27,10 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words of a question that belong together.
-
-    Attributes:
-        match: With the groups of its pattern, and the question as its string.
-    """
+    """Words of a question that belong together."""
 
     kind: Kind
-    match: re.Match[str]
+    match: re.Match[str]  # with the groups of its pattern, and the question as its string
 
     @property
     def text(self) -> str:
@@ -72,8 +69,14 @@ class Reading:
 
 def read(question: str) -> Reading:
     """At each place the first kind of the grammar that fits counts; what fits none is a single word."""
-    found = _ANY.finditer(question)
+    found = _any_piece().finditer(question)
     return Reading(question, tuple(Phrase(cast("Kind", match.lastgroup), match) for match in found))
+
+
+@cache
+def _any_piece() -> re.Pattern[str]:
+    """Compiled with the first question: it takes too long for start-up."""
+    return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _GRAMMAR.items()), re.IGNORECASE)
 
 
 _START, _STOP = r"(?<![\w./:@$-])", r"(?!\w|[-./:@=]\w)"
@@ -225,10 +228,6 @@ _GRAMMAR: dict[Kind, str] = {
     "list": _phrases("list all/every/the?", "all/any/every/each the?"),
     "word": r"[\w/@$#+-][\w./:@$#%+~\-]*",
 }
-"""Each place of a question is one piece: the first kind that fits."""
 
-_ANY = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _GRAMMAR.items()), re.IGNORECASE)
-ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)
-"""One of a piece of levels, with what is said of it."""
-SOME = re.compile(rf"(?<!\S){any_of('N')}(?!\w)", re.IGNORECASE)
-"""The number in "the last five" and "5 lines after"."""
+ONE_LEVEL = re.compile(_ONE_LEVEL, re.IGNORECASE)  # one of a piece of levels, with what is said of it
+SOME = re.compile(rf"(?<!\S){any_of('N')}(?!\w)", re.IGNORECASE)  # the number in "the last five" and "5 lines after"

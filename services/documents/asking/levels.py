@@ -10,8 +10,7 @@ from services.documents.asking.grammar import ONE_LEVEL, Phrase, Reading
 from services.documents.asking.vocabulary import LEVELS
 
 _ORDER = ("FATAL", "CRITICAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
-_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}
-"""As klog and logcat write levels."""
+_BY_LETTER = {"E": "error", "W": "warn", "F": "fatal", "I": "info", "D": "debug", "V": "trace"}  # as klog and logcat do
 _PLAIN = frozenset({"error", "warn", "warning", "fatal", "critical", "crit", "emerg"})
 
 
@@ -22,12 +21,11 @@ class Severity:
     Attributes:
         levels: The worst first; of FATAL and CRITICAL, which may mean the same, first the one that was said.
         hard: Whether a level is named. A plain "errors" counts only where entries are counted, listed or put in order.
-        text: As the question says it.
     """
 
     levels: tuple[str, ...]
     hard: bool
-    text: str
+    text: str  # as the question says it
 
 
 def read(reading: Reading) -> tuple[Severity | None, list[Phrase]]:

@@ -47,8 +47,7 @@ _CALLED = re.compile(
 _ID_OF_LETTERS = re.compile(r"[A-Z]{6,}|[a-z]{1,2}-[a-f]{4,}")
 _SHORTEST = 2
 _LONG = 7
-_TELLING_DIGITS = 3
-"""Smaller numbers are counts."""
+_TELLING_DIGITS = 3  # smaller numbers are counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +55,12 @@ class NameMention:
     """A name that a question holds.
 
     Attributes:
-        text: As the question writes it.
-        hard: Whether nothing else will do: when it is nowhere, there is no answer.
-        path: Whether it may be the path of a key: `server.pool.size`, which no configuration holds as it is.
         forms: What else to look for when it is not there letter by letter: of "port 8080", `:8080`. All parts of one.
     """
 
-    text: str
-    hard: bool
-    path: bool = False
+    text: str  # as the question writes it
+    hard: bool  # whether nothing else will do: when it is nowhere, there is no answer
+    path: bool = False  # whether it may be the path of a key: `server.pool.size`, which no configuration holds as it is
     forms: tuple[tuple[str, ...], ...] = ()
 
 

@@ -12,11 +12,9 @@ from services.documents.units import DocumentKind
 from services.telemetry import number_of
 
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
-MOST_NAMED = 3
-"""Of more files only the number is given."""
+MOST_NAMED = 3  # of more files only the number is given
 CONTEXT_LINES = 10
-_JOINED = 3
-"""Matches no further apart than this are shown in one passage."""
+_JOINED = 3  # matches no further apart than this are shown in one passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +22,25 @@ class CitedPassage:
     """Lines of a file, as they are shown.
 
     Attributes:
-        source: The file's name.
-        matched: The lines that answer, or that were found; the others are around them.
         score: Cosine, or 1 for what was found by an exact condition; None when only words were compared.
-        relevance: What confidence is made of: the score, else the share of the question's words.
-        numbered: Whether its lines are records, which their numbers identify.
-        held: Of a leaf of a configuration file: `key = value`.
     """
 
     doc_id: str
-    source: str
+    source: str  # the file's name
     text: str
     line_start: int
     line_end: int
-    matched: tuple[int, ...]
+    matched: tuple[int, ...]  # the lines that answer, or that were found; the others are around them
     chunk_id: str
     score: float | None = None
     rank_score: float = 0.0
-    relevance: float | None = None
+    relevance: float | None = None  # what confidence is made of: the score, else the share of the question's words
     timestamp: str | None = None
     severity: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
-    numbered: bool = True
+    numbered: bool = True  # whether its lines are records, which their numbers identify
     exact: bool = False
-    held: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()  # of a leaf of a configuration file: `key = value`
 
     @property
     def citation(self) -> Citation:
@@ -62,23 +55,15 @@ class CitedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What was found.
-
-    Attributes:
-        facts: Computed over whole files: counts and groups.
-        notes: What the reader has to know: what was not there, what was dropped.
-        missing: Why nothing was found, where that is certain: `line 900 is beyond the end of app.log`.
-        exact: Whether everything was found by exact conditions.
-        searched: The files that were searched in vain, where that were not all.
-    """
+    """What was found."""
 
     passages: tuple[CitedPassage, ...] = ()
-    facts: str = ""
+    facts: str = ""  # computed over whole files: counts and groups
     count: int | None = None
-    notes: tuple[str, ...] = ()
-    missing: str = ""
-    exact: bool = False
-    searched: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the reader has to know: what was not there, what was dropped
+    missing: str = ""  # why nothing was found, where that is certain: `line 900 is beyond the end of app.log`
+    exact: bool = False  # whether everything was found by exact conditions
+    searched: tuple[str, ...] = ()  # the files that were searched in vain, where that were not all
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
 _MOST_STEPS = 50
-_MOST_DIGITS = 15
-"""A longer number is that of no line, and none that a store could compare."""
+_MOST_DIGITS = 15  # a longer number is that of no line, and none that a store could compare
 _UNITS = {
     "lines": "lines",
     "columns": "columns",
@@ -62,28 +61,19 @@ class Plan:
     """What a question asks for.
 
     Attributes:
-        text: The question without the file's name: what is searched for.
         doc_ids: The documents that it names; `file` as it names them, `unknown_file` one that is not there.
-        lines: The first line and the last.
         wanted: Of "the last three errors": 3; `which` of "the second error": 2, from the end where negative; `steps` of
             "the 5 lines after it": 5.
-        by_time: Whether first and last go by time, as in "the earliest", and not by place.
         grouped_by: Columns by which lines are counted: `severity`, `component`, `day`, `hour`, `minute`; `distinct`:
             their values are what is counted, as in "how many components".
-        unit: What is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`.
-        anchor: Of "what came after the first error": from where `position` is to be taken.
-        writers: Names that may be those of components.
-        counts_lines: Whether lines are counted and nothing else is asked: not "where is X, and how often".
-        counts_mentions: Whether the word that is counted is meant as it is: "how often does X show up".
-        words: What else the question speaks of.
     """
 
     question: str
-    text: str = ""
+    text: str = ""  # the question without the file's name: what is searched for
     doc_ids: tuple[str, ...] = ()
     file: str | None = None
     unknown_file: str | None = None
-    lines: tuple[int, int] | None = None
+    lines: tuple[int, int] | None = None  # the first line and the last
     period: Period | None = None
     severity: Severity | None = None
     mentions: tuple[NameMention, ...] = ()
@@ -91,16 +81,16 @@ class Plan:
     wanted: int = 1
     which: int | None = None
     steps: int = 1
-    by_time: bool = False
+    by_time: bool = False  # whether first and last go by time, as in "the earliest", and not by place
     aggregate: Aggregate | None = None
     grouped_by: tuple[str, ...] = ()
     distinct: bool = False
-    unit: str | None = None
-    anchor: Position | None = None
-    writers: tuple[str, ...] = ()
-    counts_lines: bool = False
-    counts_mentions: bool = False
-    words: tuple[str, ...] = ()
+    unit: str | None = None  # what is counted, where every file of a kind has it: `lines`, `rows`, `columns`, `keys`
+    anchor: Position | None = None  # of "what came after the first error": from where `position` is to be taken
+    writers: tuple[str, ...] = ()  # names that may be those of components
+    counts_lines: bool = False  # whether lines are counted and nothing else is asked: not "where is X, and how often"
+    counts_mentions: bool = False  # whether the word that is counted is meant as it is: "how often does X show up"
+    words: tuple[str, ...] = ()  # what else the question speaks of
 
     @property
     def identifiers(self) -> tuple[str, ...]:

@@ -14,19 +14,15 @@ from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode
 from services.documents.units import ChunkType, DocumentKind
 from services.search.embedding import Vectors
 
-DEPTH = 15
-"""How many candidates each arm gives at least (DOCUMENT_QA 5.4)."""
+DEPTH = 15  # how many candidates each arm gives at least (DOCUMENT_QA 5.4)
 
-PER_DOCUMENT = 2
-"""How many passages one document of prose gives before others had their turn."""
+PER_DOCUMENT = 2  # how many passages one document of prose gives before others had their turn
 
 RARE_BONUS = 0.15
-LEVEL_BONUS = 0.2
-"""For lines of the level that the question speaks of, where it is no condition (DOCUMENT_QA 5.1)."""
+LEVEL_BONUS = 0.2  # for lines of the level that the question speaks of, where it is no condition (DOCUMENT_QA 5.1)
 _COMMON = 1000
 
-_LEAD = 6
-"""How many lines around a line pattern's first one are shown."""
+_LEAD = 6  # how many lines around a line pattern's first one are shown
 
 KEYWORDS_ONLY = "keyword search only"
 
@@ -37,8 +33,7 @@ Vector = Callable[[], Awaitable[tuple[Vectors, str] | None]]
 @dataclass(frozen=True, slots=True)
 class Ranking:
     weights: Weights = field(default_factory=Weights)
-    spread: bool = False
-    """Prose: at most `PER_DOCUMENT` passages of a document, then the rest in order."""
+    spread: bool = False  # prose: at most `PER_DOCUMENT` passages of a document, then the rest in order
     exact_paths: bool = True
     internal: bool = True
     mode: SearchMode = SearchMode.HYBRID

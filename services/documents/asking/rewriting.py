@@ -68,11 +68,7 @@ class RewrittenQuestion(BaseModel):
 
 class Rewriter(Protocol):
     async def rewrite(self, question: str, turns: tuple[tuple[str, str], ...]) -> str:
-        """One question that makes sense by itself; it is checked before it is used.
-
-        Raises:
-            LLMError: there is none.
-        """
+        """One question that makes sense by itself; it is checked before it is used. Raises LLMError: there is none."""
         ...
 
 
@@ -81,23 +77,17 @@ class Resolved:
     """A question, ready to be looked for.
 
     Attributes:
-        question: As asked.
-        query: What is looked for.
         how: `as asked`, `rewritten`, `with the previous question`, `beside the cited line`, `around the cited lines`,
             `the cited lines`.
-        refused: Whether a rewrite was rejected.
-        anchors: The lines that the question starts from.
-        position: On which side of them.
-        steps: How many lines of that side.
     """
 
-    question: str
-    query: str
+    question: str  # as asked
+    query: str  # what is looked for
     how: str = "as asked"
-    refused: bool = False
-    anchors: tuple[Citation, ...] = ()
-    position: Position | None = None
-    steps: int = 1
+    refused: bool = False  # whether a rewrite was rejected
+    anchors: tuple[Citation, ...] = ()  # the lines that the question starts from
+    position: Position | None = None  # on which side of them
+    steps: int = 1  # how many lines of that side
 
 
 class ModelRewriter:

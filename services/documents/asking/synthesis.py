@@ -1,9 +1,13 @@
-"""Passages in, a short cited answer out: by a model, or by quoting them (DOCUMENT_QA 6)."""
+"""Passages in, a short cited answer out: by a model, or by quoting them (DOCUMENT_QA 6).
+
+In code it is held against its passages: what cites or quotes what is not there is marked.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,22 +15,33 @@ from pydantic import BaseModel
 
 from services.documents import prompts
 from services.documents.asking.passages import CitedPassage
+from services.documents.results import Citation
 from services.llm import Asker, CallOptions, Prompt, TimedOut, Unavailable, Usage
 from services.search import query_tokens, tokens
 
 CONTEXT_TOKENS = 6000
 CHARS_PER_TOKEN = 4
-ANSWER_CHARS_PER_TOKEN = 3
-"""What is asked for leaves room for the form that an answer comes in."""
+ANSWER_CHARS_PER_TOKEN = 3  # what is asked for leaves room for the form that an answer comes in
 SECONDS = 20.0
 TEMPERATURE = 0.3
 PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
-CUT_CONTEXT = 3
-"""Lines left around a match when there is not room for all."""
+CUT_CONTEXT = 3  # lines left around a match when there is not room for all
 
 _QUOTED_CHARS = 400
 _QUOTED_LINES = 6
+
+UNVERIFIED = "(unverified)"
+
+_ANY_FILE_LINE = re.compile(
+    r"(?<![\w/.-])([\w./-]+\.[A-Za-z]\w{0,9}):(\d{1,7})(?:\s?[-–]\s?(\d{1,7}))?(?!\d|[.:]\d)(?:\s?\([^)\n]{1,40}\))?"
+)
+_BARE_LINE = re.compile(
+    r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]*\w)?", re.IGNORECASE
+)
+_QUOTE = re.compile(r"\"([^\"\n]{3,400})\"|“([^”\n]{3,400})”|`([^`\n]{3,400})`")
+_ARTICLE = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b")
+_SPACES = re.compile(r"\s+")
 
 
 class CondensedAnswer(BaseModel):
@@ -35,19 +50,13 @@ class CondensedAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What an answer is made from.
-
-    Attributes:
-        query: The question as it was looked for, where that differs.
-        headers: `[Chunk 1 - Score: 0.94, …]`, one a passage.
-        citations: How each passage is cited in a sentence.
-    """
+    """What an answer is made from."""
 
     question: str
-    query: str
+    query: str  # the question as it was looked for, where that differs
     passages: tuple[CitedPassage, ...]
-    headers: tuple[str, ...]
-    citations: tuple[str, ...]
+    headers: tuple[str, ...]  # `[Chunk 1 - Score: 0.94, …]`, one a passage
+    citations: tuple[str, ...]  # how each passage is cited in a sentence
     system_prompt: str = ""
     citation_format: str = ""
     facts: str = ""
@@ -201,3 +210,67 @@ def _excerpt(text: str, words: set[str], limit: int) -> str:
 
 def _shared(words: set[str], text: str) -> int:
     return len(words & set(tokens(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An answer, and its citations that hold, in order, each once."""
+
+    answer: str
+    unverified: int
+    cited: tuple[Citation, ...]
+
+
+def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] = ()) -> Checked:
+    """`allowed`: more text that may be quoted: the question, the headers, what was computed."""
+    held = _plain("\n".join([*(passage.text for passage in passages), *allowed]))
+    cited: dict[tuple[str, int, int], Citation] = {}
+    wrong: list[str] = []
+
+    def kept(whole: str, text: str, instead: str = UNVERIFIED) -> str:
+        if _plain(text) in held:
+            return whole
+        wrong.append(whole)
+        return instead
+
+    def located(match: re.Match[str]) -> str:
+        """As in `server.log:1045 (14:32:15Z)`."""
+        first, last = _span(match, 2)
+        for passage in passages:
+            if _same_file(passage.source, match[1]) and passage.line_start <= first <= last <= passage.line_end:
+                # The time is known of the line that matched first.
+                stamp = passage.timestamp if passage.matched[:1] == (first,) else None
+                here = Citation(passage.doc_id, passage.source, first, last, stamp, passage.chunk_id)
+                cited.setdefault((passage.doc_id, first, last), here)
+                return match[0]
+        # Copied from a passage, it is no citation of ours.
+        return kept(match[0], match[0])
+
+    def line(match: re.Match[str]) -> str:
+        first, last = _span(match, 1)
+        inside = any(passage.line_start <= first and last <= passage.line_end for passage in passages)
+        return match[0] if inside else kept(match[0], match[0])
+
+    def quote(match: re.Match[str]) -> str:
+        inner = next(group for group in match.groups() if group is not None)
+        if _ANY_FILE_LINE.fullmatch(inner):
+            return match[0]  # judged as a citation
+        return kept(match[0], inner.strip(" .…,"), f"{match[0]} {UNVERIFIED}")
+
+    checked = _ANY_FILE_LINE.sub(located, _QUOTE.sub(quote, answer))
+    checked = _ARTICLE.sub(lambda match: kept(match[0], match[0]), _BARE_LINE.sub(line, checked))
+    return Checked(checked, len(wrong), tuple(cited.values()))
+
+
+def _span(match: re.Match[str], group: int) -> tuple[int, int]:
+    first = int(match[group])
+    return first, int(match[group + 1]) if match[group + 1] else first
+
+
+def _same_file(source: str, name: str) -> bool:
+    source, name = source.casefold(), name.casefold()
+    return source == name or source.endswith(f"/{name}")
+
+
+def _plain(text: str) -> str:
+    return _SPACES.sub(" ", text).casefold().strip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import cache
 from typing import NamedTuple
 
 from services.documents.asking.vocabulary import MONTHS, SIDES
@@ -33,7 +34,6 @@ PERIOD = (
 )
 """A moment, from one to another, or all before or after one; with a group for each moment."""
 
-_PERIOD = re.compile(PERIOD, re.IGNORECASE)
 _SIDED = tuple(
     (side, re.compile(words.replace(" ", "|").replace("_", r"\s+"), re.IGNORECASE)) for side, words in SIDES.items()
 )
@@ -44,7 +44,6 @@ _TIME_OF_DAY = re.compile(
 _END_OF_DAY = "24:00:00"
 _LEAP_YEAR = 2000
 _BOUNDS = {len("YYYY-MM-DD"): ("0000-01-01", "9999-12-31"), len("MM-DD"): ("01-01", "12-31")}
-"""The first day and the last."""
 
 
 class _Moment(NamedTuple):
@@ -57,28 +56,29 @@ class _Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Conditions on lines, in the form of `LineWhere`.
+    """Conditions on lines, in the form of `LineWhere`."""
 
-    Attributes:
-        text: The words they came from.
-        limits: How many of them are named: two of a span, one of "before" and "after".
-    """
-
-    text: str
+    text: str  # the words they came from
     clocks: tuple[str, str] | None = None
     days: tuple[str, str] | None = None
     instants: tuple[str, str] | None = None
-    limits: int = 0
+    limits: int = 0  # how many of them are named: two of a span, one of "before" and "after"
 
 
 def read(text: str) -> Period:
     """What a text that fits `PERIOD` means."""
-    found = _PERIOD.fullmatch(text)
+    found = _period().fullmatch(text)
     moments = [_moment(said) for said in (found.groups() if found else (text,)) if said]
     if len(moments) > 1:
         return replace(_between(text, *moments), limits=2)
     side = next((side for side, words in _SIDED if words.match(text)), None)
     return replace(_sided(text, side, moments[0]), limits=1) if side else _of(text, moments[0])
+
+
+@cache
+def _period() -> re.Pattern[str]:
+    """Compiled at its first use: it takes too long for start-up."""
+    return re.compile(PERIOD, re.IGNORECASE)
 
 
 def _of(text: str, moment: _Moment) -> Period:

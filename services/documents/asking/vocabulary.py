@@ -149,8 +149,7 @@ _STEERING = """
     fatal critical entry entries message messages line lines before after between previous next following when which
     what where""".split()  # noqa: SIM905 (thirty lines of quotes otherwise)
 _REAL = frozenset({"fist", "thirst", "terror", "lastly"})
-_SHORT = 4
-"""Words up to this length have too many neighbours: only swapped letters are mended in them."""
+_SHORT = 4  # words up to this length have too many neighbours: only swapped letters are mended in them
 _QUOTED = r"\"[^\"\n]*\"|`[^`\n]*`|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)"
 _WORD = re.compile(rf"{_QUOTED}|(?<![\w./:@#$%+=-])([A-Za-z][a-z]{{2,11}})(?![\w/@=-]|[.:]\w)")
 

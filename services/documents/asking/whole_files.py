@@ -14,8 +14,7 @@ from services.documents.store.protocol import Document, LineWhere, StoredChunk
 from services.documents.units import ChunkType, DocumentKind
 from services.search import parts
 
-_AT_ONCE = 500
-"""So many chunks are read in one go."""
+_AT_ONCE = 500  # so many chunks are read in one go
 _MOST_LISTED = 50
 _INDEX = re.compile(r"(?:\[\d+\])+$")
 _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "columns", "keys", "settings", "values"})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
-from services.documents.extensions import extension
+from services.documents.limits import extension
 from services.documents.reading.json_outline import read_json
 from services.documents.reading.line_outlines import read_indented, read_ini
 from services.documents.reading.outlines import Outline, Path, Unreadable, dotted, words
@@ -20,10 +20,8 @@ from services.documents.units import Chunk, ChunkType
 
 MOST_EMBEDDED = 2000
 MOST_LEAVES = 20_000
-SMALL_CHARS = 600
-"""A top-level key up to this size stays whole."""
-LARGE_CHARS = 1500
-"""What is larger is cut at the next level."""
+SMALL_CHARS = 600  # a top-level key up to this size stays whole
+LARGE_CHARS = 1500  # what is larger is cut at the next level
 
 _READERS: dict[str, tuple[Callable[[str], Outline], ...]] = {
     ".json": (read_json, read_indented),

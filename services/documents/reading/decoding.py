@@ -7,8 +7,7 @@ import re
 
 from services.documents.limits import FileRefused, shown
 
-MOST_UNDECODABLE = 0.05
-"""The share of undecodable bytes beyond which a file is taken for binary."""
+MOST_UNDECODABLE = 0.05  # the share of undecodable bytes beyond which a file is taken for binary
 
 REPLACED = "undecodable bytes were replaced"
 COLOURS = "terminal colour codes were taken out"
@@ -18,9 +17,7 @@ _COLOUR = re.compile("\x1b\\[[0-9;:?]{0,40}[A-Za-z]")
 
 def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
     """The text in UTF-8 or, with a byte order mark, UTF-16, and what the reader has to know about it.
-
-    Raises:
-        FileRefused: it holds NUL bytes, or too much that is no text.
+    Raises FileRefused: it holds NUL bytes, or too much that is no text.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text, given = data.decode("utf-16", "replace"), 0

@@ -31,9 +31,7 @@ class _Level:
 
 def read_json(text: str) -> Outline:
     """Its keys and values; of several documents, one after another, as of a list of them.
-
-    Raises:
-        Unreadable: it is no JSON.
+    Raises Unreadable: it is no JSON.
     """
     reader = _Reader(text)
     for token in _TOKEN.finditer(text):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from services.documents.extensions import KINDS, extension
+from services.documents.limits import KINDS, extension
 from services.documents.reading import log_fields, log_lines
 from services.documents.reading.decoding import lines_of
 from services.documents.reading.outlines import Outline, Unreadable

@@ -14,19 +14,15 @@ _WORDS = {
     "DEBUG": "debug dbg fine verbose",
     "TRACE": "trace finer finest vrb",
 }
-SEVERITIES = tuple(_WORDS)
-"""The worst first."""
+SEVERITIES = tuple(_WORDS)  # the worst first
 ALARMING = frozenset({"FATAL", "CRITICAL", "ERROR", "WARN"})
 
 _BY_WORD = {word: severity for severity, words in _WORDS.items() for word in words.split()}
 _BY_LETTER = {"I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL", "D": "DEBUG", "V": "TRACE"}
-_BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
-"""As some loggers for JavaScript count."""
+_BY_NUMBER = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}  # as in JavaScript
 
-_REACH = 120
-"""How far behind the time the field may end."""
-_MOST_FIELDS = 4
-"""How many words may come before it: process, thread, host, logger."""
+_REACH = 120  # how far behind the time the field may end
+_MOST_FIELDS = 4  # how many words may come before it: process, thread, host, logger
 
 _CASES = sorted(
     {form for word in _BY_WORD for form in (word, word.upper(), word.capitalize())}, key=lambda word: (-len(word), word)

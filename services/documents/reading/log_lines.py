@@ -23,25 +23,18 @@ _TRACE = re.compile(
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.$]{0,200}(?:Error|Exception|Warning|Exit|Interrupt|Failure)(?::|$)")
 _TRACEBACK = "Traceback (most recent"
 
-MOST_FOLLOWING = 60
-"""So many lines stay with the line that they belong to."""
+MOST_FOLLOWING = 60  # so many lines stay with the line that they belong to
 
 
 class Line(NamedTuple):
-    """What a line says.
-
-    Attributes:
-        ts: The time as written, unless `stamp` says where it is in the line.
-        continues: It belongs to the line before: then it is no entry of its own, and has no severity.
-        in_trace: It is part of a stack trace.
-    """
+    """What a line says."""
 
     stamp: Stamp | None = None
-    ts: str | None = None
+    ts: str | None = None  # the time as written, unless `stamp` says where it is in the line
     severity: str | None = None
     component: str | None = None
-    continues: bool = False
-    in_trace: bool = False
+    continues: bool = False  # it belongs to the line before: then it is no entry of its own, and has no severity
+    in_trace: bool = False  # it is part of a stack trace
 
 
 def read(lines: Iterable[str]) -> list[Line]:

@@ -14,14 +14,11 @@ from services.documents.units import Chunk, ChunkType, LineRecord
 
 WINDOW_LINES = 20
 GAP_SECONDS = 5 * 60
-FEW_WINDOWS = 200
-"""With so many or more, windows are not embedded: that would take too long."""
+FEW_WINDOWS = 200  # with so many or more, windows are not embedded: that would take too long
 MOST_PATTERNS = 2000
-MOST_LISTED = 1000
-"""So many lines of a pattern are listed."""
+MOST_LISTED = 1000  # so many lines of a pattern are listed
 MOST_COMPONENTS = 20
-_MASKED_CHARS = 400
-"""What comes later in a line does not make it another pattern."""
+_MASKED_CHARS = 400  # what comes later in a line does not make it another pattern
 _VARIABLE = re.compile(
     r"-?(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
     r"|0[xX][0-9a-fA-F]+"

@@ -13,8 +13,7 @@ from services.documents.units import Chunk, ChunkType
 
 SHORTEST = 100
 LONGEST = 3000
-DEEPEST = 3
-"""Headings of lower rank stay within their section."""
+DEEPEST = 3  # headings of lower rank stay within their section
 _MOST_FIELDS = 20
 
 _HASHES = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
@@ -148,8 +147,7 @@ def _split(
     yield part._replace(first=first)
 
 
-LARGEST_FENCE = 24_000
-"""Characters. A larger one would fit into no prompt: it is cut like text."""
+LARGEST_FENCE = 24_000  # characters. A larger one would fit into no prompt: it is cut like text
 
 _FENCE = re.compile(r"\s*(?:(?:[-*+>]|[0-9]{1,9}[.)])\s*){0,9}(`{3,}|~{3,})([^`\n]*)")
 _DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\+{4,}|_{4,}|\*{4,}|/{4,}|\|={3,})\s*")

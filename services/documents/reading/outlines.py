@@ -12,8 +12,7 @@ from services.redaction import Path, leads_to_secret
 LONGEST_VALUE = 500
 LONGEST_NAME = 100
 MOST_KEPT = 100_000
-DEEPEST = 64
-"""What is nested deeper was not written by hand; paths that grow with each level would fill the memory."""
+DEEPEST = 64  # what is nested deeper was not written by hand; paths that grow with each level would fill the memory
 _NAMES = frozenset({"name", "key", "id", "job_name"})
 
 
@@ -27,7 +26,6 @@ class Leaf(NamedTuple):
 
     Attributes:
         start: Where in the text it begins, without quotes; `end`: where it ends; unknown unless that is behind `start`.
-        called: The name of the element that it is in: `<name>x</name><value>…</value>`.
     """
 
     path: Path
@@ -36,7 +34,7 @@ class Leaf(NamedTuple):
     line_end: int
     start: int = 0
     end: int = 0
-    called: str = ""
+    called: str = ""  # the name of the element that it is in: `<name>x</name><value>…</value>`
 
 
 @dataclass
@@ -45,13 +43,12 @@ class Outline:
 
     Attributes:
         comments: What begins a line that belongs to the key below it.
-        n_values: How many values the file has: of very many, not all are kept.
     """
 
     keys: list[ConfigKey] = field(default_factory=list[ConfigKey])
     leaves: list[Leaf] = field(default_factory=list[Leaf])
     comments: tuple[str, ...] = ("#",)
-    n_values: int = 0
+    n_values: int = 0  # how many values the file has: of very many, not all are kept
 
     def add_key(self, path: Path, line: int) -> None:
         """Of several keys in one line, the first is the one that sections can begin at."""

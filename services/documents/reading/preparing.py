@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from services.documents.extensions import extension
-from services.documents.limits import FileLimits, check_lines, check_name, check_size
+from services.documents.limits import FileLimits, check_lines, check_name, check_size, extension
 from services.documents.reading.configs import MOST_LEAVES, config_chunks, outline_of
 from services.documents.reading.decoding import cut_lines, decode, lines_of
 from services.documents.reading.kinds import classify
@@ -34,9 +33,7 @@ def prepare(
     """Decode, classify, redact and cut into chunks.
 
     `kind`: as the user says. `title`: that of a runbook or a topic. `redactors`: those that know the program's secrets.
-
-    Raises:
-        FileRefused: the file is too large, of a kind that is not taken, or not text.
+    Raises FileRefused: the file is too large, of a kind that is not taken, or not text.
     """
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)

@@ -18,8 +18,7 @@ from services.redaction import (
 )
 
 SECRET = label("secret")
-_LONG_LINES = 20_000
-"""In longer lines no single value is searched for: each search would take time."""
+_LONG_LINES = 20_000  # in longer lines no single value is searched for: each search would take time
 
 
 class DocumentRedactors:

@@ -11,8 +11,7 @@ from services.documents.units import Chunk, ChunkType
 
 LONGEST_SYMBOL = 120
 BLOCK_LINES = 60
-MOST_PARSED_CHARS = 1024 * 1024
-"""Python beyond this is cut like any other language: its tree would take a hundred times the memory."""
+MOST_PARSED_CHARS = 1024 * 1024  # larger Python is cut like any other language: its tree takes too much memory
 
 _ESCAPE = re.compile(r"\\[^\n]")
 _DEFINITION = re.compile(

@@ -15,34 +15,26 @@ from services.documents.reading.times import TimeReader, digits_needed, written
 from services.documents.units import Chunk, ChunkType, LineRecord
 
 SIGMAS = 3
-MOST_OUTLIERS = 20
-"""So many rows are named for each column."""
+MOST_OUTLIERS = 20  # so many rows are named for each column
 CHUNK_ROWS = 50
 CHUNK_CHARS = 8000
 _MOST_COLUMNS = 500
 _LONGEST_NAME = 100
-_LARGEST = 1e150
-"""Its square is still a number."""
+_LARGEST = 1e150  # its square is still a number
 _SEPARATORS = ",\t;|"
-_BETWEEN = re.compile(f"[{_SEPARATORS}]")
-"""Behind a time begins the next cell: it is no fraction of the second."""
+_BETWEEN = re.compile(f"[{_SEPARATORS}]")  # behind a time begins the next cell: it is no fraction of the second
 _NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?\s*%?\s*")
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?")
 
 
 @dataclass(slots=True)
 class _Column:
-    """One column.
-
-    Attributes:
-        values: Its numbers; `lines`: the line of each.
-        others: How many cells are neither empty nor a number.
-    """
+    """One column."""
 
     name: str
-    values: list[float] = field(default_factory=list[float])
+    values: list[float] = field(default_factory=list[float])  # its numbers; `lines`: the line of each
     lines: list[int] = field(default_factory=list[int])
-    others: int = 0
+    others: int = 0  # how many cells are neither empty nor a number
 
     def take(self, cell: str, line: int) -> None:
         value = _number(cell)

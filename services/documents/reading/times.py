@@ -12,15 +12,13 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-REACH = 160
-"""How far into a line its time is looked for."""
+REACH = 160  # how far into a line its time is looked for
 
 _MOST_FRACTION = 6
 _HALF_A_YEAR = 6
 _NOON = "12"
 _SHORTEST_MONTH = 28
-_EPOCH_SECONDS = range(10**9, 10**10)
-"""From 2001 to 2286."""
+_EPOCH_SECONDS = range(10**9, 10**10)  # from 2001 to 2286
 
 _MONTH_NAMES = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _MONTHS = {name: f"{number:02d}" for number, name in enumerate(_MONTH_NAMES.split("|"), start=1)}
@@ -35,20 +33,13 @@ _LEAD = r"(?:[\w.-]{1,60} {0,40}\| {0,4})?[\[(<\"']?"
 
 
 class Stamp(NamedTuple):
-    """A time in a line.
+    """A time in a line."""
 
-    Attributes:
-        start: Where in the line it begins; `end`: where it ends.
-        moment: Such as `2015-10-18T18:01:47`.
-        fraction: The digits behind the second: `978`.
-        zone: `Z` or nothing.
-    """
-
-    start: int
+    start: int  # where in the line it begins; `end`: where it ends
     end: int
-    moment: str
-    fraction: str
-    zone: str
+    moment: str  # such as `2015-10-18T18:01:47`
+    fraction: str  # the digits behind the second: `978`
+    zone: str  # `Z` or nothing
 
 
 def _format(pattern: str) -> re.Pattern[str]:

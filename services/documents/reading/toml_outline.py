@@ -34,11 +34,7 @@ class _Token(NamedTuple):
 
 
 def read_toml(text: str) -> Outline:
-    """Its keys and values.
-
-    Raises:
-        Unreadable: it is no TOML.
-    """
+    """Its keys and values. Raises Unreadable: it is no TOML."""
     try:
         if _DEEP_KEY.search(text):  # such a key takes the library time in proportion to the square of its length
             raise Unreadable("nested too deep")

@@ -14,11 +14,7 @@ _NAMING = frozenset({"name", "key", "id"})
 
 
 def read_xml(text: str) -> Outline:
-    """Its elements, attributes and texts.
-
-    Raises:
-        Unreadable: it is no XML, is nested too deep, or declares entities.
-    """
+    """Its elements, attributes and texts. Raises Unreadable: it is no XML, is nested too deep, or declares entities."""
     reader = _Reader(text)
     try:
         reader.parser.Parse(reader.data, True)

@@ -15,16 +15,11 @@ from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Un
 _LOADER = cast("type[yaml.SafeLoader]", getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]{0,99})=(.*)", re.DOTALL)
 _LONGEST_FLOW = 300
-_BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")
-"""Lines end here for YAML, and for nobody else."""
+_BREAKS = dict.fromkeys(map(ord, "\x85\u2028\u2029"), " ")  # lines end here for YAML, and for nobody else
 
 
 def read_yaml(text: str) -> Outline:
-    """Its keys and values.
-
-    Raises:
-        Unreadable: it is no YAML.
-    """
+    """Its keys and values. Raises Unreadable: it is no YAML."""
     text = text.translate(_BREAKS)
     reader = _Reader(text)
     try:

@@ -2,8 +2,7 @@
 
 # pyright: reportUnusedImport=false
 from services.documents.store import naming
-from services.documents.store.chroma import ChromaStore
-from services.documents.store.chroma_client import chroma_unreachable_because
+from services.documents.store.chroma import ChromaStore, chroma_unreachable_because
 from services.documents.store.embedded import SUFFIX, EmbeddedStore, Folders
 from services.documents.store.protocol import (
     Document,

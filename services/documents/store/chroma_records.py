@@ -26,19 +26,16 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from services.documents.store import packing
-from services.documents.store.chroma_pieces import Record, emptied, head_of, joined, piece_names
-from services.documents.store.packing import Packed
+from services.documents.store.packing import Packed, Record, emptied, head_of, joined, piece_names
 from services.documents.store.protocol import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-TAIL = ".documents"
-"""Of the names of our collections in Chroma: others may lie beside them."""
+TAIL = ".documents"  # of the names of our collections in Chroma: others may lie beside them
 
-AT_ONCE = 20
-"""Pieces in one request."""
+AT_ONCE = 20  # pieces in one request
 
 HEADS_AT_ONCE = 5000
 """Of the 5,461 records that a server takes. Where more change at once, they do so in steps, each a write of its own."""
@@ -47,8 +44,7 @@ TRIES = 5
 ABANDONED_SECONDS = 3600.0
 """When a piece that belongs to no document is what a crash left, and nothing that is only just being written."""
 
-_CONSTANT = [1.0]
-"""Chroma wants a vector for each record."""
+_CONSTANT = [1.0]  # Chroma wants a vector for each record
 
 _VERSION = "version"
 _PIECE: Record = {"kind": "piece"}
@@ -61,8 +57,7 @@ class Overtaken(Exception):
 @dataclass(frozen=True, slots=True)
 class WriteMark:
     version: int
-    write: str
-    """Tells two writes apart that made the same version."""
+    write: str  # tells two writes apart that made the same version
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +88,7 @@ class ChromaRecords:
 
     def fetch(self, name: str, now: float) -> tuple[Kept, Packed] | None:
         """All of a collection as it was at one moment; None: there is none. `now`: seconds since the epoch.
-
-        Raises:
-            StoreUnavailable: it changed each time before it was read.
+        Raises StoreUnavailable: it changed each time before it was read.
         """
         return self._looked(name, lambda shelf: _fetched(shelf, name, now))
 
@@ -103,9 +96,7 @@ class ChromaRecords:
         """Make `after` what the collection consists of, where that still is `base`. `now`: as above.
 
         None: it is kept, beside what another process has written at the same moment; so it must be read anew.
-
-        Raises:
-            Overtaken: nothing was kept.
+        Raises Overtaken: nothing was kept.
         """
         try:
             return _stored(self._shelf(name, make=base is None), base, after, now)

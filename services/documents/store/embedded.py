@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 from urllib.parse import quote
 
 import clock
-from services.documents.store import frames, line_search, naming, packing, schema, searching, writing
+from services.documents.store import line_search, naming, packing, schema, searching, writing
 from services.documents.store.packing import Packed
 from services.documents.store.protocol import (
     Collection,
@@ -62,7 +62,7 @@ class _OpenFile:
     path: Path
     connection: sqlite3.Connection
     lock: threading.Lock = field(default_factory=threading.Lock)
-    frame: frames.Frame | None = None
+    frame: searching.Frame | None = None
     embedder_id: str = ""
 
     def close(self) -> None:
@@ -300,10 +300,10 @@ class EmbeddedStore:
             return self._writing.setdefault(name, threading.Lock())
 
 
-def _frame_of(file: _OpenFile, embedder_id: str) -> frames.Frame:
+def _frame_of(file: _OpenFile, embedder_id: str) -> searching.Frame:
     version = writing.version(file.connection)
     if file.frame is None or file.frame.version != version or file.embedder_id != embedder_id:
-        file.frame = frames.load(file.connection, version, embedder_id)
+        file.frame = searching.load(file.connection, version, embedder_id)
         file.embedder_id = embedder_id
     return file.frame
 

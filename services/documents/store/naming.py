@@ -32,11 +32,7 @@ def team(team_id: str) -> str:
 
 
 def checked(name: str) -> str:
-    """`name`, when a file may be called that.
-
-    Raises:
-        ValueError: it may not: it could lead out of its folder.
-    """
+    """`name`, when a file may be called that. Raises ValueError: it may not: it could lead out of its folder."""
     if not _SAFE.fullmatch(name):
         raise ValueError(f"{name!r} is no name of a collection")
     return name

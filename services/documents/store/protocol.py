@@ -12,10 +12,8 @@ from services.search.embedding import Vectors
 
 
 class State(StrEnum):
-    PENDING = "pending"
-    """Announced; nothing of it can be searched yet."""
-    LEXICAL = "lexical"
-    """Searchable by words; its vectors are still to come."""
+    PENDING = "pending"  # announced; nothing of it can be searched yet
+    LEXICAL = "lexical"  # searchable by words; its vectors are still to come
     READY = "ready"
     FAILED = "failed"
 
@@ -26,8 +24,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    name: str
-    """`case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.naming)."""
+    name: str  # `case_<thread>`, `user_<user>_kb`, `team_<team>_kb`, `global_kb` (services.documents.store.naming)
     kb_type: str
     scope_id: str | None = None
     guild_id: int | None = None
@@ -41,8 +38,7 @@ class Origin:
     uploader_id: int | None = None
     message_id: int | None = None
     attachment_id: int | None = None
-    uploaded_at: str = ""
-    """RFC 3339, UTC."""
+    uploaded_at: str = ""  # RFC 3339, UTC
     extra: Mapping[str, str] = field(default_factory=dict[str, str])
     """Metadata of the whole document, which its chunks inherit: `title`, `topic`, `category`, `tags`, `internal`."""
 
@@ -51,10 +47,8 @@ class Origin:
 class NewDocument:
     origin: Origin
     prepared: Prepared
-    vectors: Vectors | None = None
-    """Of its embedded chunks, in their order; None: to come later."""
-    embedder_id: str = ""
-    """Whose vectors they are."""
+    vectors: Vectors | None = None  # of its embedded chunks, in their order; None: to come later
+    embedder_id: str = ""  # whose vectors they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +61,15 @@ class Document:
     kind: DocumentKind = DocumentKind.TEXT
     sha256: str = ""
     size: int = 0
-    revision: int = 1
-    """Of its file name: a file posted again with other content is the next one."""
-    current: bool = True
-    """Whether it is the newest searchable one of its name: older ones are kept, and not searched."""
-    error: str = ""
-    """Why it failed, in words for people."""
-    embedder_id: str = ""
-    """Whose vectors it has."""
+    revision: int = 1  # of its file name: a file posted again with other content is the next one
+    current: bool = True  # whether it is the newest searchable one of its name: older ones are kept, and not searched
+    error: str = ""  # why it failed, in words for people
+    embedder_id: str = ""  # whose vectors it has
     n_lines: int = 0
     n_chunks: int = 0
     redactions: Mapping[str, int] = field(default_factory=dict[str, int])
     flags: tuple[str, ...] = ()
-    others: tuple[Origin, ...] = ()
-    """From where it came besides: messages that brought the same file again."""
+    others: tuple[Origin, ...] = ()  # from where it came besides: messages that brought the same file again
 
     @property
     def filename(self) -> str:
@@ -106,22 +95,18 @@ class CollectionSummary:
 
     collection: Collection
     created_at: str
-    version: int
-    """One more with each write; a collection made anew goes on counting where the deleted one stopped."""
+    version: int  # one more with each write; a collection made anew goes on counting where the deleted one stopped
     documents: tuple[Document, ...] = ()
-    n_bytes: int = 0
-    """On disk."""
+    n_bytes: int = 0  # on disk
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
     """Which chunks may be found: all of the conditions that are set."""
 
-    doc_ids: frozenset[str] | None = None
-    """None: the current revision of every document."""
+    doc_ids: frozenset[str] | None = None  # None: the current revision of every document
     types: frozenset[ChunkType] | None = None
-    internal: bool = True
-    """Whether documents marked `internal` may be found."""
+    internal: bool = True  # whether documents marked `internal` may be found
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +127,16 @@ class SearchMode(StrEnum):
     """What finds a passage. Identifiers are looked for literally in both."""
 
     HYBRID = "hybrid"
-    VECTOR = "vector"
-    """By meaning alone; by words where there are no vectors, or none yet."""
+    VECTOR = "vector"  # by meaning alone; by words where there are no vectors, or none yet
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     text: str
-    vector: Vectors | None = None
-    """Of one row; None: by words only."""
-    embedder_id: str = ""
-    """Vectors of another embedder are never compared with it."""
-    identifiers: tuple[str, ...] = ()
-    """What is looked for literally, letter case aside."""
-    depth: int = 15
-    """How many candidates each arm gives."""
+    vector: Vectors | None = None  # of one row; None: by words only
+    embedder_id: str = ""  # vectors of another embedder are never compared with it
+    identifiers: tuple[str, ...] = ()  # what is looked for literally, letter case aside
+    depth: int = 15  # how many candidates each arm gives
     where: Where = field(default_factory=Where)
     weights: Weights = field(default_factory=Weights)
     mode: SearchMode = SearchMode.HYBRID
@@ -186,16 +166,11 @@ class StoredChunk:
 @dataclass(frozen=True, slots=True)
 class Hit:
     chunk: StoredChunk
-    score: float | None
-    """The cosine with the question, an absolute figure; None where there is no vector to compare."""
-    rank_score: float
-    """For order only."""
-    keywords: float = 0.0
-    """BM25, not comparable between searches."""
-    verbatim: float = 0.0
-    """The share of the identifiers that it holds literally."""
-    coverage: float = 0.0
-    """The share of the question's words that it holds, rare words counting more."""
+    score: float | None  # the cosine with the question, an absolute figure; None where there is no vector to compare
+    rank_score: float  # for order only
+    keywords: float = 0.0  # BM25, not comparable between searches
+    verbatim: float = 0.0  # the share of the identifiers that it holds literally
+    coverage: float = 0.0  # the share of the question's words that it holds, rare words counting more
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,21 +190,15 @@ class LineWhere:
 
     doc_ids: tuple[str, ...]
     first: int | None = None
-    last: int | None = None
-    """Line numbers, both included."""
-    clocks: tuple[str, str] | None = None
-    """Times of day, from (included) and to (excluded), as `HH:MM:SS.ffffff`."""
-    days: tuple[str, str] | None = None
-    """`YYYY-MM-DD`, both included; or `MM-DD`, of any year."""
+    last: int | None = None  # line numbers; both `first` and `last` are included
+    clocks: tuple[str, str] | None = None  # times of day, from (included) and to (excluded), as `HH:MM:SS.ffffff`
+    days: tuple[str, str] | None = None  # `YYYY-MM-DD`, both included; or `MM-DD`, of any year
     instants: tuple[str, str] | None = None
     """From (included) and to (excluded), as `YYYY-MM-DDTHH:MM:SS`; or `MM-DDTHH:MM:SS`, of any year."""
     severities: tuple[str, ...] = ()
-    components: tuple[str, ...] = ()
-    """Any of them, as the last part of the component's name or the whole, letter case aside."""
-    holding: tuple[str, ...] = ()
-    """All of these, literally, letter case aside."""
-    words: tuple[str, ...] = ()
-    """All of these, as words in any form."""
+    components: tuple[str, ...] = ()  # any of them: a whole name or its last part, letter case aside
+    holding: tuple[str, ...] = ()  # all of these, literally, letter case aside
+    words: tuple[str, ...] = ()  # all of these, as words in any form
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +206,7 @@ class MatchingLines:
     """Some of the lines that fit, and how many do in all."""
 
     total: int
-    lines: tuple[StoredLine, ...]
-    """In the order asked for."""
+    lines: tuple[StoredLine, ...]  # in the order asked for
     per_document: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
@@ -247,8 +215,7 @@ class Unembedded:
     """A chunk that waits for its vector."""
 
     chunk_index: int
-    text: str
-    """With the file's name and the heading or key before it."""
+    text: str  # with the file's name and the heading or key before it
 
 
 class StoreUnavailable(Exception):
@@ -257,7 +224,6 @@ class StoreUnavailable(Exception):
 
 class DocumentStore(Protocol):
     """Every read of a collection that is not there gives an empty result, and makes nothing.
-
     Raises everywhere: StoreUnavailable.
     """
 
@@ -331,13 +297,17 @@ class DocumentStore(Protocol):
     async def close(self) -> None: ...
 
 
+async def documents_in(store: DocumentStore, name: str) -> tuple[Document, ...]:
+    """Those of a collection, in order of arrival; none where there is no such collection."""
+    described = await store.describe(name)
+    return () if described is None else described.documents
+
+
 async def unfinished(store: DocumentStore, embedder_id: str = "") -> list[tuple[str, Document]]:
     """The documents that a crash left `pending` or `lexical`, with their collections' names. With `embedder_id` also
     those that have vectors of another embedder.
     """
     found: list[tuple[str, Document]] = []
     for name in await store.list_collections():
-        described = await store.describe(name)
-        documents = () if described is None else described.documents
-        found += [(name, doc) for doc in documents if doc.is_unfinished(embedder_id)]
+        found += [(name, doc) for doc in await documents_in(store, name) if doc.is_unfinished(embedder_id)]
     return found

@@ -62,8 +62,7 @@ LINE_COLUMNS = "d.doc_id, l.line_no, l.text, l.ts, l.ts_utc, l.severity, l.compo
 _CLOCK = re.compile(r"(?<!\d)([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d|60)(?:[.,](\d{1,9}))?)?(?!\d)")
 _DAY = re.compile(r"(?<!\d)(\d{4})[-/.](\d{2})[-/.](\d{2})(?!\d)")
 
-_MOST_EMBEDDED = 1000
-"""Characters of a log line."""
+_MOST_EMBEDDED = 1000  # characters of a log line
 _STAMP = re.compile(
     r"""^\W*(?:\S+\.log\S*\s+)?\W*
     (?:(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d/\d\d/\d\d|\d{6}|(?:[A-Z][a-z]{2}\s)?[A-Z][a-z]{2}\s+\d{1,2})[T ]?\s*)?
@@ -73,11 +72,9 @@ _STAMP = re.compile(
 _SEAM = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMBERED = re.compile(r"\b(?=\w*\d)[\w.:/-]+\b")
 
-_OTHERS = "also_posted"
-"""Where the metadata of a document keep its other origins; no chunk inherits them."""
+_OTHERS = "also_posted"  # where the metadata of a document keep its other origins; no chunk inherits them
 
-Row = tuple[Any, ...]
-"""SQLite says nothing of the types of its columns; `TABLES` does."""
+Row = tuple[Any, ...]  # SQLite says nothing of the types of its columns; `TABLES` does
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +91,6 @@ def document_id(collection: str, origin: Origin, sha256: str) -> str:
     """Made of the content, so that two runs over the same messages give the same ids."""
     known = f"attachment {origin.attachment_id}" if origin.attachment_id is not None else sha256
     return hashlib.sha256(f"{collection}\n{origin.filename}\n{known}".encode()).hexdigest()[:16]
-
-
-def chunk_id(doc_id: str, index: int) -> str:
-    return f"{doc_id}:{index}"
 
 
 def rows_of(origin: Origin, prepared: Prepared) -> Rows:
@@ -227,7 +220,7 @@ def chunk_of(row: Row) -> StoredChunk:
     facts: dict[str, str] = {"filename": filename, **json.loads(doc_extra)}
     facts.pop(_OTHERS, None)
     return StoredChunk(
-        chunk_id=chunk_id(doc_id, index),
+        chunk_id=f"{doc_id}:{index}",
         doc_id=doc_id,
         index=index,
         type=ChunkType(kind),

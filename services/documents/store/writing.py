@@ -75,7 +75,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schem
         delete_document(connection, old)
     _insert(connection, name, doc_id, origin, new)
     number = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()[0]
-    _insert_rows(connection, number, rows)
+    insert_rows(connection, number, rows)
     if new.vectors is not None:
         embedded = [chunk.index for chunk in schema.to_embed(prepared)]
         embed(connection, doc_id, new.embedder_id, dict(zip(embedded, new.vectors, strict=True)))
@@ -231,7 +231,8 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
     )
 
 
-def _insert_rows(connection: sqlite3.Connection, number: int, rows: schema.Rows) -> None:
+def insert_rows(connection: sqlite3.Connection, number: int, rows: schema.Rows) -> None:
+    """Numbered on from what is there."""
     next_chunk = _next(connection, "chunks", "chunk_no")
     connection.executemany(
         f"INSERT INTO chunks VALUES ({schema.marks(20)})",

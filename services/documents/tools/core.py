@@ -79,8 +79,6 @@ class DocumentQATool:
 
     Attributes:
         cache, breaker: shared by all tools over one store.
-        rewriter: rewrites follow-up questions; None: they are joined to the question before.
-        store_seconds: the time limit of one try of a search.
     """
 
     config: KBConfig
@@ -89,8 +87,8 @@ class DocumentQATool:
     breaker: Breaker = field(default_factory=Breaker)
     embedder: Embedder | None = None
     synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
-    rewriter: Rewriter | None = None
-    store_seconds: float = STORE_SECONDS
+    rewriter: Rewriter | None = None  # rewrites follow-up questions; None: they are joined to the question before
+    store_seconds: float = STORE_SECONDS  # the time limit of one try of a search
     _calls: SharedCalls = field(default_factory=SharedCalls, init=False)
 
     def __call__(self, *_args: object, **_named: object) -> str:

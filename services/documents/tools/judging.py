@@ -6,14 +6,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.documents.asking import checking
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved
 from services.documents.asking.rewriting import Resolved
-from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
+from services.documents.limits import shown
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import Document, State
 from services.documents.tools.libraries import KBConfig
-from services.documents.unreadable import unreadable
 from services.llm import LLMError
 from services.telemetry import number_of
 
@@ -35,6 +34,17 @@ def unready(config: KBConfig, documents: Sequence[Document]) -> QAResult | None:
     if is_pending(documents):
         return _indexing(documents)
     return QAResult("\n".join(f"{unreadable(doc)}." for doc in documents), Status.NOT_INDEXED)
+
+
+def unreadable(doc: Document) -> str:
+    """Which file could not be read and why, in one clause without a full stop; or that it was removed."""
+    name, reason = shown(doc.filename), doc.error.strip().removesuffix(".")
+    for called in (name, doc.filename):
+        if reason.startswith(f"{called} "):
+            rest = reason.removeprefix(called).strip()
+            # A file that was removed keeps its name, and no uploader.
+            return f"{name} {rest}" if doc.origin.uploader_id is None else f"{name} could not be read: it {rest}"
+    return f"{name} could not be read: {reason}" if reason else f"{name} could not be read"
 
 
 async def judged(
@@ -106,7 +116,7 @@ async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieve
         best = replace(found, passages=found.passages[:VERBATIM_PASSAGES])
         answer = await ExtractiveSynthesiser().answer(_material(config, best, resolved))
     allowed = [resolved.query, resolved.question, *material.headers, *material.citations, found.facts]
-    checked = checking.check(answer, found.passages, allowed)
+    checked = check(answer, found.passages, allowed)
     if checked.unverified:
         log.info("%s: citations or quotes that are in no passage: %d", config.name, checked.unverified)
     noted = [f"Note: {note}." for note in found.notes if note]

@@ -32,8 +32,7 @@ Derived by `python -m benchmarks.documents gate`; another embedder needs a figur
 
 KEYWORD_THRESHOLD = 0.35
 
-HIDDEN = {"internal": "hidden"}
-"""A filter that leaves out documents for the team only."""
+HIDDEN = {"internal": "hidden"}  # a filter that leaves out documents for the team only
 
 PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -75,53 +74,38 @@ class KBConfig:
     """One library: what a model reads about it, who may ask, where it is kept, how its passages and answers look.
 
     Attributes:
-        name: of the tool, as the model calls it.
-        description: purpose, sample questions, what comes back, and which tool to use instead.
         system_prompt, citation_format: how a model is to condense and cite passages.
-        collection: names the collection of a scope id.
-        scope: what a scope id stands for, such as `a thread`; empty: there is one collection for all.
-        scope_of: the scope id of a call; empty: there is none here.
         admits: whether this asker may ask here. `filters`: which documents they may see.
-        cache_ttl: how long answers are kept, in seconds.
-        header: the label of each part of a passage's header, and the metadata that it shows.
-        cited: the metadata that make up a citation, and how each is written.
-        named_by: the metadata that name a source, the first that has a value; else it is `unnamed`.
-        footer: what introduces the sources below an answer, of which `most_sources` are named.
-        nothing_yet: what is said when the collection is empty.
-        exact_paths: whether lines, times and levels are looked up instead of ranked.
-        spread: whether no document may give more than two passages before others had their turn.
-        relevance_threshold: the least cosine of the best passage; valid for one embedder only.
         keyword_threshold: the same where only words are compared: the share of the question's words in it.
-        internal_topics: topics for the team only, whether or not they have been indexed as such.
     """
 
-    name: str
-    description: str
+    name: str  # of the tool, as the model calls it
+    description: str  # purpose, sample questions, what comes back, and which tool to use instead
     system_prompt: str
     citation_format: str
-    collection: Callable[[str], str]
-    scope: str = ""
-    scope_of: Callable[[ToolContext], str] = lambda _: ""
+    collection: Callable[[str], str]  # names the collection of a scope id
+    scope: str = ""  # what a scope id stands for, such as `a thread`; empty: there is one collection for all
+    scope_of: Callable[[ToolContext], str] = lambda _: ""  # the scope id of a call; empty: there is none here
     admits: Callable[[ToolContext], bool] = lambda _: True
     filters: Callable[[ToolContext], Mapping[str, str]] = lambda _: {}
-    cache_ttl: int
-    header: Mapping[str, str]
-    cited: Mapping[str, str]
-    named_by: Sequence[str]
+    cache_ttl: int  # how long answers are kept, in seconds
+    header: Mapping[str, str]  # the label of each part of a passage's header, and the metadata that it shows
+    cited: Mapping[str, str]  # the metadata that make up a citation, and how each is written
+    named_by: Sequence[str]  # the metadata that name a source, the first that has a value; else it is `unnamed`
     unnamed: str
-    footer: str
+    footer: str  # what introduces the sources below an answer, of which `most_sources` are named
     most_sources: int = 5
-    nothing_yet: str = NO_RESULT[Status.NOT_INDEXED]
+    nothing_yet: str = NO_RESULT[Status.NOT_INDEXED]  # what is said when the collection is empty
     search_mode: SearchMode = SearchMode.HYBRID
-    exact_paths: bool = False
-    spread: bool = True
-    relevance_threshold: float | None = None
+    exact_paths: bool = False  # whether lines, times and levels are looked up instead of ranked
+    spread: bool = True  # whether no document may give more than two passages before others had their turn
+    relevance_threshold: float | None = None  # the least cosine of the best passage; valid for one embedder only
     keyword_threshold: float | None = None
     answer_char_allowance: int | None = None
     max_answer_tokens: int = 1200
     filterable_fields: frozenset[str] = frozenset({"internal"})
     weights: Weights = field(default_factory=Weights)
-    internal_topics: Collection[str] = ()
+    internal_topics: Collection[str] = ()  # topics for the team only, whether or not they have been indexed as such
 
     @property
     def requires_scope_id(self) -> bool:

@@ -8,10 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from services.documents.asking import checking
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
-from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
+from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser, check
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import DocumentStore, Weights
 from services.documents.tools.cache import AnswerCache
@@ -145,7 +144,7 @@ class Toolset:
             for each in self._cited
         ]
         given = [self.text(name, result) for name, result in self._found]
-        checked = checking.check(text, places, [*given, *self.files, *known])
+        checked = check(text, places, [*given, *self.files, *known])
         if checked.unverified:
             log.info("answer: citations or quotes that are in nothing that was given: %d", checked.unverified)
         return checked.answer

@@ -7,8 +7,8 @@ import pytest
 from model.messages import Attachment
 from operators.evidence import Dropping
 from services.documents import cases as cases_module
-from services.documents.candidates import Candidate
 from services.documents.cases import CaseClosed, Cases, IngestJob
+from services.documents.posted import Candidate
 
 
 def candidate(number: int = 1, *, case_id: int = 7, message_id: int = 70) -> Candidate:

@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from services.documents.extensions import KINDS
-from services.documents.limits import FileLimits
+from services.documents.limits import KINDS, FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.units import ChunkType, DocumentKind
 

@@ -4,8 +4,7 @@ import hashlib
 
 import pytest
 
-from services.documents.extensions import KINDS
-from services.documents.limits import FileLimits, FileRefused, check_file
+from services.documents.limits import KINDS, FileLimits, FileRefused, check_file
 from services.documents.reading.preparing import prepare
 from services.documents.units import DocumentKind
 
