@@ -7,14 +7,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.bot import gateway_for, open_discord, recorded, warn_if_unreachable
+from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
 from assembly.metrics import measuring
-from assembly.retention import kept_tidy
 from assembly.running import GraphRun, collect_rarely, in_background, stop_signal, yield_often
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state

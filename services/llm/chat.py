@@ -22,9 +22,21 @@ from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableTy
 from pydantic import SecretStr
 
 import clock
-from services.llm.endpoint import EndpointSettings, Function, Part, Reply, Request, RequestedCall, Round
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
-from services.llm.schemas import json_object
+from services.llm.endpoint import (
+    BadOutput,
+    EndpointSettings,
+    Function,
+    LLMError,
+    Part,
+    Rejected,
+    Reply,
+    Request,
+    RequestedCall,
+    Round,
+    TimedOut,
+    Unavailable,
+    json_object,
+)
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import State
-from services.knowledge.index_file import render
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry, render
 from services.search.embedding.hashing import HashingEmbedder
 from services.search.embedding.protocol import Embedder, Vectors
 from services.team.decisions import DecisionLog

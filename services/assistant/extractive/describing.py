@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from services.assistant.extractive.excerpting import team_answers
+from services.assistant.extractive.corpus import team_answers
 from services.search import STOP_WORDS, asking_sentences, passages
 from services.storage import in_thread
 
