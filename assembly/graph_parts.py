@@ -45,11 +45,7 @@ REMEMBERED_WEEKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that a graph is wired to.
-
-    Attributes:
-        captures: the stored conversations that new captures may continue.
-    """
+    """Everything that a graph is wired to."""
 
     services: Services
     sinks: Sinks

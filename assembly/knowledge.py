@@ -10,9 +10,10 @@ from pathlib import Path
 
 import reactivex as rx
 
-from assembly.metrics import Meters
 from assembly.redaction import redactor_of
+from assembly.running import Meters
 from assembly.sources import SourceSetup, source_kinds, web_for
+from assembly.team import model_of
 from operators import supervised
 from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
@@ -54,10 +55,9 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
     """The model's, or the extractive one where there is no model."""
     if asker is None:
         return ExtractiveDescriber()
-    llm = settings.kb.llm or settings.ai_response.llm
     return ModelDescriber(
         asker,
-        model="" if llm is None else llm.model,
+        model=model_of(settings),
         task=settings.kb.summarization_prompt,
         project_introduction=settings.ai_response.project_introduction,
         redact=redactor_of(settings).text,

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from services.knowledge import AnyKind, FetchStatus, TextFiles, Web, WebPages
 from settings import KnowledgeSettings
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.redaction import redactor_of
 from assembly.running import terminated_as_interrupted
 from commands.ask import ask
@@ -130,7 +130,7 @@ def _with(commands: tuple[str, ...]) -> str:
 
 FAILED, UNUSABLE = 1, 2
 CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
-"""Each says in one line what to do."""
+"""Each says in one line what to do. The commands raise these, and `OSError`."""
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
@@ -29,10 +29,6 @@ NAMED = 20
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
     """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
     the index is empty afterwards.
-
-    Raises:
-        Unusable: the folder of documents, the list of links or the cache cannot be read, or nothing could be kept.
-        FolderBusy: another process writes the data folder.
     """
     check_writable(settings.kb)
     collect_rarely()

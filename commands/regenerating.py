@@ -12,7 +12,7 @@ from pathlib import Path
 from reactivex import operators as ops
 from rich.console import Console
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
@@ -70,12 +70,6 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     left unchanged, since the model or the disk failed.
 
     `restart`: do not resume an earlier run.
-
-    Raises:
-        Unusable: the archive is empty, although there are topics.
-        LibraryUnusable: the live library cannot be opened.
-        FolderBusy: another process writes the data folder.
-        OSError: something cannot be read or written.
     """
     collect_rarely()
     with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --regen"):

@@ -53,11 +53,7 @@ class ReplayOptions:
 
 
 def replay(settings: Settings, options: ReplayOptions, console: Console | None = None) -> int:
-    """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code.
-
-    Raises:
-        BadRecording: the file holds nothing to play.
-    """
+    """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code."""
     collect_rarely()
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))

@@ -14,8 +14,8 @@ from services.documents.store.protocol import Search, State, unfinished
 from services.documents.tools import libraries
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source, SourceUnavailable
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 BLOCK = """\

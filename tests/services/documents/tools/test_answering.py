@@ -10,7 +10,7 @@ from services.documents.results import Citation, ConversationContext, QAResult, 
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import libraries
 from services.llm.endpoint import BadOutput, Unavailable
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 from tests.services.documents.cases import ScriptedAsker
 
