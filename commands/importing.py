@@ -55,7 +55,10 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
 async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imported, bool]:
     tally = Tally()
     parts, imported = assembled(settings, tally)
-    with counted(Console(file=sys.stderr), lambda: progress(tally)):
+    with counted(
+        Console(file=sys.stderr),
+        lambda: Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture")),
+    ):
         finished = await play(
             *files,
             through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
@@ -85,10 +88,6 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
         results=[tally.add],
     )
     return parts, imported
-
-
-def progress(tally: Tally) -> Count:
-    return Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture"))
 
 
 def show(console: Console, tally: Tally, imported: Imported) -> None:

@@ -51,9 +51,10 @@ class RebuildReport:
     usage: Usage = field(default_factory=Usage)
     given_up: str = ""
 
-    def add(self, decision: Decision) -> None:
-        self.actions[decision.action] += 1
-        self.removed += len(decision.remove_ids)
+    def add(self, event: Decision | Described) -> None:
+        if isinstance(event, Decision):
+            self.actions[event.action] += 1
+            self.removed += len(event.remove_ids)
 
     @property
     def done(self) -> int:
@@ -134,7 +135,8 @@ async def rebuilt(
     parts = CurationParts(library, curator, describer, report.usage)
     rules = CurationRules(describe_seconds=settings.ai_response.graph_timeout_seconds)
     with counted(Console(file=sys.stderr), lambda: report.count):
-        await worked(report, parts, rules)
+        left = report.plan.tasks[report.resumed :]
+        await regeneration(left, parts, rules).pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))
     if report.done and report.done == report.actions[Action.FAILED]:
@@ -144,17 +146,6 @@ async def rebuilt(
         await in_thread(build.adopt)
     except OSError as error:
         raise GivenUp(files.why(error)) from error
-
-
-async def worked(report: RebuildReport, parts: CurationParts, rules: CurationRules) -> None:
-    """Raises GivenUp."""
-
-    def see(event: Decision | Described) -> None:
-        if isinstance(event, Decision):
-            report.add(event)
-
-    left = report.plan.tasks[report.resumed :]
-    await regeneration(left, parts, rules).pipe(ops.do_action(see), ops.last_or_default(None))
 
 
 def show(console: Console, report: RebuildReport) -> None:

@@ -134,7 +134,7 @@ class DiskLibrary:
         stale = [index for index in self._indices if index.stale()]
         if stale:
             # Two callers may both do this: they read the same, and a later change is seen by the next call.
-            await in_thread(_read_all, stale)
+            await in_thread(lambda: [index.read() for index in stale])
         team, kb = self._indices[0].entries, self._indices[1].entries
         # Not only after reading: a caller that began to read may have been cancelled while the thread went on.
         if team is not self._team or kb is not self._kb:
@@ -193,8 +193,3 @@ class DiskLibrary:
         while self._cached_chars > self._max_cached_chars:
             _, (_, _, dropped) = self._cached.popitem(last=False)
             self._cached_chars -= len(dropped.text)
-
-
-def _read_all(indices: list[_Index]) -> None:
-    for index in indices:
-        index.read()

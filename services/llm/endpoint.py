@@ -1,15 +1,4 @@
-"""The wire: what a model is asked, what it replies, and what can go wrong with it.
-
-    LLMError
-    ├── Unavailable      not reached, overloaded or broken (connection, 408, 409, 429, 5xx): worth a retry
-    ├── TimedOut         no answer in time, here or there (504); the job may run on and be billed: no retry by default
-    ├── Rejected         the request was refused (other 4xx): configuration or credit; a person has to act
-    ├── BadOutput        no chat completion, or two replies in a row held no object of the wanted shape
-    └── UnknownRequest   a replay holds no answer to this request
-
-Each message is one line that says who failed and what to do. It never quotes what a server wrote, as servers echo keys
-and prompts. Only `UnknownRequest` quotes: it shows how two prompts differ.
-"""
+"""The wire: what a model is asked, what it replies, and what can go wrong with it."""
 
 from __future__ import annotations
 
@@ -21,11 +10,18 @@ from urllib.parse import urlsplit
 
 
 class LLMError(Exception):
-    """A step has no usable result."""
+    """A step has no usable result; the message is one line that says who failed and what to do.
+
+    It never quotes what a server wrote, as servers echo keys and prompts. Only `UnknownRequest` quotes, to
+    show how two prompts differ.
+    """
 
 
 class Unavailable(LLMError):
-    """The endpoint cannot serve now. `retry_after`: the seconds it asked to wait, if it did."""
+    """Not reached, overloaded or broken (connection, 408, 409, 429, 5xx): worth a retry.
+
+    `retry_after`: the seconds that the endpoint asked to wait, if it did.
+    """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -33,11 +29,11 @@ class Unavailable(LLMError):
 
 
 class TimedOut(LLMError):
-    """No answer within the time allowed."""
+    """No answer in time, here or there (504); the job may run on and be billed: no retry by default."""
 
 
 class Rejected(LLMError):
-    """The endpoint refused the request."""
+    """The request was refused (other 4xx): configuration or credit; a person has to act."""
 
 
 class BadOutput(LLMError):

@@ -64,14 +64,12 @@ async def excerpts_of(sources: Sequence[Source]) -> dict[str, Excerpts]:
     contents = {source.id: Content(source.text, source.id.startswith("team:")) for source in sources}
     found = {content: cached for content in contents.values() if (cached := _cache.get(content)) is not None}
     missing = [content for content in dict.fromkeys(contents.values()) if content not in found]
-    for content, made in zip(missing, await in_thread(_cut_each, missing) if missing else (), strict=True):
+    for content, made in zip(
+        missing, await in_thread(lambda: [cut(each) for each in missing]) if missing else (), strict=True
+    ):
         _cache.put(content, made)
         found[content] = made
     return {source_id: found[content] for source_id, content in contents.items()}
-
-
-def _cut_each(contents: Sequence[Content]) -> list[Excerpts]:
-    return [cut(content) for content in contents]
 
 
 def cut(content: Content) -> Excerpts:
