@@ -59,7 +59,6 @@ class CaptureParts:
     """Where captures go.
 
     Attributes:
-        keep: the sink.
         captures: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.

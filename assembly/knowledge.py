@@ -95,7 +95,10 @@ async def kept_up_to_date(
 
 @contextmanager
 def temporary_index(settings: Settings) -> Generator[Settings]:
-    """`settings`; where they lead to no index, with the path of one that lasts as long as the block. Blocking."""
+    """`settings`; where they lead to no index, with the path of one that lasts as long as the block. Blocking.
+
+    Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
+    """
     kb = settings.kb
     if kb.index_path.exists() or kb.llm is not None or settings.ai_response.llm is not None:
         yield settings

@@ -146,10 +146,8 @@ class GraphRun:
     async def drain(self, grace_seconds: float) -> bool:
         """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
 
-        What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off.
-
-        Raises:
-            Exception: the bug that ended the graph.
+        What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off. Raises the bug that
+        ended the graph.
         """
         try:
             await asyncio.wait({self.finished}, timeout=grace_seconds)

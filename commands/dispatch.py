@@ -52,11 +52,7 @@ def command_of(options: argparse.Namespace) -> str:
 
 
 def check_combination(options: argparse.Namespace) -> None:
-    """Refuse options that would be ignored.
-
-    Raises:
-        Unusable: names both.
-    """
+    """Refuse options that would be ignored. Raises Unusable, which names both."""
     command = command_of(options)
     for option, commands in WITH.items():
         if _given(options, option) and command not in commands:

@@ -118,11 +118,7 @@ def conversation_with(capture: Capture, images: Mapping[Picture, Image]) -> Conv
 
 
 def summaries_in(result: ImageSummaryResult, pictures: Iterable[Picture]) -> dict[Picture, str]:
-    """The summary of each of `pictures`, all that the model was shown.
-
-    Raises:
-        BadOutput: one is missing or empty.
-    """
+    """The summary of each of `pictures`, all that the model was shown. Raises BadOutput: one is missing or empty."""
     given = {(each.message_id.strip(), each.image_index): " ".join(each.summary.split()) for each in result.summaries}
     found: dict[Picture, str] = {}
     shown: Counter[int] = Counter()

@@ -79,11 +79,7 @@ class Chat:
         )
 
     async def ask(self, request: Request) -> Reply:
-        """One attempt.
-
-        Raises:
-            LLMError: every failure, in our words.
-        """
+        """One attempt. Raises an `LLMError` for every failure, in our words."""
         messages: list[BaseMessage] = [SystemMessage(request.system), HumanMessage(_content(request.user))]
         messages += [message for each in request.rounds for message in _messages(each)]
         options: dict[str, Any] = {}

@@ -168,11 +168,7 @@ class Endpoint(Protocol):
     """Asks a model, or stands in for one. `aclose` may be called more than once."""
 
     async def complete(self, request: Request) -> Reply:
-        """Ask the model once.
-
-        Raises:
-            LLMError: one of its kinds (services.llm.endpoint).
-        """
+        """Ask the model once. Raises an `LLMError`."""
         ...
 
     async def aclose(self) -> None: ...

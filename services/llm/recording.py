@@ -67,11 +67,7 @@ class Exchange(BaseModel):
         return self
 
     def outcome(self) -> Reply:
-        """The reply.
-
-        Raises:
-            LLMError: of the recorded kind, if the call failed.
-        """
+        """The reply. Raises an `LLMError` of the recorded kind, if the call failed."""
         if self.error is not None:
             raise _KINDS.get(self.error.kind, LLMError)(self.error.message)
         return replace(self.response or Reply(""), **dict(self.usage))

@@ -120,11 +120,7 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StructuredLLM:
-    """An `Asker` over an endpoint.
-
-    Attributes:
-        observe: called with the step and the real seconds of each request, failed ones included.
-    """
+    """An `Asker` over an endpoint. `observe`: called with step and real seconds of each request, also failed ones."""
 
     endpoint: Endpoint
     method: Method

@@ -112,11 +112,7 @@ _MAX_CHARS = 4_000_000
 
 
 class Corpus:
-    """The passages of a library, read when a question needs them.
-
-    Attributes:
-        postings: of all passages; tell how common words are.
-    """
+    """The passages of a library, read when a question needs them. `postings` tell how common words are."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

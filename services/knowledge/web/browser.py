@@ -195,11 +195,7 @@ def chromium() -> str | None:
 
 
 async def launch(playwright: Playwright) -> Browser:
-    """The system's Chromium, else Playwright's.
-
-    Raises:
-        FetchFailed: there is none, or it does not start.
-    """
+    """The system's Chromium, else Playwright's. Raises FetchFailed: there is none, or it does not start."""
     try:
         return await playwright.chromium.launch(
             executable_path=chromium(),

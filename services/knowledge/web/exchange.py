@@ -18,6 +18,7 @@ from services.knowledge.source_pages import FetchFailed
 
 Address = IPv4Address | IPv6Address
 
+# What `ipaddress` counts as global although IANA's registries of special-purpose addresses know better.
 _NOT_PUBLIC_4 = (
     IPv4Network("192.0.0.0/24"),  # IETF protocol assignments
     IPv4Network("192.88.99.0/24"),  # formerly the relays of 6to4, RFC 7526

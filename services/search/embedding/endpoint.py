@@ -28,11 +28,7 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text, each of length 1. The same text gives the same row.
-
-        Raises:
-            EmbeddingFailed: the texts cannot be embedded.
-        """
+        """One row per text, each of length 1. The same text gives the same row. Raises EmbeddingFailed."""
         ...
 
     async def close(self) -> None: ...
