@@ -1,1 +1,5 @@
 """The parts, put together from the settings: each module builds one branch of the graph, or what runs beside it."""
+
+
+class Unusable(Exception):
+    """Options or files that cannot be used: one readable line that names them and the remedy. Nothing was done."""

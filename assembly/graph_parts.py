@@ -45,11 +45,7 @@ REMEMBERED_WEEKS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that a graph is wired to.
-
-    Attributes:
-        captures: the stored conversations that new captures may continue.
-    """
+    """Everything that a graph is wired to."""
 
     services: Services
     sinks: Sinks
@@ -63,7 +59,6 @@ class CaptureParts:
     """Where captures go.
 
     Attributes:
-        keep: the sink.
         captures: the stored conversations that new captures may continue.
         curation: None: captures are stored and not filed under topics.
         images: None: images stay placeholders.

@@ -1,22 +1,26 @@
-"""The knowledge base beside the bot: what its graph is wired to, and its life while the bot runs."""
+"""The knowledge base beside the bot, and the temporary index of commands that have none."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import tempfile
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 
 import reactivex as rx
 
-from assembly.metrics import Meters
 from assembly.redaction import redactor_of
+from assembly.running import Meters
 from assembly.sources import SourceSetup, source_kinds, web_for
+from assembly.team import model_of
 from operators import supervised
 from services.assistant import Describer, ModelDescriber
-from services.assistant.extractive import ExtractiveDescriber
-from services.knowledge import Ledger
+from services.assistant.extractive import ExtractiveDescriber, describe
+from services.knowledge import CannotList, IndexEntry, Ledger, index_file
 from services.llm import StructuredLLM, Usage
-from settings import Settings
+from services.storage import Outside, files
+from settings import KnowledgeSettings, Settings
 from sinks.knowledge import CacheAndIndex, KnowledgeLog
 from streams.knowledge import KnowledgeParts, knowledge
 from streams.ticks import file_changes, ticks
@@ -50,10 +54,9 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
     """The model's, or the extractive one where there is no model."""
     if asker is None:
         return ExtractiveDescriber()
-    llm = settings.kb.llm or settings.ai_response.llm
     return ModelDescriber(
         asker,
-        model="" if llm is None else llm.model,
+        model=model_of(settings),
         task=settings.kb.summarization_prompt,
         project_introduction=settings.ai_response.project_introduction,
         redact=redactor_of(settings).text,
@@ -87,3 +90,35 @@ async def kept_up_to_date(
             subscription.dispose()
             for trouble in await parts.files.save():
                 reporting.report(trouble)
+
+
+@contextmanager
+def temporary_index(settings: Settings) -> Generator[Settings]:
+    """`settings`; where they lead to no index, with the path of one that lasts as long as the block. Blocking.
+
+    Only where no model is configured, so that descriptions cost nothing. Nothing configured is written.
+    """
+    kb = settings.kb
+    if kb.index_path.exists() or kb.llm is not None or settings.ai_response.llm is not None:
+        yield settings
+        return
+    entries = list(_entries(kb))
+    if not entries:
+        yield settings
+        return
+    with tempfile.TemporaryDirectory(prefix="millrace-index-") as folder:
+        path = Path(folder) / kb.index_path.name
+        files.replace(path, index_file.render(entries).encode())
+        yield settings.model_copy(update={"kb": kb.model_copy(update={"index_path": path})})
+
+
+def _entries(kb: KnowledgeSettings) -> Iterator[IndexEntry]:
+    """Of all sources whose text is on disk."""
+    for kind in source_kinds(SourceSetup(kb)):
+        with suppress(CannotList):
+            listing = kind.list_sources({}, 0)
+            for source_id in sorted({*listing.unchanged, *listing.due}):
+                with suppress(Outside, OSError):
+                    found = kind.read(source_id)
+                    if not found.flaw:
+                        yield IndexEntry(f"kb:{source_id}", describe(source_id, found.text))

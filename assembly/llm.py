@@ -78,10 +78,7 @@ async def open_llms(
 ) -> AsyncGenerator[tuple[StructuredLLM | None, StructuredLLM | None]]:
     """The model for answering and the one for knowledge work, closed at the end of the block; None where there is none.
 
-    They are one, unless `kb.llm` is set; with `replay` always, and there is no network.
-
-    Raises:
-        UnreadableExchanges, OSError: as `open_llm`.
+    They are one, unless `kb.llm` is set; with `replay` always, and there is no network. Raises as `open_llm`.
     """
 
     def client(llm: LLMSettings | None) -> AbstractAsyncContextManager[StructuredLLM | None]:

@@ -1,4 +1,4 @@
-"""The life cycle of a run: a subscribed graph and its end, signals, and settings of the interpreter."""
+"""The life cycle of a run: a subscribed graph and its end, signals, meters, and settings of the interpreter."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,14 +19,60 @@ from reactivex import Observable
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from assembly import Unusable
+from assembly.llm import Observe
 from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
+from operators.step import Gauge
 from services.conversations import InFlight
 from services.discord import Dispatch
+from services.llm import ObserveTokens
 from services.telemetry import number_of
+from settings import MetricsSettings
 from sinks.results import Tally
 from streams.recording import dispatches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meters:
+    """Called with each result, count of items in flight, LLM call, its tokens, and fetched page; None: not measured."""
+
+    result: Callable[[Result], object] | None = None
+    gauge: Gauge | None = None
+    observe: Observe | None = None
+    tokens: ObserveTokens | None = None
+    fetched: Callable[[str], object] | None = None
+
+
+@asynccontextmanager
+async def measuring(settings: MetricsSettings, health: Callable[[], str | None]) -> AsyncGenerator[Meters]:
+    """Meters for one run, served while the block runs; without any where `metrics.port` is 0.
+
+    `health` says what is wrong with the run in a few words, or None.
+
+    Raises:
+        Unusable: the port cannot be listened on.
+    """
+    if not settings.port:
+        yield Meters()
+        return
+    # Only now: importing these takes longer than many a command.
+    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, Metrics, serve_metrics  # noqa: PLC0415
+
+    metrics = Metrics()
+    try:
+        async with serve_metrics(settings.host, settings.port, health, metrics.render, CONTENT_TYPE):
+            yield Meters(
+                result=metrics.end,
+                gauge=metrics.gauge,
+                observe=metrics.observe,
+                tokens=metrics.tokens,
+                fetched=metrics.fetched,
+            )
+    except CannotListen as error:
+        raise Unusable(str(error)) from None
+
 
 LAST_WORDS_SECONDS = 5.0
 """How long replies that are being posted may take after everything else was cancelled."""
@@ -98,10 +146,8 @@ class GraphRun:
     async def drain(self, grace_seconds: float) -> bool:
         """Wait for the graph to complete, its source having done so. True when all was finished within the grace.
 
-        What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off.
-
-        Raises:
-            Exception: the bug that ended the graph.
+        What is not finished then ends as cancelled("shutdown"); what hangs even so is cut off. Raises the bug that
+        ended the graph.
         """
         try:
             await asyncio.wait({self.finished}, timeout=grace_seconds)

@@ -10,11 +10,10 @@ from typing import Any
 
 import discord
 
+from assembly.callbacks import EvidenceCommands, Privacy, RunbookCommands
 from assembly.documents import Documents
-from assembly.file_commands import EvidenceCommands, RunbookCommands
 from assembly.graph_parts import Parts, library_of
 from assembly.llm import assistant_of
-from assembly.privacy import Privacy
 from assembly.redaction import redactor_of
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author

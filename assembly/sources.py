@@ -6,19 +6,14 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from services.knowledge import AnyKind, FetchStatus, TextFiles, Web, WebPages
 from settings import KnowledgeSettings
 
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
-    """What kinds of sources are made of.
-
-    Attributes:
-        web: None where sources are only read.
-        on_result: is given the result of each download.
-    """
+    """`web`: None where sources are only read; `on_result`: is given the result of each download."""
 
     kb: KnowledgeSettings
     web: Web | None = None
@@ -53,11 +48,7 @@ def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
 
 @asynccontextmanager
 async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
-    """The fetcher that `kb` asks for, closed at the end of the block.
-
-    Raises:
-        Unusable: its extra is not installed.
-    """
+    """The fetcher that `kb` asks for, closed at the end of the block. Raises Unusable: its extra is not installed."""
     # Only now: extraction brings a good deal along that no other command needs.
     from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 

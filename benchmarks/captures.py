@@ -30,7 +30,7 @@ from model.conversations import Conversation
 from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import OutcomeKind
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
 from services.storage import files
 from services.team.archive import Pair, PairTurn, Speaker

@@ -21,13 +21,12 @@ from typing import Any
 
 from assembly.running import collect_rarely, yield_often
 from services.knowledge import cache, index_file
+from services.knowledge.index_file import IndexEntry
 from services.knowledge.ledger import Ledger
-from services.knowledge.library import IndexEntry
 from services.knowledge.narrowing import narrowed
-from services.knowledge.pages import Fetched, FetchFailed
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
-from services.knowledge.source_pages import WebPages
+from services.knowledge.source_pages import Fetched, FetchFailed, WebPages
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update

@@ -20,7 +20,8 @@ from services.assistant.answering import AnswerResult, GatingResult, SelectionRe
 from services.assistant.inquiry import CaptureJob
 from services.discord.protocols import Rehearsal
 from services.documents.tools.toolset import Toolset
-from services.knowledge.library import IndexEntry, Source
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source
 from services.llm.usage import Usage
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.results import InOrder, Tally, render

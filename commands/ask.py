@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from assembly.graph_parts import answer_rules, library_of
+from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
-from assembly.temporary_index import temporary_index
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assembly import Unusable
 from assembly.documents import store_of
-from assembly.errors import Unusable
 from assembly.team import open_team
 from services.documents import Runbooks, Tombstones, forget_evidence
 from services.documents.store import StoreUnavailable
@@ -32,11 +32,7 @@ OUT_OF_REACH = (
 def forget(settings: Settings, user_id: int) -> int:
     """Remove a person from the data folder and print what was found. Gives the exit code.
 
-    Raises:
-        Unusable: there is no data folder.
-        FolderBusy: another process writes it.
-        LibraryUnusable: the team's knowledge cannot be opened; nothing was done.
-        LibraryUnwritable, OSError: a file cannot be read or written; running it again finishes the work.
+    After LibraryUnwritable or OSError, running it again finishes the work.
     """
     root = settings.app.data_dir
     if not root.is_dir():

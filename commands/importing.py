@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.graph_parts import CaptureParts, Parts, assemble, library_of
 from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
@@ -35,12 +35,6 @@ DONE, FAILED = 0, 1
 def import_files(settings: Settings, files: Sequence[Path]) -> int:
     """Learn from recordings and exports, merged; print the result. Gives the exit code: 1 if something failed. A run
     that was cut off is resumed by the next one.
-
-    Raises:
-        Unusable: the settings name no team members.
-        BadRecording: a file cannot be read, or is empty.
-        FolderBusy: another process writes the data folder.
-        OSError: the archive cannot be read.
     """
     discord = settings.discord
     if not discord.team_member_ids and not discord.team_role_ids:
@@ -60,7 +54,10 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
 async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imported, bool]:
     tally = Tally()
     parts, imported = assembled(settings, tally)
-    with counted(Console(file=sys.stderr), lambda: progress(tally)):
+    with counted(
+        Console(file=sys.stderr),
+        lambda: Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture")),
+    ):
         finished = await play(
             *files,
             through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
@@ -90,10 +87,6 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
         results=[tally.add],
     )
     return parts, imported
-
-
-def progress(tally: Tally) -> Count:
-    return Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture"))
 
 
 def show(console: Console, tally: Tally, imported: Imported) -> None:

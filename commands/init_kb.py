@@ -8,13 +8,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from clock import now
 from commands.progress import Count, counted
-from services.knowledge import CannotList, Due, Ledger, LeftOut, Pending, Settled, Trouble, UpdateEvent, UpdateReport
+from services.knowledge import (
+    CannotList,
+    Due,
+    Ledger,
+    LeftOut,
+    Pending,
+    Record,
+    Settled,
+    Trouble,
+    UpdateEvent,
+    UpdateReport,
+)
 from services.llm import Usage
 from services.storage import in_thread, lock
 from settings import KnowledgeSettings, Settings
@@ -29,10 +40,6 @@ NAMED = 20
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
     """Bring cache and index up to date; print what was done. Gives the exit code: 1 when something failed, or when
     the index is empty afterwards.
-
-    Raises:
-        Unusable: the folder of documents, the list of links or the cache cannot be read, or nothing could be kept.
-        FolderBusy: another process writes the data folder.
     """
     check_writable(settings.kb)
     collect_rarely()
@@ -96,20 +103,13 @@ class SourceCount:
 
     def see(self, event: UpdateEvent) -> None:
         match event:
-            case Due(source_id=name):
-                self._begin(name)
-            case Pending(record=record):
-                self._begin(record.source_id)
-            case Settled(record=record):
-                self._open.discard(record.source_id)
-            case LeftOut(name=name) | Trouble(about=name):
+            case Due(source_id=name) | Pending(record=Record(source_id=name)):
+                self._all.add(name)
+                self._open.add(name)
+            case Settled(record=Record(source_id=name)) | LeftOut(name=name) | Trouble(about=name):
                 self._open.discard(name)
             case _:
                 pass
-
-    def _begin(self, name: str) -> None:
-        self._all.add(name)
-        self._open.add(name)
 
 
 async def run(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:

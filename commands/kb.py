@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.team import open_team, team_places
 from clock import rfc3339
 from services.knowledge import is_topic_name, topic_name
@@ -23,13 +23,7 @@ _DAY, _MINUTE = 10, 16
 
 
 def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
-    """Print, or correct and print what was done. Gives the exit code.
-
-    Raises:
-        Unusable: there is no data folder, no such topic, or nothing to correct.
-        FolderBusy: another process writes the folder.
-        LibraryUnusable, LibraryUnwritable, OSError: the library cannot be read or written.
-    """
+    """Print, or correct and print what was done. Gives the exit code."""
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")

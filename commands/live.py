@@ -7,15 +7,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from assembly.bot import gateway_for, open_discord, recorded, warn_if_unreachable
+from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
-from assembly.metrics import measuring
-from assembly.retention import kept_tidy
-from assembly.running import GraphRun, collect_rarely, in_background, stop_signal, yield_often
+from assembly.running import GraphRun, collect_rarely, in_background, measuring, stop_signal, yield_often
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
@@ -39,13 +37,7 @@ class LiveOptions:
 
 
 def live(settings: Settings, options: LiveOptions) -> int:
-    """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off.
-
-    Raises:
-        SettingsError: there is no token.
-        FolderBusy: another process writes the data folder.
-        GatewayRefused: Discord refuses the token or an intent.
-    """
+    """Run the bot until SIGINT or SIGTERM. Gives the exit code: 0 drained, 1 cut off."""
     token = usable_token(settings)
     collect_rarely()
     yield_often()
@@ -54,11 +46,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
-    """One life of the bot on the running loop; a rehearsal (dry run) posts and writes nothing.
-
-    Raises:
-        GatewayRefused: Discord refuses the token or an intent.
-    """
+    """One life of the bot on the running loop; a rehearsal (dry run) posts and writes nothing."""
     rehearsal = options.dry_run or settings.app.dry_run
     record, replay = options.llm_record, options.llm_replay
     library, health = library_of(settings), Health(now())

@@ -12,7 +12,7 @@ from pathlib import Path
 from reactivex import operators as ops
 from rich.console import Console
 
-from assembly.errors import Unusable
+from assembly import Unusable
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
@@ -50,9 +50,10 @@ class RebuildReport:
     usage: Usage = field(default_factory=Usage)
     given_up: str = ""
 
-    def add(self, decision: Decision) -> None:
-        self.actions[decision.action] += 1
-        self.removed += len(decision.remove_ids)
+    def add(self, event: Decision | Described) -> None:
+        if isinstance(event, Decision):
+            self.actions[event.action] += 1
+            self.removed += len(event.remove_ids)
 
     @property
     def done(self) -> int:
@@ -69,12 +70,6 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     left unchanged, since the model or the disk failed.
 
     `restart`: do not resume an earlier run.
-
-    Raises:
-        Unusable: the archive is empty, although there are topics.
-        LibraryUnusable: the live library cannot be opened.
-        FolderBusy: another process writes the data folder.
-        OSError: something cannot be read or written.
     """
     collect_rarely()
     with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --regen"):
@@ -139,7 +134,8 @@ async def rebuilt(
     parts = CurationParts(library, curator, describer, report.usage)
     rules = CurationRules(describe_seconds=settings.ai_response.graph_timeout_seconds)
     with counted(Console(file=sys.stderr), lambda: report.count):
-        await worked(report, parts, rules)
+        left = report.plan.tasks[report.resumed :]
+        await regeneration(left, parts, rules).pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))
     if report.done and report.done == report.actions[Action.FAILED]:
@@ -149,17 +145,6 @@ async def rebuilt(
         await in_thread(build.adopt)
     except OSError as error:
         raise GivenUp(files.why(error)) from error
-
-
-async def worked(report: RebuildReport, parts: CurationParts, rules: CurationRules) -> None:
-    """Raises GivenUp."""
-
-    def see(event: Decision | Described) -> None:
-        if isinstance(event, Decision):
-            report.add(event)
-
-    left = report.plan.tasks[report.resumed :]
-    await regeneration(left, parts, rules).pipe(ops.do_action(see), ops.last_or_default(None))
 
 
 def show(console: Console, report: RebuildReport) -> None:

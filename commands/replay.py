@@ -16,11 +16,11 @@ from rich.console import Console
 from assembly.documents import documents_for
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import IndexWhenAsked
+from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
-from assembly.temporary_index import temporary_index
 from clock import VirtualLoop
 from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
@@ -52,11 +52,7 @@ class ReplayOptions:
 
 
 def replay(settings: Settings, options: ReplayOptions, console: Console | None = None) -> int:
-    """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code.
-
-    Raises:
-        BadRecording: the file holds nothing to play.
-    """
+    """Play a recording or export; print what happens, on `console` or else on stdout. Gives the exit code."""
     collect_rarely()
     with ExitStack() as stack:
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
@@ -75,7 +71,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
         models = open_llms(settings, record=record, replay=recorded)
         answering, knowledge = await stack.enter_async_context(models)
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
-        # (services.assistant.extractive.file_answers).
+        # (services.assistant.extractive.assistant).
         indexing = None if answering is None else partial(IndexWhenAsked, settings, library)
         documents = await stack.enter_async_context(
             documents_for(

@@ -10,7 +10,7 @@ from typing import TypeVar
 from clock import now, rfc3339
 from model.conversations import Conversation
 from services.assistant.curator import ClassificationResult, ImageSummary, ImageSummaryResult, IntegrationResult
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry
 from services.llm.usage import Usage
 from services.team import qa_ids
 from services.team.archive import Pair, PairTurn, Speaker

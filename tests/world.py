@@ -35,8 +35,9 @@ from services.assistant.answering import AnswerResult, Assistant, GatingResult, 
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import Fetcher, PostFailed, Rehearsal
 from services.documents.tools.toolset import Toolset
-from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
-from services.llm.errors import Unavailable
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Library, Source, SourceUnavailable
+from services.llm.endpoint import Unavailable
 from services.llm.images import ImageSource
 from services.llm.usage import Usage
 from services.team.captures import Capture

@@ -14,9 +14,9 @@ from services.documents.reading.preparing import prepare
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, NewDocument, Origin, Search
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
-from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.endpoint import Embedder
 from services.search.embedding.packaged import PackagedEmbedder, installed
-from services.search.embedding.protocol import Embedder
+from tests.hashing import HashingEmbedder
 
 PASSAGES = 20_000
 WORDS = 60

@@ -8,9 +8,15 @@ answer may cite and link to, and an `Inquiry` on its way through the answer chai
 # pyright: reportUnusedImport=false
 from services.assistant import prompts
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
-from services.assistant.curator import Curator, IntegrationResult, ModelCurator
+from services.assistant.curator import (
+    Curator,
+    IntegrationResult,
+    ModelCurator,
+    conversation_with,
+    in_words,
+    summaries_in,
+)
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, key_of
-from services.assistant.image_summaries import conversation_with, in_words, summaries_in
 from services.assistant.inquiry import CaptureJob, Inquiry, end, replied, skipped
 from services.assistant.links import keep_citations, linkable_texts, links_block, remove_foreign_links
 from services.assistant.prompts import Tasks

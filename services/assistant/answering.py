@@ -37,7 +37,7 @@ class VerificationResult(BaseModel):
 
 
 class Assistant(Protocol):
-    """Each step raises an `LLMError` (services.llm.errors) if it has no usable result."""
+    """Each step raises an `LLMError` (services.llm.endpoint) if it has no usable result."""
 
     async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
         """`files`: what can be searched besides the sources, each in a few words."""

@@ -37,7 +37,7 @@ class Describer(Protocol):
         Raises:
             NotDescribed: the answer is empty.
             TimeoutError: there was no answer within `timeout_seconds`.
-            LLMError: there is no usable answer (services.llm.errors).
+            LLMError: there is no usable answer (services.llm.endpoint).
         """
         ...
 

@@ -82,7 +82,6 @@ class CaptureJob:
 
     part: Part
     target: Message | None
-    """The message that the part replies to."""
     continues: int | None = None
 
     @property

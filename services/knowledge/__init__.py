@@ -7,12 +7,10 @@
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, index_file
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.disk_library import DiskLibrary
-from services.knowledge.index_file import harmless
+from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
-from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
+from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
 from services.knowledge.narrowing import narrow, narrowed
-from services.knowledge.pages import Web
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -29,5 +27,5 @@ from services.knowledge.source_kinds import (
     UpdateReport,
     kind_of,
 )
-from services.knowledge.source_pages import FetchStatus, WebPages
+from services.knowledge.source_pages import FetchStatus, Web, WebPages
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name

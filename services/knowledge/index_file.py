@@ -17,15 +17,21 @@ import logging
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-
-from services.knowledge.library import IndexEntry
 
 log = logging.getLogger(__name__)
 
 _LOOKS_LIKE_ID = re.compile(r"(?:kb|team)\s*:", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9(][\x20-\x7e]*[\x21-\x7e]")
 """Most lines; the others take the slow path."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    id: str
+    """With its namespace: `kb:guides/setup.md`, `kb:https://…`, `team:tokens.txt`."""
+    description: str
 
 
 def is_id(line: str, namespace: str = "") -> bool:

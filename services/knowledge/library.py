@@ -1,17 +1,20 @@
-"""What the answering side reads: an index of sources, and their texts."""
+"""What the answering side reads: an index of sources, and their texts, as they lie on disk."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    id: str
-    """With its namespace: `kb:guides/setup.md`, `kb:https://…`, `team:tokens.txt`."""
-    description: str
+from services.knowledge import index_file
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.source_kinds import AnyKind, Text, kind_of, read_inside
+from services.knowledge.topic_names import belongs_to
+from services.storage import Outside, Signature, confined, in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +45,151 @@ class Library(Protocol):
             SourceUnavailable: the id is in no index, or its text cannot be read.
         """
         ...
+
+
+log = logging.getLogger(__name__)
+
+CACHED_CHARS = 20_000_000
+"""How much text of loaded sources is kept in memory, at most: ten of the largest that the default limit allows."""
+
+
+class _Index:
+    """One index file, read again only when it has changed."""
+
+    def __init__(self, path: Path, namespace: str) -> None:
+        self.entries: tuple[IndexEntry, ...] = ()
+        self._path = os.fspath(path)
+        self._namespace = namespace
+        self._seen: Signature | None = confined.NEVER
+        """When last read; None: there was no file."""
+        self._reported = ""
+
+    def stale(self) -> bool:
+        """One `stat`, on the event loop: a thread would cost a hundred times that."""
+        return confined.look(self._path) != self._seen
+
+    def read(self) -> None:
+        """Blocking. A missing file has no entries; one that cannot be read keeps those it had, and is tried again."""
+        seen: Signature | None = None
+        try:
+            with open(self._path, "rb") as file:  # noqa: PTH123 (kept as text for `stat`)
+                seen = confined.signature(os.fstat(file.fileno()))
+                text = file.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            self.entries = ()
+            # A team that has not taught anything yet has no index: nothing is amiss.
+            level = logging.INFO if self._namespace == "team" else logging.WARNING
+            self._report("there is no index yet, so nothing can be selected from it", level)
+        except OSError as error:
+            self._report(f"the index cannot be read ({error.strerror}); its earlier entries stay")
+            return
+        else:
+            self.entries = tuple(index_file.parse(text, self._path, self._namespace))
+            self._reported = ""
+        self._seen = seen  # last, as the event loop may look meanwhile
+
+    def _report(self, problem: str, level: int = logging.WARNING) -> None:
+        """Once, not at every question."""
+        if problem != self._reported:
+            log.log(level, "%s: %s", self._path, problem)
+            self._reported = problem
+
+
+class DiskLibrary:
+    """A `Library` over the files that the knowledge branches write.
+
+    What was read is kept until its file's time, size or inode changes. A call that finds everything unchanged does not
+    leave the event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        index_path: Path,
+        kinds: Sequence[AnyKind],
+        team_index_path: Path,
+        team_topics_dir: Path,
+        max_source_bytes: int = 2_000_000,
+        cached_chars: int = CACHED_CHARS,
+        left_out: Collection[str] = (),
+    ) -> None:
+        """`kinds`: read the sources behind `kb:`; `left_out`: topics that, with their continuations, are neither listed
+        nor loaded.
+        """
+        self._indices = (_Index(team_index_path, "team"), _Index(index_path, "kb"))
+        self._kinds = kinds
+        self._topics_dir = team_topics_dir
+        self._left_out = left_out
+        self._max_source_bytes = max_source_bytes
+        self._team: tuple[IndexEntry, ...] = ()
+        self._kb: tuple[IndexEntry, ...] = ()
+        self._entries: tuple[IndexEntry, ...] = ()
+        self._ids: frozenset[str] = frozenset()
+        self._cached: OrderedDict[str, tuple[str, Signature, Source]] = OrderedDict()
+        self._cached_chars = 0
+        self._max_cached_chars = cached_chars
+
+    async def index(self) -> Sequence[IndexEntry]:
+        """Team entries first. The same tuple again for as long as nothing has changed."""
+        stale = [index for index in self._indices if index.stale()]
+        if stale:
+            # Two callers may both do this: they read the same, and a later change is seen by the next call.
+            await in_thread(lambda: [index.read() for index in stale])
+        team, kb = self._indices[0].entries, self._indices[1].entries
+        # Not only after reading: a caller that began to read may have been cancelled while the thread went on.
+        if team is not self._team or kb is not self._kb:
+            self._team, self._kb = team, kb
+            self._entries = (*filter(self._is_listed, team), *kb)
+            self._ids = frozenset(entry.id for entry in self._entries)
+        return self._entries
+
+    async def load(self, source_id: str) -> Source:
+        """The text of a source that the index names now, up to the size limit.
+
+        Raises:
+            SourceUnavailable: the id is not in the index, its name leads out of its folder, or the text is missing
+                (a page is not in the cache), empty or unreadable.
+        """
+        await self.index()
+        if source_id not in self._ids:
+            raise SourceUnavailable(f"{source_id!r} is not in the index")
+        cached = self._cached.get(source_id)
+        if cached is not None and confined.look(cached[0]) == cached[1]:
+            self._cached.move_to_end(source_id)
+            return cached[2]
+        try:
+            found = await in_thread(self._read, source_id)
+        except Outside as error:
+            raise SourceUnavailable(f"{source_id!r} is not read: {error}") from error
+        except OSError as error:
+            raise SourceUnavailable(f"{source_id!r} cannot be read: {error.strerror}") from error
+        if not found.text.strip():
+            raise SourceUnavailable(f"{source_id!r} is empty")
+        if found.cut:
+            log.warning("%s is longer than %d bytes; the rest is left out", source_id, self._max_source_bytes)
+        source = Source(source_id, found.text)
+        self._keep(os.fspath(found.path), found.signature, source)
+        return source
+
+    def _is_listed(self, entry: IndexEntry) -> bool:
+        return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._left_out)
+
+    def _read(self, source_id: str) -> Text:
+        namespace, _, name = source_id.partition(":")
+        if namespace == "team":
+            return read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)
+        kind = kind_of(self._kinds, name)
+        if kind is None:
+            raise Outside("no kind of source has such ids")
+        return kind.read(name)
+
+    def _keep(self, path: str, seen: Signature, source: Source) -> None:
+        """Remember a text, and forget the least recently used ones beyond the memory allowed."""
+        old = self._cached.pop(source.id, None)
+        if old is not None:
+            self._cached_chars -= len(old[2].text)
+        self._cached[source.id] = (path, seen, source)
+        self._cached_chars += len(source.text)
+        while self._cached_chars > self._max_cached_chars:
+            _, (_, _, dropped) = self._cached.popitem(last=False)
+            self._cached_chars -= len(dropped.text)

@@ -8,7 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry
 from services.storage import in_thread
 
 MAX_TERMS = 64

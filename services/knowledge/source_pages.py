@@ -1,4 +1,4 @@
-"""Web pages that a file lists, as sources: the list, when a page is due, and the cache of their texts."""
+"""Web pages that a file lists, as sources: the list, when a page is due, their texts, and the seam to the web."""
 
 from __future__ import annotations
 
@@ -8,14 +8,60 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
-from services.knowledge.pages import FetchFailed, FetchTimedOut, Page, Web, WebError
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
 from services.storage import files, in_thread
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """304: what was fetched before is still current. A validator that is None stays as it was."""
+
+    etag: str | None
+    last_modified: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """200: the main text of a page, or of a document of another type; `title` is empty when it names none."""
+
+    text: str
+    title: str
+    etag: str | None
+    last_modified: str | None
+
+
+Fetched = NotModified | Page
+
+
+class WebError(Exception):
+    """A page was not fetched: the message says why in one line, without the URL."""
+
+
+class FetchFailed(WebError):
+    """There is no answer, or it is an error."""
+
+
+class FetchTimedOut(WebError):
+    """The answer did not come in time."""
+
+
+class Web(Protocol):
+    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
+        """Fetch one page, conditionally on `etag` and `last_modified` where they are given.
+
+        Bounded in time and size, and in how often one host is asked; the caller limits how many run at once.
+
+        Raises:
+            FetchFailed: there is no usable answer.
+            FetchTimedOut: there was none in time.
+        """
+        ...
+
 
 FetchStatus = Literal["success", "not_modified", "timeout", "error"]
 ANSWERED = frozenset({"success", "not_modified"})

@@ -9,6 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Container, Iterator
+from itertools import chain, count, takewhile
 
 MOST_BYTES = 64
 _MOST_BYTES_OF_A_FIRST = 60
@@ -77,12 +78,7 @@ def belongs_to(name: str, topics: Collection[str]) -> bool:
 
 def files_of(first: str, there: Container[str]) -> list[str]:
     """The topic `first` and its continuations, up to the first gap."""
-    found: list[str] = []
-    for name in _names(first):
-        if name not in there:
-            break
-        found.append(name)
-    return found
+    return list(takewhile(there.__contains__, _names(first)))
 
 
 def next_file(first: str, there: Container[str]) -> str:
@@ -91,16 +87,11 @@ def next_file(first: str, there: Container[str]) -> str:
 
 
 def _names(first: str) -> Iterator[str]:
-    yield first
-    number = 2
-    while True:
-        yield f"{first}-{number}"
-        number += 1
+    return chain([first], (f"{first}-{number}" for number in count(2)))
 
 
 def _allowed(letter: str) -> bool:
-    category = unicodedata.category(letter)
-    return category in {"Ll", "Lo", "Lm", "Nd"}
+    return unicodedata.category(letter) in {"Ll", "Lo", "Lm", "Nd"}
 
 
 def _cut(name: str, most_bytes: int) -> str:

@@ -3,29 +3,35 @@
 Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests script theirs. On its way a question is
 
     prompting               put into a prompt, whose sections text from outside cannot leave
-    structured, schemas     made a request with a JSON schema; the reply is parsed, and asked for again if unusable
+    structured              made a request with a JSON schema; the reply is parsed, and asked for again if unusable
     tools                   answered after calls of tools, if there are any, within limits
-    recording, exchanges    recorded (`--llm-record`), or answered from such a file (`--llm-replay`)
+    recording               recorded (`--llm-record`), or answered from such a file (`--llm-replay`)
     resilience              retried, or refused at once while a circuit breaker is open; in real time
-    crynux, chat            sent to an OpenAI-compatible endpoint, with a time-out
+    chat                    sent to an OpenAI-compatible endpoint, with a time-out
 
 The last three are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which.
 
-What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest` (errors). Every
+What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest`. Every
 answered call is counted in a `Usage`, and charged to the day's `Budget`. LangChain and the OpenAI SDK take a second to
 import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
-from services.llm.crynux import import_client, unreachable_because
-from services.llm.endpoint import CallOptions, Endpoint, EndpointSettings
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
-from services.llm.exchanges import UnreadableExchanges
+from services.llm.endpoint import (
+    BadOutput,
+    CallOptions,
+    Endpoint,
+    EndpointSettings,
+    LLMError,
+    Rejected,
+    TimedOut,
+    Unavailable,
+    UnknownRequest,
+)
 from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, ImageSource, image_adapter, load_images
 from services.llm.prompting import Field, Prompt, clean, one_line, question, section, system
-from services.llm.recording import RecordingEndpoint, ReplayEndpoint
-from services.llm.resilience import open_endpoint
-from services.llm.schemas import NotFound, first_that_fits
-from services.llm.structured import Asker, StructuredLLM
+from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
+from services.llm.resilience import import_client, open_endpoint, unreachable_because
+from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent

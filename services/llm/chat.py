@@ -22,9 +22,21 @@ from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableTy
 from pydantic import SecretStr
 
 import clock
-from services.llm.endpoint import EndpointSettings, Function, Part, Reply, Request, RequestedCall, Round
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
-from services.llm.schemas import json_object
+from services.llm.endpoint import (
+    BadOutput,
+    EndpointSettings,
+    Function,
+    LLMError,
+    Part,
+    Rejected,
+    Reply,
+    Request,
+    RequestedCall,
+    Round,
+    TimedOut,
+    Unavailable,
+    json_object,
+)
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +79,7 @@ class Chat:
         )
 
     async def ask(self, request: Request) -> Reply:
-        """One attempt.
-
-        Raises:
-            LLMError: every failure, in our words.
-        """
+        """One attempt. Raises an `LLMError` for every failure, in our words."""
         messages: list[BaseMessage] = [SystemMessage(request.system), HumanMessage(_content(request.user))]
         messages += [message for each in request.rounds for message in _messages(each)]
         options: dict[str, Any] = {}

@@ -1,11 +1,48 @@
-"""The wire: what a model is asked and what it replies, however it is reached."""
+"""The wire: what a model is asked, what it replies, and what can go wrong with it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 from urllib.parse import urlsplit
+
+
+class LLMError(Exception):
+    """A step has no usable result; the message is one line that says who failed and what to do.
+
+    It never quotes what a server wrote, as servers echo keys and prompts. Only `UnknownRequest` quotes, to
+    show how two prompts differ.
+    """
+
+
+class Unavailable(LLMError):
+    """Not reached, overloaded or broken (connection, 408, 409, 429, 5xx): worth a retry.
+
+    `retry_after`: the seconds that the endpoint asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TimedOut(LLMError):
+    """No answer in time, here or there (504); the job may run on and be billed: no retry by default."""
+
+
+class Rejected(LLMError):
+    """The request was refused (other 4xx): configuration or credit; a person has to act."""
+
+
+class BadOutput(LLMError):
+    """The answer is no chat completion, or two replies in a row held no object of the wanted shape."""
+
+
+class UnknownRequest(LLMError):
+    """The file of a replay has no exchange for this request."""
+
 
 Method = Literal["function_calling", "json_schema"]
 """How the wanted shape is requested: as the one tool that must be called, or as the response format."""
@@ -118,15 +155,20 @@ class Reply:
     content: str = ""
 
 
+def json_object(text: str) -> dict[str, object] | None:
+    """`text` as one JSON object; None if it is not one."""
+    try:
+        read: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, object]", read) if isinstance(read, dict) else None
+
+
 class Endpoint(Protocol):
     """Asks a model, or stands in for one. `aclose` may be called more than once."""
 
     async def complete(self, request: Request) -> Reply:
-        """Ask the model once.
-
-        Raises:
-            LLMError: one of its kinds (services.llm.errors).
-        """
+        """Ask the model once. Raises an `LLMError`."""
         ...
 
     async def aclose(self) -> None: ...

@@ -84,11 +84,7 @@ _ADAPTERS: dict[str, ImageAdapter] = {"OpenAIImageAdapter": openai_image}
 
 
 def image_adapter(name: str) -> ImageAdapter:
-    """The adapter that `ai_response.llm_image_adapter` names.
-
-    Raises:
-        ValueError: there is none of that name; the message lists the known ones.
-    """
+    """The adapter that `ai_response.llm_image_adapter` names. Raises ValueError, which lists the known ones."""
     if name not in _ADAPTERS:
         raise ValueError(f"unknown image adapter {name!r}; known: {', '.join(sorted(_ADAPTERS))}")
     return _ADAPTERS[name]

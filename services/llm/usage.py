@@ -31,12 +31,7 @@ class BudgetLimits:
 
 @dataclass(slots=True)
 class Spent:
-    """What is kept over a restart.
-
-    Attributes:
-        day: days since 1970, UTC.
-        chains: by user, when their chains of the last hour began.
-    """
+    """What is kept over a restart. `day`: since 1970, UTC; `chains`: by user, when those of the last hour began."""
 
     day: int = 0
     answers: int = 0
@@ -117,11 +112,9 @@ ObserveTokens = Callable[[str, str, int], object]
 
 @dataclass(slots=True)
 class Usage:
-    """Counts the answered calls of one part and passes each on to its parent, such as the usage of the run.
+    """Counts the answered calls of one part by step, and tokens by step and kind (`prompt`, `completion`).
 
-    Attributes:
-        calls: by step.
-        tokens: by step and kind (`prompt`, `completion`).
+    Each call is passed on to its parent, such as the usage of the run.
     """
 
     parent: Usage | Spending | None = None

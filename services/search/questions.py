@@ -126,11 +126,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Words to look for.
-
-    Attributes:
-        counted: those whose absence counts against a passage. The others can only speak for one.
-    """
+    """Words to look for; the absence of the `counted` ones counts against a passage, others can only speak for one."""
 
     weights: dict[str, float]
     counted: frozenset[str]

@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from assembly.errors import Unusable
-from assembly.metrics import Meters, measuring
+from assembly import Unusable
+from assembly.running import Meters, measuring
 from settings import MetricsSettings
 
 REPOSITORY = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ async def test_without_a_port_nothing_is_measured() -> None:
 
 
 def test_without_a_port_nothing_is_imported_for_it() -> None:
-    code = "import sys, assembly.metrics; print([name for name in sys.modules if 'prometheus' in name])"
+    code = "import sys, assembly.running; print([name for name in sys.modules if 'prometheus' in name])"
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

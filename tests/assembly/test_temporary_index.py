@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app import main
-from assembly.temporary_index import temporary_index
+from assembly.knowledge import temporary_index
 from services.knowledge.source_pages import page_name
 from settings import Settings, load
 

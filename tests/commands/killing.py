@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 
 from services.knowledge import cache, index_file
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry
 from tests.commands import kb_run
 from tests.shelves import RECORDS
 

@@ -14,7 +14,7 @@ import pytest
 import app
 from commands import regenerating
 from services.assistant.curator import ClassificationResult
-from services.llm.errors import BadOutput, Rejected, Unavailable
+from services.llm.endpoint import BadOutput, Rejected, Unavailable
 from services.storage import files
 from services.storage.data_folder import DataFolder, lock
 from services.team import archive

@@ -17,13 +17,12 @@ from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import State
-from services.knowledge.index_file import render
-from services.knowledge.library import IndexEntry
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import Embedder, Vectors
+from services.knowledge.index_file import IndexEntry, render
+from services.search.embedding.endpoint import Embedder, Vectors
 from services.team.decisions import DecisionLog
 from settings import DocumentSettings, Settings
 from tests.commands.test_replay_learning import GUILD, KIM, recorded, said
+from tests.hashing import HashingEmbedder
 from tests.loopback.llm_answers import offered, prompt
 from tests.loopback.llm_server import LLMServer
 from tests.services.team.pairs import added, captured, opened, places_in, store

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import pytest
 
 from assembly import documents as documents_module
-from assembly.file_commands import EvidenceCommands
-from assembly.privacy import Privacy
+from assembly.callbacks import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
 from services.discord.slash.calls import Call, CommandRefused

@@ -9,7 +9,7 @@ import pytest
 
 from model.messages import PlaceKind
 from services.assistant.answering import GatingResult, VerificationResult
-from services.llm.errors import Unavailable
+from services.llm.endpoint import Unavailable
 from tests.world import (
     ANNA,
     BEN,

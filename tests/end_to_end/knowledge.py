@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from services.knowledge.index_file import render
-from services.knowledge.library import IndexEntry, Source
+from services.knowledge.index_file import IndexEntry, render
+from services.knowledge.library import Source
 from tests.services.assistant.extractive.lanternfish import INDEX, SOURCES
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
-from services.llm.exchanges import read
+from services.llm.recording import read
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
 from tests.end_to_end.scenes import answering

@@ -40,7 +40,7 @@ from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.tools.toolset import build
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.world import Uploads
 
 CASE, GUILD = 7, 9

@@ -9,7 +9,7 @@ import pytest
 
 from clock import now
 from operators.capturing import retry_pending
-from services.llm.errors import BadOutput, Unavailable
+from services.llm.endpoint import BadOutput, Unavailable
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Said
 from services.team.pending import PendingFolder, Waiting

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from operators.study import study
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision

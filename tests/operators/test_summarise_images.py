@@ -8,7 +8,7 @@ from model.conversations import Image
 from model.messages import Attachment
 from operators import capturing as module
 from operators.capturing import summarise_images
-from services.llm.errors import BadOutput, Unavailable
+from services.llm.endpoint import BadOutput, Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import PairTurn, Speaker

@@ -18,7 +18,7 @@ from operators.capturing import summarise_images
 from services.assistant.inquiry import CaptureJob
 from services.conversations.context import Context, ContextRules
 from services.conversations.in_flight import CalledOff
-from services.llm.errors import Unavailable
+from services.llm.endpoint import Unavailable
 from services.llm.images import ImageFailed
 from services.llm.usage import Usage
 from services.team.archive import Pair

@@ -13,7 +13,7 @@ from reactivex.subject import Subject
 
 from clock import now
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
-from services.llm.errors import BadOutput, Rejected, TimedOut, Unavailable
+from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said

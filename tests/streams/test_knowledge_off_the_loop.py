@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from services.assistant.extractive.describing import ExtractiveDescriber
-from services.knowledge.pages import NotModified
 from services.knowledge.source_kinds import UpdateEvent, UpdateReport
+from services.knowledge.source_pages import NotModified
 from streams.knowledge import KnowledgeParts, update
 from tests.shelves import Shelf
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from services.assistant.describing import NotDescribed
-from services.knowledge.pages import FetchFailed, FetchTimedOut, NotModified, Page
 from services.knowledge.source_kinds import How
-from services.knowledge.source_pages import UrlRecord, page_name
+from services.knowledge.source_pages import FetchFailed, FetchTimedOut, NotModified, Page, UrlRecord, page_name
 from tests.shelves import Shelf
 
 ONE, TWO = "https://one.example/a", "https://two.example/b"

@@ -9,7 +9,7 @@ import pytest
 
 from services.assistant.curator import ClassificationResult
 from services.assistant.describing import NotDescribed
-from services.llm.errors import Rejected, TimedOut, Unavailable, UnknownRequest
+from services.llm.endpoint import Rejected, TimedOut, Unavailable, UnknownRequest
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary

@@ -1,9 +1,10 @@
 """Thinking without a model, for a newcomer who has no key yet: rules decide, BM25 selects, and sources are quoted.
 
-assistant       the answer chain (`Assistant`)                curator      topics by likeness of words (`Curator`)
-corpus          all sources of a library, searchable          subjects     what conversations are about
-excerpting      sources cut into passages, cached             describing   descriptions for the index (`Describer`)
-quoting         passages that answer a query, quoted          file_answers answers from files and runbooks
+assistant   the answer chain (`Assistant`), from sources, files and runbooks
+corpus      all sources of a library, cut into passages and searchable
+quoting     passages that answer a query, quoted
+curator     topics by likeness of words (`Curator`)
+describing  descriptions for the index (`Describer`)
 """
 
 # pyright: reportUnusedImport=false

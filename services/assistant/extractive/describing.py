@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final
 
-from services.assistant.extractive.excerpting import team_answers
+from services.assistant.extractive.corpus import team_answers
 from services.search import STOP_WORDS, asking_sentences, passages
 from services.storage import in_thread
 
@@ -54,7 +53,7 @@ def describe_topic(source_id: str, text: str) -> str:
     questions = list(dict.fromkeys(_question(answer.heading) for answer in answers))[-_HEADINGS:]
     name = _name(source_id.removeprefix("team:"))
     title = name[:1].upper() + name[1:]
-    opening = f"{title}: {_listed(questions)}" if questions else f"{title}."
+    opening = f"{title}: {', '.join(questions)}" if questions else f"{title}."
     words = _ADDRESS.sub(" ", "\n".join(f"{answer.heading}\n{answer.text}" for answer in answers))
     return _with_mentions(opening, plain(words))
 
@@ -68,7 +67,7 @@ def describe(source_id: str, text: str) -> str:
     opening = next((_first_sentence(piece.text) for piece in pieces if _is_prose(piece.text)), "")
     said = f"{title}: {opening}" if opening else f"{title}."
     if headings[1:]:
-        said += f" Covers {_listed(heading[:_HEADING_CHARS] for heading in headings[1 : 1 + _HEADINGS])}."
+        said += f" Covers {', '.join(heading[:_HEADING_CHARS] for heading in headings[1 : 1 + _HEADINGS])}."
     return _with_mentions(said, _ADDRESS.sub(" ", plain(text)))
 
 
@@ -84,7 +83,7 @@ def _with_mentions(said: str, words: str) -> str:
     )
     lower = said.lower()
     terms = [word for word, _ in counted.most_common(4 * _TERMS) if word.lower() not in lower][:_TERMS]
-    return f"{said} Mentions {_listed(terms)}." if terms else said
+    return f"{said} Mentions {', '.join(terms)}." if terms else said
 
 
 def _question(asked: str) -> str:
@@ -110,7 +109,3 @@ def _name(source_id: str) -> str:
 
 def _is_prose(text: str) -> bool:
     return len(text.split()) >= _MIN_PROSE_WORDS and not text.lstrip().startswith(("```", "~~~", "|"))
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(parts)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from services.assistant.extractive.excerpting import Excerpts
+from services.assistant.extractive.corpus import Excerpts, RankedPassage
 from services.knowledge import Source
-from services.search import Fit, Passage, Postings, Query, rank, terms, weigh
+from services.search import Passage, Postings, Query, rank, terms, weigh
 
 NOTICE = "(Quoted from the documentation; no language model is configured.)"
 FROM = "From "
@@ -25,12 +24,6 @@ _JUDGED_CHARS = 4_000
 """A longer passage is a listing, and is judged by its beginning."""
 _MAX_QUOTE_CHARS = 1_200
 _MIN_QUOTE_CHARS = 40
-
-
-class RankedPassage(NamedTuple):
-    source_id: str
-    passage: Passage
-    fit: Fit
 
 
 def best_quotes(

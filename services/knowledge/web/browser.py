@@ -15,11 +15,10 @@ from collections.abc import AsyncGenerator
 from playwright.async_api import Browser, BrowserContext, Playwright, Route, WebSocketRoute, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from services.knowledge.pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
-from services.knowledge.web.client import CheckedClient
+from services.knowledge.source_pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
 from services.knowledge.web.contents import HTML, Extraction, media_type
 from services.knowledge.web.exchange import Answer
-from services.knowledge.web.fetcher import ask, checked_page, content_type, validators
+from services.knowledge.web.fetcher import CheckedClient, ask, checked_page, content_type, validators
 
 MAX_REQUESTS = 100
 """What one page may ask for on top of itself."""
@@ -196,11 +195,7 @@ def chromium() -> str | None:
 
 
 async def launch(playwright: Playwright) -> Browser:
-    """The system's Chromium, else Playwright's.
-
-    Raises:
-        FetchFailed: there is none, or it does not start.
-    """
+    """The system's Chromium, else Playwright's. Raises FetchFailed: there is none, or it does not start."""
     try:
         return await playwright.chromium.launch(
             executable_path=chromium(),

@@ -7,7 +7,7 @@ import logging
 
 from pypdf import PdfReader
 
-from services.knowledge.pages import FetchFailed
+from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.contents import PageText
 
 # It reports every irregularity, and most files have many.

@@ -1,4 +1,4 @@
-"""Vectors from an OpenAI-compatible endpoint."""
+"""The seam for turning text into vectors, and vectors from an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -6,12 +6,33 @@ import asyncio
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 import clock
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+
+Vectors = NDArray[np.float32]
+"""One row per text, or a single row."""
+
+
+class EmbeddingFailed(Exception):
+    """There are no vectors for these texts; the message is one line that says what to do."""
+
+
+class Embedder(Protocol):
+    @property
+    def id(self) -> str:
+        """The model and how it is run: vectors of different ids are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row per text, each of length 1. The same text gives the same row. Raises EmbeddingFailed."""
+        ...
+
+    async def close(self) -> None: ...
+
 
 BATCH = 64
 MAX_RETRIES = 2

@@ -17,7 +17,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+from services.search.embedding.endpoint import EmbeddingFailed, Vectors
 from services.storage import in_thread
 
 MAX_TOKENS = 256

@@ -4,9 +4,8 @@ import pytest
 
 from model.conversations import Image, Role
 from model.messages import Attachment
-from services.assistant.curator import ImageSummary, ImageSummaryResult
-from services.assistant.image_summaries import conversation_with, in_words, summaries_in
-from services.llm.errors import BadOutput
+from services.assistant.curator import ImageSummary, ImageSummaryResult, conversation_with, in_words, summaries_in
+from services.llm.endpoint import BadOutput
 from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Picture, Said
 

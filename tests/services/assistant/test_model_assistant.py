@@ -18,7 +18,8 @@ from services.assistant.answering import (
 )
 from services.documents.results import ToolContext
 from services.documents.tools.toolset import Toolset
-from services.knowledge.library import IndexEntry, Source
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source
 from services.llm.endpoint import CallOptions
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolLimits

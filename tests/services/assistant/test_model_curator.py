@@ -9,7 +9,7 @@ from services.assistant.curator import (
     IntegrationResult,
     ModelCurator,
 )
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry
 from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker

@@ -5,7 +5,8 @@ import pytest
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
 from services.assistant.prompts import Tasks
-from services.knowledge.library import IndexEntry, Source
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source
 from services.llm import prompting
 from services.llm.prompting import Field, Prompt, parse
 

@@ -19,13 +19,12 @@ from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.toolset import build
-from services.llm.endpoint import CallOptions
-from services.llm.errors import LLMError
+from services.llm.endpoint import CallOptions, LLMError
 from services.llm.prompting import Prompt
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import Embedder
+from services.search.embedding.endpoint import Embedder
+from tests.hashing import HashingEmbedder
 
 M = TypeVar("M", bound=BaseModel)
 

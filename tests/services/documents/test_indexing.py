@@ -12,9 +12,10 @@ from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Search, State, unfinished
 from services.documents.tools import libraries
-from services.knowledge.library import IndexEntry, Source, SourceUnavailable
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source, SourceUnavailable
+from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 BLOCK = """\

@@ -13,8 +13,8 @@ import pytest
 
 from clock import VirtualLoop
 from services.knowledge import index_file
-from services.knowledge.disk_library import DiskLibrary
-from services.knowledge.library import IndexEntry, Library, Source, SourceUnavailable
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
 from services.knowledge.source_files import TextFiles
 from services.knowledge.source_pages import WebPages
 from services.storage import confined

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.knowledge.index_file import harmless, is_id, parse, render
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry, harmless, is_id, parse, render
 
 awkward = st.lists(
     st.one_of(

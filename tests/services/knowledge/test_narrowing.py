@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.knowledge.index_file import render
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry, render
 from services.knowledge.narrowing import narrow, narrowed
 
 INDEX = (

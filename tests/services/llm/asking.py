@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 import clock
-from services.llm.endpoint import EndpointSettings, Reply, Request
-from services.llm.errors import LLMError
-from services.llm.schemas import wire_schema
+from services.llm.endpoint import EndpointSettings, LLMError, Reply, Request
+from services.llm.structured import wire_schema
 
 T = TypeVar("T")
 

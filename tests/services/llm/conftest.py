@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 import pytest_asyncio
 
-from services.llm.crynux import CrynuxEndpoint
+from services.llm.resilience import CrynuxEndpoint
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import settings_of
 

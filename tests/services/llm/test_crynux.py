@@ -11,9 +11,8 @@ from email.utils import format_datetime
 import pytest
 
 from services.llm.chat import Chat
-from services.llm.crynux import CrynuxEndpoint
-from services.llm.endpoint import EndpointSettings, Method
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+from services.llm.endpoint import BadOutput, EndpointSettings, LLMError, Method, Rejected, TimedOut, Unavailable
+from services.llm.resilience import CrynuxEndpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import GOOD, KEY, request_of, settings_of

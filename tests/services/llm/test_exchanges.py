@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from services.llm.endpoint import Reply, Request
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
-from services.llm.exchanges import UnreadableExchanges
-from services.llm.recording import RecordingEndpoint, ReplayEndpoint
+from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable, UnknownRequest
+from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
 from services.llm.resilience import RealTimeEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
 

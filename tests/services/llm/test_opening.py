@@ -8,8 +8,7 @@ import time
 import pytest
 
 import clock
-from services.llm.endpoint import Reply, Request
-from services.llm.errors import TimedOut, Unavailable
+from services.llm.endpoint import Reply, Request, TimedOut, Unavailable
 from services.llm.resilience import FAILURES, RealTimeEndpoint, open_endpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer

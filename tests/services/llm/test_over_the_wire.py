@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from services.assistant.answering import GatingResult, SelectionResult
-from services.llm.crynux import CrynuxEndpoint
-from services.llm.endpoint import CallOptions, Method
-from services.llm.errors import BadOutput
+from services.llm.endpoint import BadOutput, CallOptions, Method
 from services.llm.prompting import Prompt
+from services.llm.resilience import CrynuxEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage
 from tests.loopback import llm_scenes as scenes

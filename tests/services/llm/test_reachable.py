@@ -7,7 +7,7 @@ from asyncio.subprocess import PIPE
 import pytest
 
 import clock
-from services.llm.crynux import unreachable_because
+from services.llm.resilience import unreachable_because
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import KEY, settings_of

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.llm.endpoint import Reply, Request
-from services.llm.errors import BadOutput, LLMError, Rejected, TimedOut, Unavailable
+from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable
 from services.llm.resilience import FAILURES, LONGEST_PAUSE_SECONDS, OPEN_SECONDS, BreakingEndpoint, RetryingEndpoint
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
 

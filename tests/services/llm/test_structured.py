@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from model.conversations import Image
-from services.llm.errors import BadOutput, Rejected
+from services.llm.endpoint import BadOutput, Rejected
 from services.llm.prompting import Prompt
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage

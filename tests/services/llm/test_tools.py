@@ -11,13 +11,10 @@ from typing import Any
 
 import pytest
 
-from services.llm.crynux import CrynuxEndpoint
-from services.llm.endpoint import Endpoint, Method, Reply, Request, RequestedCall
-from services.llm.errors import BadOutput, Unavailable
-from services.llm.exchanges import kept
+from services.llm.endpoint import BadOutput, Endpoint, Method, Reply, Request, RequestedCall, Unavailable
 from services.llm.prompting import Prompt, parse
-from services.llm.recording import RecordingEndpoint, ReplayEndpoint
-from services.llm.resilience import RetryingEndpoint
+from services.llm.recording import RecordingEndpoint, ReplayEndpoint, kept
+from services.llm.resilience import CrynuxEndpoint, RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.tools import Tool, ToolLimits
 from services.llm.usage import Usage

@@ -13,7 +13,7 @@ from model.conversations import Turn as Said
 from services.assistant.prompts import Tasks, gate, select
 from services.conversations.records import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
-from services.llm.exchanges import read, render
+from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
 from services.privacy.forgetting import Forgotten, forget, note_documents, pseudonym
 from services.privacy.text_match import TextMatch

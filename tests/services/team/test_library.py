@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.knowledge import index_file
-from services.knowledge.library import IndexEntry
+from services.knowledge.index_file import IndexEntry
 from services.storage import files
 from services.team import state
 from services.team.archive import Pair, render

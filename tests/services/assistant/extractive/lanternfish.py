@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.knowledge.library import IndexEntry, Source, SourceUnavailable
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source, SourceUnavailable
 
 INSTALL = """\
 # Installing Lanternfish

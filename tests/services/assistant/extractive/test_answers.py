@@ -12,7 +12,8 @@ from services.assistant.answering import AnswerResult
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.extractive.quoting import NOTICE, shortened
 from services.assistant.links import remove_foreign_links
-from services.knowledge.library import IndexEntry, Source
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source
 from services.llm.usage import Usage
 from tests.services.assistant.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED, Bookcase
 from tests.services.quickly import QUICKLY

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from services.assistant.extractive.corpus import Corpus
-from services.assistant.extractive.excerpting import Content, ExcerptCache, cut
-from services.knowledge.library import IndexEntry, Source
+from services.assistant.extractive.corpus import Content, Corpus, ExcerptCache, cut
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Source
 from services.search.passages import passages
 from services.search.questions import read_query
 from tests.services.assistant.extractive.lanternfish import INDEX, Bookcase

@@ -14,7 +14,7 @@ from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools.toolset import Toolset
 from services.llm.usage import Usage
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.services.assistant.extractive.lanternfish import Bookcase
 from tests.services.documents import cases
 

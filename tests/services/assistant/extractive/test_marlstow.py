@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from assembly.graph_parts import library_of
-from assembly.temporary_index import temporary_index
+from assembly.knowledge import temporary_index
 from model.conversations import Conversation, Role, Turn
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge.library import Library

@@ -10,7 +10,7 @@ import pytest
 from services.documents.results import QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import libraries
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time

@@ -7,8 +7,7 @@ import pytest
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import ModelRewriter
 from services.documents.asking.synthesis import Material, ModelSynthesiser
-from services.llm.endpoint import CallOptions
-from services.llm.errors import LLMError, TimedOut, Unavailable
+from services.llm.endpoint import CallOptions, LLMError, TimedOut, Unavailable
 from services.llm.resilience import RetryingEndpoint
 from services.llm.structured import StructuredLLM
 from services.llm.usage import Usage

@@ -22,7 +22,7 @@ from services.documents.store.protocol import (
     unfinished,
 )
 from services.documents.store.schema import embedded_text, to_embed
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 from tests.services.documents.store import chroma_server, imitated_chroma
 

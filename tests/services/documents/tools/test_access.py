@@ -11,7 +11,7 @@ from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import libraries
 from services.documents.tools.toolset import build
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 QUESTIONS = (

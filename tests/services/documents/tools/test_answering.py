@@ -9,8 +9,8 @@ import pytest
 from services.documents.results import Citation, ConversationContext, QAResult, Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import libraries
-from services.llm.errors import BadOutput, Unavailable
-from services.search.embedding.hashing import HashingEmbedder
+from services.llm.endpoint import BadOutput, Unavailable
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 from tests.services.documents.cases import ScriptedAsker
 

@@ -17,8 +17,8 @@ from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools import libraries
 from services.documents.tools.cache import AnswerCache, normalised
 from services.documents.tools.core import DocumentQATool
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 QUESTION = "What happened to ord-58213?"

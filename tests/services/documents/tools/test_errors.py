@@ -14,8 +14,8 @@ from services.documents.store.protocol import CollectionSummary, Origin, StoreUn
 from services.documents.tools import libraries
 from services.documents.tools.core import Breaker, DocumentQATool
 from services.documents.tools.toolset import build
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+from services.search.embedding.endpoint import EmbeddingFailed, Vectors
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 SECRET = "disk sda1 is on fire"

@@ -12,7 +12,7 @@ from services.documents.store import naming
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection
 from services.documents.tools import libraries
-from services.search.embedding.hashing import HashingEmbedder
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time

@@ -17,8 +17,8 @@ from services.documents.tools import libraries
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import LIBRARIES, KBConfig
 from services.documents.tools.toolset import Toolset, build
-from services.search.embedding.hashing import HashingEmbedder
-from services.search.embedding.protocol import Vectors
+from services.search.embedding.endpoint import Vectors
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 

@@ -9,10 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from services.knowledge.pages import FetchFailed, NotModified, Page, Web
-from services.knowledge.web.client import CheckedClient
+from services.knowledge.source_pages import FetchFailed, NotModified, Page, Web
 from services.knowledge.web.contents import Extraction
-from services.knowledge.web.fetcher import WebFetcher
+from services.knowledge.web.fetcher import CheckedClient, WebFetcher
 
 LOOPBACK = ("127.0.0.1",)
 MAX_BYTES = 100_000

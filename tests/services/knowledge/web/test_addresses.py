@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.web.addresses import is_public, literal
+from services.knowledge.web.exchange import is_public, literal
 
 IPV4 = st.one_of(
     st.ip_addresses(v=4),

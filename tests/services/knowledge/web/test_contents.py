@@ -9,9 +9,8 @@ import threading
 import pytest
 
 import clock
-from services.knowledge.pages import FetchFailed
-from services.knowledge.web.charset import decode
-from services.knowledge.web.contents import Extraction, PageText, read
+from services.knowledge.source_pages import FetchFailed
+from services.knowledge.web.contents import Extraction, PageText, decode, read
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 

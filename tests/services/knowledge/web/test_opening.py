@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from services.knowledge.pages import FetchFailed
+from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.fetcher import OpenWeb, RendererMissing, WebFetcher, open_web
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of

@@ -11,10 +11,10 @@ from aiohttp.abc import ResolveResult
 from yarl import URL
 
 import clock
-from services.knowledge.pages import FetchFailed
+from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web import exchange
-from services.knowledge.web.client import CheckedClient, next_url
 from services.knowledge.web.exchange import Answer, HttpExchange
+from services.knowledge.web.fetcher import CheckedClient, next_url
 from tests.loopback.web_server import WebServer, drop, page, redirect, status
 from tests.services.knowledge.web.fetching import LOOPBACK, Names, client, failure_of, fetching, page_of
 

@@ -16,10 +16,9 @@ from aiohttp import web
 from services.documents.indexing import fill
 from services.documents.store.protocol import State
 from services.search.embedding import packaged
-from services.search.embedding.endpoint import EmbeddingEndpoint, EndpointEmbedder
-from services.search.embedding.hashing import HashingEmbedder
+from services.search.embedding.endpoint import EmbeddingEndpoint, EmbeddingFailed, EndpointEmbedder, Vectors
 from services.search.embedding.packaged import PackagedEmbedder
-from services.search.embedding.protocol import EmbeddingFailed, Vectors
+from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
 needs_model = pytest.mark.skipif(not packaged.installed(), reason="the extra `embeddings` is not installed")

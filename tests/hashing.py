@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from services.search.embedding.protocol import Vectors
+from services.search.embedding import Vectors
 from services.search.tokenizer import parts
 
 
