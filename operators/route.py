@@ -13,7 +13,7 @@ from model.batches import Batch, Destination, Key, Part
 from model.messages import AuthorType, Message, Reference
 from model.outcomes import Ignored, Outcome, Reason
 from operators.map_async import map_async
-from operators.selecting import spread
+from operators.selecting import concat_map_iterable
 from operators.serialize_by_key import serialize_by_key
 from operators.step import Gauge, failure_of, named
 from services.assistant import CaptureJob, Inquiry, skipped
@@ -45,7 +45,7 @@ def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Obse
             in_flight.begin(part)
         return begun
 
-    return spread(parts)
+    return concat_map_iterable(parts)
 
 
 def addressee_in(history: History) -> Addressee:

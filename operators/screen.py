@@ -13,7 +13,7 @@ from model.events import Deleted, Edited, Event, Posted
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators.quiet_window import Amend
-from operators.selecting import spread
+from operators.selecting import concat_map_iterable
 from services.conversations import History, InFlight, People, TeamActivity, edited
 from services.discord import Dispatch
 from services.discord.wire import Decoder
@@ -28,7 +28,7 @@ def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], O
 
     An unusable payload is logged and left out.
     """
-    return spread((decoder or Decoder()).decode)
+    return concat_map_iterable((decoder or Decoder()).decode)
 
 
 DEDUPLICATED = 50_000
@@ -138,7 +138,7 @@ def screen(
         in_flight.deleted(event)
         return gone
 
-    return spread(on_event)
+    return concat_map_iterable(on_event)
 
 
 def amend(key: Key, message_id: int, edit: Edited | None) -> Amend[Key, Posted]:

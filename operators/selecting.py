@@ -14,11 +14,11 @@ R = TypeVar("R")
 P = TypeVar("P")
 
 
-def spread(fn: Callable[[T], Iterable[R]]) -> Callable[[Observable[T]], Observable[R]]:
+def concat_map_iterable(fn: Callable[[T], Iterable[R]]) -> Callable[[Observable[T]], Observable[R]]:
     """Emit each member of `fn(item)`, at once and in order.
 
         --1------2------|
-        [ spread(pair)  ]
+        [ concat_map_iterable(pair)  ]
         --(1 1)--(2 2)--|
 
     `concat_map` would subscribe to an inner observable for each item; this is a loop.

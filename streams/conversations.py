@@ -13,7 +13,7 @@ from clock import now, utc_clock
 from model.batches import Batch, Key
 from model.events import Event, Posted, Reaction, Ready
 from model.outcomes import Ignored, Reason, Result
-from operators import Amend, map_async, only, quiet_window, spread
+from operators import Amend, concat_map_iterable, map_async, only, quiet_window
 from operators.screen import Screened
 from operators.step import Gauge, named
 from services.conversations import History, InFlight, People, Seen
@@ -67,7 +67,7 @@ def batches(
         return (item,) if isinstance(item, Posted | Amend) else ()
 
     return screened.pipe(
-        spread(waiting),
+        concat_map_iterable(waiting),
         quiet_window(
             quiet_seconds,
             lambda admitted: Key(admitted.message.channel_id, admitted.message.author.id),

@@ -14,7 +14,7 @@ from clock.cancel_token import CancelToken
 from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators import delay_unless_replaced, fork, map_async, only, serialize_by_key, spread
+from operators import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
 from operators.evidence import Closing, Discarding, Dropping, IngestResult, chunk, discard, embed
 from operators.step import named
 from services.assistant import Inquiry
@@ -38,13 +38,13 @@ def discardings(
     cases, history = parts.cases, parts.history
     ended = events.pipe(
         only(PlaceSeen, PlaceGone, GuildGone),
-        spread(closings(cases, history, rules)),
+        concat_map_iterable(closings(cases, history, rules)),
         delay_unless_replaced(lambda closing: closing.case_id, lambda closing: closing.in_seconds),
     )
     gone: Observable[Discarding] = rx.merge(
         ended,
-        events.pipe(only(Deleted, Edited), spread(droppings(cases))),
-        outcomes.pipe(spread(unanswered(cases, history))),
+        events.pipe(only(Deleted, Edited), concat_map_iterable(droppings(cases))),
+        outcomes.pipe(concat_map_iterable(unanswered(cases, history))),
     )
     return gone.pipe(ops.do_action(lambda item: item.call_off(cases)))
 
@@ -86,7 +86,7 @@ def reopenings(events: Observable[Event], cases: Cases, rules: EvidenceRules) ->
         if cases.gone.is_unannounced(place.id) and not place.archived and not is_closed(place, rules.solved_tags):
             yield place.id
 
-    return events.pipe(only(PlaceSeen), spread(of))
+    return events.pipe(only(PlaceSeen), concat_map_iterable(of))
 
 
 def droppings(cases: Cases) -> Callable[[Deleted | Edited], Iterator[Dropping]]:
@@ -150,7 +150,7 @@ def evidence(
     if parts is None:
         return rx.empty()
     jobs = candidates(events, gathered, parts, rules).pipe(
-        spread(lambda candidate: begun(parts.cases, candidate)), fork("files")
+        concat_map_iterable(lambda candidate: begun(parts.cases, candidate)), fork("files")
     )
     work: Observable[Work] = rx.merge(jobs, discardings(events, outcomes, parts, rules))
     read = work.pipe(in_their_order(parts), fork("read files"))
@@ -194,7 +194,7 @@ def candidates(
         if not closed and not parts.withheld(message):
             yield from candidates_in(message, case_id, block_lines=rules.block_lines)
 
-    return rx.merge(events.pipe(only(Posted), spread(posted)), gathered.pipe(spread(asked)))
+    return rx.merge(events.pipe(only(Posted), concat_map_iterable(posted)), gathered.pipe(concat_map_iterable(asked)))
 
 
 def begun(cases: Cases, candidate: Candidate) -> tuple[IngestJob, ...]:
@@ -245,7 +245,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
                 max_waiting=ALL,
                 on_overflow=lambda work: Done(work.case_id),
             ),
-            spread(lambda done: () if done.result is None else (done.result,)),
+            concat_map_iterable(lambda done: () if done.result is None else (done.result,)),
         )
 
     return operator
@@ -282,5 +282,5 @@ def notify(
         log.error("evidence: people were not notified", exc_info=error)
 
     return lambda items: items.pipe(
-        map_async(listener, on_failure=failed, max_concurrent=NOTES_AT_ONCE), spread(lambda _: ())
+        map_async(listener, on_failure=failed, max_concurrent=NOTES_AT_ONCE), concat_map_iterable(lambda _: ())
     )

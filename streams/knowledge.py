@@ -23,7 +23,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from operators import map_async, only, spread
+from operators import concat_map_iterable, map_async, only
 from operators.step import Gauge, expected, named
 from operators.triggering import checkpoint, coalesce
 from operators.updating import discover, fetch, summarise
@@ -103,16 +103,16 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
 
     discovered: Observable[Events] = rx.of(None).pipe(
         step("discover", discover(ledger, key), fails_whole, 1, gauge),
-        spread(few_at_once),
+        concat_map_iterable(few_at_once),
         map_async(in_its_turn, on_failure=raising, max_concurrent=1),
         ops.share(),
     )
-    found = discovered.pipe(spread(members))
+    found = discovered.pipe(concat_map_iterable(members))
     fetched = [
         discovered.pipe(
-            spread(batches_of(kind)),
+            concat_map_iterable(batches_of(kind)),
             step(kind.step, fetch(kind, ledger, key), fails_together, kind.concurrency, gauge),
-            spread(members),
+            concat_map_iterable(members),
             ops.share(),
         )
         for kind in ledger.kinds
@@ -126,7 +126,7 @@ def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     troubles = events.pipe(
         checkpoint(share_of(ledger), enough=ENOUGH, seconds=WRITE_SECONDS, pause=PAUSE_SECONDS),
         step("write", parts.files.save, fails_whole, 1, gauge),
-        spread(members),
+        concat_map_iterable(members),
     )
 
     def closing(_scheduler: object) -> Observable[UpdateEvent | UpdateReport]:

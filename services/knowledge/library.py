@@ -161,8 +161,9 @@ class DiskLibrary:
             found = await in_thread(self._read, source_id)
         except Outside as error:
             raise SourceUnavailable(f"{source_id!r} is not read: {error}") from error
-        except OSError as error:
-            raise SourceUnavailable(f"{source_id!r} cannot be read: {error.strerror}") from error
+        except (OSError, ValueError) as error:  # a kind may parse what it reads
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise SourceUnavailable(f"{source_id!r} cannot be read: {reason}") from error
         if not found.text.strip():
             raise SourceUnavailable(f"{source_id!r} is empty")
         if found.cut:

@@ -115,7 +115,7 @@ class SourceKind(Protocol[R]):
 
         Raises:
             Outside: the id leads out of the folder.
-            OSError: it cannot be read.
+            OSError, ValueError: it cannot be read, or not understood.
         """
         ...
 

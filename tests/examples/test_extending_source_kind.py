@@ -77,3 +77,16 @@ def test_a_file_with_a_name_of_theirs_is_left_out(base: Base) -> None:
 
 def test_they_are_read_before_any_index_was_built(base: Base) -> None:
     assert "/var/log/mill" in base.run("--ask", "Where are the logs of the mill?")[1]
+
+
+def test_a_half_written_file_costs_its_own_source_and_no_other(base: Base) -> None:
+    base.run("--init-kb")
+    (base.folder / "questions.json").write_text('{"half": ')
+    code, said = base.run("--ask", PORT)
+    assert code == 0
+    assert "cannot be read" in said
+
+
+def test_a_kind_that_nobody_uses_fails_nothing(base: Base) -> None:
+    (base.folder / "questions.json").unlink()
+    assert base.run("--init-kb")[0] == 0

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 import pytest
 from reactivex.subject import Subject
 
-from operators import only, spread
+from operators import concat_map_iterable, only
 from tests.marbles import play
 
 
@@ -20,27 +20,27 @@ def shares(item: str) -> Iterable[int]:
 
 
 async def test_each_item_becomes_its_members_at_once_and_in_order() -> None:
-    assert await play("--1--2--|", spread(twice)) == "--(1 1)--(2 2)--|"
+    assert await play("--1--2--|", concat_map_iterable(twice)) == "--(1 1)--(2 2)--|"
 
 
 async def test_an_item_may_become_nothing() -> None:
-    assert await play("-0-1-|", spread(count)) == "---0-|"
+    assert await play("-0-1-|", concat_map_iterable(count)) == "---0-|"
 
 
 async def test_members_may_be_made_one_by_one() -> None:
-    assert await play("-3-|", spread(count)) == "-(0 1 2)-|"
+    assert await play("-3-|", concat_map_iterable(count)) == "-(0 1 2)-|"
 
 
 async def test_a_raising_function_ends_the_stream() -> None:
-    assert await play("-1-x-1-|", spread(count)) == "-0-#"
+    assert await play("-1-x-1-|", concat_map_iterable(count)) == "-0-#"
 
 
 async def test_a_function_that_raises_midway_gives_nothing_of_its_item() -> None:
-    assert await play("-2-|", spread(shares)) == "-#"
+    assert await play("-2-|", concat_map_iterable(shares)) == "-#"
 
 
 async def test_an_error_goes_through() -> None:
-    assert await play("-1-#", spread(twice)) == "-(1 1)-#"
+    assert await play("-1-#", concat_map_iterable(twice)) == "-(1 1)-#"
 
 
 def test_whoever_leaves_after_the_first_member_gets_no_second() -> None:
@@ -50,7 +50,7 @@ def test_whoever_leaves_after_the_first_member_gets_no_second() -> None:
         got.append(item)
         subscription.dispose()
 
-    subscription = source.pipe(spread(twice)).subscribe(leave)
+    subscription = source.pipe(concat_map_iterable(twice)).subscribe(leave)
     source.on_next("a")
     assert got == ["a"]
     assert source.observers == []
@@ -58,7 +58,7 @@ def test_whoever_leaves_after_the_first_member_gets_no_second() -> None:
 
 def test_a_raising_subscriber_is_heard_by_whoever_pushed_and_gets_the_next_item() -> None:
     source, got = Subject[int](), list[float]()
-    source.pipe(spread(lambda item: [item])).subscribe(lambda item: got.append(1 / item))
+    source.pipe(concat_map_iterable(lambda item: [item])).subscribe(lambda item: got.append(1 / item))
     with pytest.raises(ZeroDivisionError):
         source.on_next(0)
     source.on_next(1)
