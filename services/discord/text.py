@@ -172,6 +172,9 @@ def pieces(text: str, limit: int = LIMIT) -> Iterator[Piece]:
     while rest := rest[found.end() :] if (found := gap.match(rest)) else rest:
         if units(rest) - units(rest.lstrip()) > limit // 4:
             rest = rest.lstrip()  # an indentation that leaves no room for text
+        if fence is None and units(rest) <= limit and "```" not in rest and "~~~" not in rest:
+            yield Piece(None, rest, None)  # as nearly every reply: nothing to cut, nothing to close
+            return
         end, closed = _cut(rest, fence, limit)
         yield Piece(fence, rest[:end].rstrip(), closed)
         rest, fence, gap = rest[end:], closed, GAP
