@@ -1,0 +1,1 @@
+"""Documents as people wrote them, made into sections that can be searched, shown to people and given to a model."""
