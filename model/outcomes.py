@@ -23,6 +23,7 @@ class Reason(StrEnum):
     NO_SOURCES = "no sources"
     SOURCES_UNAVAILABLE = "sources unavailable"
     NO_ANSWER_IN_SOURCES = "no answer in sources"
+    UNSURE = "unsure"
     NO_CITATION = "no citation"
     TOO_LONG = "too long"
     REJECTED = "rejected"
@@ -55,6 +56,8 @@ class Outcome:
     reason: str | None = None
     """A `Reason`; for `failed` the kind of error and the step."""
     reply_text: str | None = None
+    level: str | None = None
+    """Of a reply: `answer`, or `point` if it only says where to look."""
     sources: tuple[str, ...] = ()
     """Cited, else selected."""
     reply_place_id: int | None = None

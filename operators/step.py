@@ -31,11 +31,13 @@ class TookTooLong(Exception):
 
 def step(
     name: str,
-    fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]],
+    fn: Callable[[T], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]],
     max_concurrent: int,
     gauge: Gauge | None = None,
+    *,
+    passing: tuple[type, ...] = (Outcome, Unanswered),
 ) -> Step:
-    """Await `fn` for each inquiry; pass outcomes through.
+    """Await `fn` for each inquiry; pass outcomes through, and what is `Unanswered`.
 
         --q1----q2----o3-----|
         [ step("gate", gate) ]      gate(q2) raises
@@ -44,7 +46,7 @@ def step(
     An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
     """
 
-    async def timed(inquiry: Inquiry) -> Inquiry | Outcome:
+    async def timed(inquiry: T) -> Inquiry | Unanswered | Outcome:
         about.set(inquiry.part)
         began = now()
         try:
@@ -53,7 +55,7 @@ def step(
             log.debug("%s took %.0f ms", name, (now() - began) * 1000)
 
     return pass_through(
-        Outcome,
+        passing,
         map_async(
             timed,
             on_failure=lambda inquiry, error: failure(inquiry, name, error),
@@ -69,10 +71,10 @@ def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
     return None if gauge is None else lambda count: gauge(name, count)
 
 
-def failure(inquiry: Inquiry, name: str, error: Exception) -> Outcome:
+def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
     """The outcome of an inquiry that a step could not finish."""
     outcome = failure_of(inquiry.part, name, error)
-    return end(inquiry, outcome.result, outcome.reason)
+    return end(inquiry.inquiry if isinstance(inquiry, Unanswered) else inquiry, outcome.result, outcome.reason)
 
 
 def failure_of(part: Part, name: str, error: Exception) -> Outcome:

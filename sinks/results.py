@@ -103,6 +103,7 @@ def render(outcome: Outcome) -> str:
             "message_ids": [str(message_id) for message_id in part.message_ids],
             "author_type": part.author_type,
             "reply_text": outcome.reply_text,
+            "level": outcome.level,
             "sources": list(outcome.sources),
             "qa_id": outcome.qa_id,
             "llm_calls": outcome.llm_calls,

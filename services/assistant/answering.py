@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from model.conversations import Conversation
 from services.assistant import prompts
 from services.documents import Toolset
-from services.knowledge import IndexEntry, Source
+from services.assistant.prompts import Given, Offered
+from services.knowledge import Source
 from services.llm import Asker, ToolLimits, Usage
 
 
@@ -39,14 +40,25 @@ class VerificationResult(BaseModel):
 class Assistant(Protocol):
     """Each step raises an `LLMError` (services.llm.endpoint) if it has no usable result."""
 
-    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
-        """`files`: what can be searched besides the sources, each in a few words."""
+    async def gate(
+        self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
+    ) -> GatingResult:
+        """`files`: what can be searched besides the sources, each in a few words. `addressed`: the bot is asked."""
         ...
 
     async def select(
-        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage, *, files: Sequence[str] = ()
+        self,
+        query: str,
+        request: str,
+        offered: Sequence[Offered],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
     ) -> SelectionResult:
-        """`index`: narrowed by the caller, so that it fits into a prompt. `files`: as for `gate`."""
+        """`request`: what the person wrote now, in full. `offered`: the entries of the index that may be named.
+        `files`: as for `gate`.
+        """
         ...
 
     async def generate(
@@ -71,20 +83,35 @@ class Assistant(Protocol):
 
 
 class ModelAssistant:
-    """Composes the prompts, and leaves calls and retries to the asker. `limits`: of the tool calls of one answer."""
+    """Composes the prompts, and leaves calls and retries to the asker. `limits`: of the tool calls of one answer;
+    `out_of_scope_hint`: where to ask what is out of scope, as the operator says it.
+    """
 
-    def __init__(self, asker: Asker, tasks: prompts.Tasks, limits: ToolLimits | None = None) -> None:
+    def __init__(
+        self, asker: Asker, tasks: prompts.Tasks, limits: ToolLimits | None = None, *, out_of_scope_hint: str = ""
+    ) -> None:
         self._asker = asker
+        self._out_of_scope_hint = out_of_scope_hint
         self._tasks = tasks
         self._limits = limits
 
-    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+    async def gate(
+        self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
+    ) -> GatingResult:
+        _ = addressed  # the conversation shows it
         return await self._asker.ask("gate", prompts.gate(self._tasks, conversation, files), GatingResult, usage)
 
     async def select(
-        self, query: str, index: Sequence[IndexEntry], max_sources: int, usage: Usage, *, files: Sequence[str] = ()
+        self,
+        query: str,
+        request: str,
+        offered: Sequence[Offered],
+        max_sources: int,
+        usage: Usage,
+        *,
+        files: Sequence[str] = (),
     ) -> SelectionResult:
-        prompt = prompts.select(self._tasks, query, index, max_sources, files)
+        prompt = prompts.select(self._tasks, query, request, offered, max_sources, files)
         return await self._asker.ask("select", prompt, SelectionResult, usage)
 
     async def generate(
@@ -100,12 +127,23 @@ class ModelAssistant:
     ) -> AnswerResult:
         files, tools = (None, ()) if toolset is None else (toolset.files, toolset.tools)
         prompt = prompts.generate(
-            self._tasks, conversation, query, sources, max_chars=max_chars, shorten=shorten, files=files
+            self._tasks,
+            conversation,
+            query,
+            _given(sources),
+            max_chars=max_chars,
+            shorten=shorten,
+            files=files,
+            out_of_scope_hint=self._out_of_scope_hint,
         )
         return await self._asker.ask("generate", prompt, AnswerResult, usage, tools=tools, limits=self._limits)
 
     async def verify(
         self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage
     ) -> VerificationResult:
-        prompt = prompts.verify(self._tasks, conversation, draft, sources)
+        prompt = prompts.verify(self._tasks, conversation, draft, _given(sources), self._out_of_scope_hint)
         return await self._asker.ask("verify", prompt, VerificationResult, usage)
+
+
+def _given(sources: Sequence[Source]) -> list[Given]:
+    return [Given(source.id, source.title, source.text, source.is_excerpt) for source in sources]

@@ -14,6 +14,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from services.documents import Toolset
 from services.knowledge import Source
 from services.llm import Usage
+from services.search import Level
 
 EMPTY = Conversation(())
 
@@ -27,6 +28,8 @@ class Inquiry(NamedTuple):
         messages: those that the conversation was made of.
         reply_place_id: the thread to reply in; None for a new one.
         asked_in_view: whether the asker can view the place; true where they write in it.
+        level: of the draft: an answer, or one that only points somewhere.
+        links: addresses that follow the draft.
         toolset: for looking things up in files and runbooks; None if none concern this inquiry.
     """
 
@@ -44,6 +47,8 @@ class Inquiry(NamedTuple):
     sources: tuple[Source, ...] = ()
     draft: str = ""
     citations: tuple[str, ...] = ()
+    level: Level = Level.ANSWER
+    links: tuple[str, ...] = ()
 
     @property
     def token(self) -> CancelToken:
@@ -55,6 +60,11 @@ class Inquiry(NamedTuple):
         of the message it starts from (API reference, "Start Thread from Message").
         """
         return self.part.last.id if self.reply_place_id is None else self.reply_place_id
+
+    @property
+    def request(self) -> str:
+        """What the person wrote now, in full: all messages of the part."""
+        return self.conversation.asked_text or self.conversation.last_user_text
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -69,6 +79,21 @@ class Inquiry(NamedTuple):
     def shown_sources(self) -> tuple[str, ...]:
         """Cited, else selected."""
         return self.citations or self.selected
+
+
+class Unanswered(NamedTuple):
+    """An inquiry that somebody asked and no step could answer; `reason`: with which it ends unless the bot points."""
+
+    inquiry: Inquiry
+    reason: Reason
+
+    @property
+    def token(self) -> CancelToken:
+        return self.inquiry.token
+
+    @property
+    def part(self) -> Part:
+        return self.inquiry.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +129,7 @@ def end(
         result=result,
         reason=reason,
         reply_text=reply_text,
+        level=inquiry.level if result is OutcomeKind.REPLIED else None,
         sources=inquiry.shown_sources,
         reply_place_id=reply_place_id,
         llm_calls=inquiry.usage.calls.total(),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -19,14 +20,36 @@ from services.storage import Outside, Signature, confined, in_thread
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """A document, or what a model is given of it.
+
+    Attributes:
+        stamp: what tells without reading it whether the text is still this one (`is_unchanged`); empty: nothing does.
+        title: where it is known; `is_excerpt`: parts of it are left out.
+    """
+
     id: str
     text: str
+    stamp: str = field(default="", compare=False)
+    title: str = ""
+    is_excerpt: bool = False
 
     @property
     def url(self) -> str | None:
         """The address of a web source; None for others."""
         bare = self.id.removeprefix("kb:")
         return bare if bare.startswith(("http://", "https://")) else None
+
+
+def stamp_of(text: Text) -> str:
+    return json.dumps([os.fspath(text.path), *text.signature])
+
+
+def is_unchanged(stamp: str) -> bool:
+    """Whether a file is the one that a stamp was made of. Blocking, for a microsecond or two."""
+    if not stamp:
+        return False
+    path, *signature = json.loads(stamp)
+    return confined.look(path) == tuple(signature)
 
 
 class SourceUnavailable(Exception):
@@ -168,7 +191,7 @@ class DiskLibrary:
             raise SourceUnavailable(f"{source_id!r} is empty")
         if found.cut:
             log.warning("%s is longer than %d bytes; the rest is left out", source_id, self._max_source_bytes)
-        source = Source(source_id, found.text)
+        source = Source(source_id, found.text, stamp_of(found))
         self._keep(os.fspath(found.path), found.signature, source)
         return source
 

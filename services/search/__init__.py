@@ -5,7 +5,10 @@
 
 # pyright: reportUnusedImport=false
 from services.search import tokenizer
-from services.search.passages import Passage, passages
+from services.search.cutting import Passage, passages
+from services.search.confidence import Level
+from services.search.finding import NOTHING, Found, Hit, Meaning, find
+from services.search.languages import language_of
 from services.search.questions import (
     BEFORE,
     Query,
@@ -14,7 +17,9 @@ from services.search.questions import (
     continues,
     is_question,
     read_query,
+    searched,
 )
 from services.search.ranking import Fit, Postings, rank, weigh
 from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
+from services.search.store import Cut, Kept, PassageStore
 from services.search.words import STOP_WORDS, stem, terms

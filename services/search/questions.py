@@ -22,6 +22,7 @@ _EARLIER_WEIGHT = 0.3
 # Placeholders of attachments, and the names of people.
 _NOISE = re.compile(r"\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+(?!\S*/)")
 
+_ADDRESS = re.compile(r"https?://\S+")
 _NOT_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
 )
@@ -149,6 +150,11 @@ def read_query(text: str) -> Query:
         weights.setdefault(term, _EARLIER_WEIGHT)
     kept = dict(list(weights.items())[:_MAX_TERMS])
     return Query(kept, frozenset(counted & kept.keys()))
+
+
+def searched(text: str) -> str:
+    """What of a question is looked for: without placeholders of attachments, names of people and addresses."""
+    return _ADDRESS.sub(" ", _NOISE.sub(" ", text)).strip()
 
 
 def asked_now(text: str) -> str:

@@ -1,1 +1,4 @@
 """Documents as people wrote them, made into sections that can be searched, shown to people and given to a model."""
+
+# pyright: reportUnusedImport=false
+from services.search.text.sections import Article, Block, BlockKind, Section

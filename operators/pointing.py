@@ -1,0 +1,76 @@
+"""Points somewhere instead of being silent, and gives an answer its links."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clock import now
+from model.outcomes import Outcome, Reason
+from services.assistant import Addresses, Inquiry, Repeats, Unanswered, nothing_found, pointers, skipped
+from services.conversations import phrases
+from services.knowledge import Search
+from services.search import Found, Level, language_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRules:
+    """When the bot says where to look although it has no answer.
+
+    Attributes:
+        when_unsure: whether it points where nobody has addressed it; `by_channel`: where that differs.
+        language: of its own sentences; None: that of the question.
+        out_of_scope_hint: where to ask what it does not know, in the operator's words.
+    """
+
+    when_unsure: bool = False
+    by_channel: Mapping[int, bool] = field(default_factory=dict[int, bool])
+    language: str | None = None
+    out_of_scope_hint: str = ""
+    addresses: Addresses = field(default_factory=Addresses)
+
+
+def point(
+    search: Search, repeats: Repeats, rules: PointRules
+) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+    """Give what is unanswered a draft that names the best pages: where the bot was addressed always, elsewhere where
+    the operator wants that and something resembles the question. Where nothing does, say so to who addressed the bot.
+    Give answers the addresses of their sections. Nobody is told the same twice within a day.
+    """
+
+    async def pointed(item: Inquiry | Unanswered) -> Inquiry | Outcome:
+        if isinstance(item, Inquiry):
+            if repeats.is_new(item.part.author.id, item.draft, now()):
+                return item._replace(links=links_of(item, await search.find(item.query)))
+            log.info("point: the same answer was given to the same person before")
+            item = Unanswered(item._replace(draft="", citations=()), Reason.UNSURE)
+        inquiry, found = item.inquiry, await search.find(item.inquiry.query or item.inquiry.request)
+        wanted = rules.by_channel.get(inquiry.part.place.channel_id, rules.when_unsure)
+        may_help = found.level is not Level.SILENCE
+        inquiry.decisions["point"] = {"confidence": round(found.confidence, 2), "level": str(found.level)}
+        if not inquiry.addressed and not (wanted and may_help):
+            unsure = found.level is Level.POINT or item.reason is Reason.UNSURE
+            return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
+        query = inquiry.query or inquiry.request
+        say = phrases(rules.language or language_of(query))
+        if may_help:
+            draft, named = pointers(found, query, say, rules.addresses)
+        else:
+            draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
+        if not repeats.is_new(inquiry.part.author.id, draft, now()):
+            return skipped(inquiry, Reason.UNSURE)
+        log.info("point: %s", "to %d pages" % len(named) if may_help else "nothing was found")
+        return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
+
+    def links_of(inquiry: Inquiry, found: Found) -> tuple[str, ...]:
+        """Of the sections that fit, for the sources that are shown."""
+        best = {hit.source_id: hit.kept for hit in reversed(found.hits)}
+        shown = ((source_id, best.get(source_id)) for source_id in inquiry.shown_sources)
+        links = (rules.addresses.section(kept) if kept else rules.addresses.of(source_id) for source_id, kept in shown)
+        return tuple(dict.fromkeys(filter(None, links)))
+
+    return pointed

@@ -1,0 +1,89 @@
+"""Where the pages of sources are published, so that an answer can link to the very section it is from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, urljoin
+
+from services.knowledge import Source
+from services.search import Kept
+
+_ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
+_FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
+_IN_REPOSITORY = ("/blob/", "/tree/", "/src/", "/raw/")
+_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)\)")
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Turns the ids of sources into addresses.
+
+    Attributes:
+        bases: by folder of the sources (empty: all of them) the address below which its files are published. It may say
+            how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it.
+    """
+
+    bases: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
+        """The address of a source, or of one of its sections; None where it is published nowhere. Never of the team's
+        topics: those have places in Discord.
+        """
+        if source_id.startswith("team:"):
+            return None
+        page = Source(source_id, "").url or self._published(source_id.removeprefix("kb:"), permalink)
+        return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&()*+,;=/?%')}" if page and anchor else page
+
+    def section(self, kept: Kept) -> str | None:
+        # Web pages are kept as extracted text, whose headings have no anchors of their own.
+        anchor = "" if Source(kept.source_id, "").url else kept.anchor
+        return self.of(kept.source_id, permalink=kept.permalink, anchor=anchor)
+
+    def absolute(self, text: str, source_id: str, permalink: str = "") -> str:
+        """`text` with the relative links of its source made absolute; what leads nowhere keeps its text only."""
+        page = self.of(source_id, permalink=permalink)
+
+        def replaced(match: re.Match[str]) -> str:
+            target = match["target"]
+            if match["image"]:
+                return match["text"]
+            if _ABSOLUTE.match(target):
+                return match[0]
+            found = self._from(page, source_id, target)
+            return f"[{match['text']}]({found})" if found else match["text"]
+
+        return _LINK.sub(replaced, text)
+
+    def _from(self, page: str | None, source_id: str, target: str) -> str | None:
+        if page is None:
+            return None
+        path, _, anchor = target.partition("#")
+        if not path:
+            return f"{page.partition('#')[0]}#{anchor}" if anchor else None
+        if Source(source_id, "").url or path.startswith("/") or not _ENDING.search(path):
+            return urljoin(page, target)
+        own = source_id.removeprefix("kb:")
+        beside = urljoin(f"https://x/{own}", path).removeprefix("https://x/")
+        return self.of(f"kb:{beside}", anchor=anchor)
+
+    def _published(self, path: str, permalink: str) -> str | None:
+        folder = max((f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None)
+        if folder is None:
+            return None
+        base = self.bases[folder]
+        if permalink:
+            return permalink if _ABSOLUTE.match(permalink) else urljoin(base.partition("{")[0], permalink)
+        rest = path[len(folder) :].lstrip("/") if folder else path
+        page = _ENDING.sub("", rest)
+        if "{" in base:
+            return base.replace("{path}", quote(rest)).replace("{page}", quote(page))
+        home = base.rstrip("/")
+        if any(mark in f"{home}/" for mark in _IN_REPOSITORY):
+            return f"{home}/{quote(rest)}"
+        if rest.lower().endswith((".rst", ".rest", ".html", ".htm")):
+            return f"{home}/{quote(page)}.html"
+        page = _FOLDER_PAGE.sub("", page)
+        return f"{home}/{quote(page)}/" if page else f"{home}/"

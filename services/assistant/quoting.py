@@ -1,0 +1,128 @@
+"""Answers in the words of the sources: the section that fits best, and lines that tell where else to look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from services.conversations.phrases import Phrases
+from services.search import Hit, Kept, terms
+
+_QUOTE_CHARS = 1_200
+_SECOND_CHARS = 700
+_MIN_QUOTE_CHARS = 40
+_TITLE_CHARS = 120
+_LINE_CHARS = 180
+_SECOND = 0.85
+"""Another section is quoted too if it has this share of the best one's score."""
+_NEAR = 0.7
+"""So much of it makes another page worth naming."""
+_MOST_ALSO = 2
+_SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")  # noqa: RUF001 (marks of other scripts)
+_MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
+_FENCE = re.compile(r"^```\w*$", re.MULTILINE)
+
+
+class Quote(NamedTuple):
+    """`text`: Markdown, its links absolute; `hit`: where it is from."""
+
+    hit: Hit
+    text: str
+
+
+def to_quote(hits: Sequence[Hit]) -> list[Hit]:
+    """The passages whose sections are quoted: the best one, and one of another section that fits nearly as well."""
+    if not hits:
+        return []
+    first = hits[0]
+    for other in hits[1:]:
+        if other.score < _SECOND * first.score:
+            break
+        if (other.source_id, other.kept.section) != (first.source_id, first.kept.section):
+            return [first, other]
+    return [first]
+
+
+def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:
+    """The passage with as much of its section as fits: the whole of it, else from the passage on, then what precedes."""
+    texts = [each.text for each in section]
+    if kept.text not in texts:
+        return shortened(kept.text, max_chars)
+    first = last = texts.index(kept.text)
+    size = len(kept.text)
+    grown = True
+    while grown:
+        grown = False
+        for at in (last + 1, first - 1):
+            if 0 <= at < len(texts) and size + len(texts[at]) + 2 <= max_chars:
+                size += len(texts[at]) + 2
+                first, last, grown = min(first, at), max(last, at), True
+    text = "\n\n".join(texts[first : last + 1])
+    return shortened(text, max_chars)
+
+
+def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_chars: int) -> tuple[str, list[str]]:
+    """The answer, at most `max_chars` characters long, and the ids it is from; empty if nothing fits in."""
+    room = max_chars - len(say.no_model_notice) - 2
+    parts: list[str] = []
+    cited: list[str] = []
+    for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
+        origin = say.from_the_team if quote.hit.source_id.startswith("team:") else say.quoted_from(named(quote.hit.kept))
+        text = shortened(quote.text, min(limit, room - len(origin) - 4))
+        if not text:
+            break
+        parts.append(f"{origin}\n\n{text}")
+        cited.append(quote.hit.source_id)
+        room -= len(parts[-1]) + 2
+    if not parts:
+        return "", []
+    listed = [named(hit.kept) for hit in also]
+    line = f"{say.also} {', '.join(listed)}"
+    if listed and len(line) + 2 <= room:
+        parts.append(line)
+        cited += [hit.source_id for hit in also]
+    return "\n\n".join([*parts, say.no_model_notice]), list(dict.fromkeys(cited))
+
+
+def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
+    """Pages besides those quoted that fit nearly as well."""
+    return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MOST_ALSO]
+
+
+def named(kept: Kept) -> str:
+    """A section as people are shown it: the title of its page and its heading; the name of the file without either."""
+    heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
+    if kept.source_id.startswith("team:"):
+        heads = heads[:1]
+    shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or kept.source_id.removeprefix("kb:")
+    return f"*{' '.join(_plain(shown).split())[:_TITLE_CHARS]}*"
+
+
+def telling_line(kept: Kept, query: str) -> str:
+    """The line of a passage that has most of the query's words: one sentence, or one line of code."""
+    asked = set(terms(query))
+    lines = [line.strip() for line in _SENTENCE.split(_FENCE.sub("", kept.text)) if len(line.strip()) >= _MIN_QUOTE_CHARS // 2]
+    if not lines:
+        return ""
+    # Among equals the earlier one: what is said first is said in general.
+    best = max(lines, key=lambda line: len(asked.intersection(terms(line))) / (4 + len(terms(line))) ** 0.5)
+    line = " ".join(_MARKUP.sub(r"\1", best).split())
+    return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS].rpartition(' ')[0]} …"
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """`text`, cut after a paragraph, a line or else a word, its code fence closed; empty if hardly anything is left."""
+    if len(text) <= max_chars:
+        return text
+    room = max_chars - len("\n```\n…")
+    if room < _MIN_QUOTE_CHARS:
+        return ""
+    cut = text[: room + 1]
+    at = next((cut.rfind(mark) for mark in ("\n\n", "\n", " ") if cut.rfind(mark) >= room // 2), room)
+    cut = cut[:at].rstrip()
+    return f"{cut}\n```\n…" if cut.count("```") % 2 else f"{cut}\n…"
+
+
+def _plain(text: str) -> str:
+    return text.replace("*", "").replace("`", "").replace("_", r"\_")

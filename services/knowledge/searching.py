@@ -1,0 +1,215 @@
+"""Searching a library: its passages are kept up to date beside it, and found by words and by meaning."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from clock import now
+from services.knowledge.cache import hash_text
+from services.knowledge.index_file import IndexEntry
+from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
+from services.knowledge.topic_texts import read_topic
+from services.search import NOTHING, Cut, Found, Kept, Meaning, Passage, PassageStore, find, language_of, passages, searched
+from services.search.embedding import Embedder, EmbeddingFailed
+from services.search.text import Article, read
+from services.storage import in_thread
+from services.telemetry import number_of
+
+log = logging.getLogger(__name__)
+
+REFRESH_SECONDS = 60.0
+"""For so long a changed file may be found by its old text."""
+_AT_ONCE = 32
+"""Sources that are prepared between two writes, and passages that are embedded."""
+_FEW = 200
+"""Passages that a question waits for where nothing embeds them beside it: some seconds."""
+_KEPT_ANSWERS = 64
+_MEANING_CHARS = 1_200
+"""Of a question, turned into a vector: more than the packaged model reads."""
+_NAMESPACES = ("team:", "kb:")
+_CALIBRATED = "all-MiniLM-L6-v2-int8"
+
+
+class Search(Protocol):
+    async def find(self, query: str) -> Found:
+        """What a library holds about `query`, best first."""
+        ...
+
+    async def section(self, kept: Kept) -> Sequence[Kept]:
+        """All passages of the section that a passage is from, in order."""
+        ...
+
+    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+        """The places of the sections of one source that fit `query`, best first."""
+        ...
+
+
+@dataclass(slots=True)
+class LibrarySearch:
+    """A `Search` over `library`.
+
+    Attributes:
+        team, kb: where the passages of its two namespaces are kept.
+        embedder: None: words only.
+        alone: nothing else keeps the passages up to date, so that a question waits for a few vectors.
+    """
+
+    library: Library
+    team: PassageStore
+    kb: PassageStore
+    embedder: Embedder | None = None
+    alone: bool = True
+    _index: Sequence[IndexEntry] = ()
+    _read_at: float = float("-inf")
+    _ids: frozenset[str] = frozenset()
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: OrderedDict[str, Found] = field(default_factory=OrderedDict[str, Found])
+
+    @property
+    def stores(self) -> tuple[PassageStore, PassageStore]:
+        return self.team, self.kb
+
+    async def find(self, query: str) -> Found:
+        await self.refresh()
+        known = self._found.get(query)
+        if known is None:
+            # The gate and the selection of one question search for the same.
+            known = await self._find(query)
+            self._found[query] = known
+            if len(self._found) > _KEPT_ANSWERS:
+                self._found.popitem(last=False)
+        return known
+
+    async def section(self, kept: Kept) -> Sequence[Kept]:
+        store = self.team if kept.source_id.startswith("team:") else self.kb
+        return await in_thread(store.section, kept.source_id, kept.section)
+
+    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+        await self.refresh()
+        found = await self._find(query, frozenset({source_id}))
+        return list(dict.fromkeys(hit.kept.section for hit in found.hits))
+
+    async def refresh(self) -> None:
+        """Look after the sources again if the index has changed, or after a minute."""
+        index = await self.library.index()
+        if self._is_fresh(index):
+            return
+        async with self._turn:
+            if not self._is_fresh(index):
+                await self._bring_up_to_date(index)
+                self._index, self._read_at, self._ids = index, now(), frozenset(entry.id for entry in index)
+        if self.alone:
+            await self.embed(only_if_fewer_than=_FEW)
+
+    async def embed(self, *, only_if_fewer_than: int | None = None) -> int:
+        """Give passages the vectors that they lack; how many now have one more. None of them if there are too many."""
+        if self.embedder is None:
+            return 0
+        done = 0
+        for store in self.stores:
+            embedder_id = self.embedder.id
+            if only_if_fewer_than is not None:
+                left = await in_thread(store.unembedded, embedder_id, only_if_fewer_than)
+                if len(left) >= only_if_fewer_than:
+                    continue
+            while left := await in_thread(store.unembedded, embedder_id, _AT_ONCE):
+                try:
+                    vectors = await self.embedder.embed([text for _, text in left])
+                except EmbeddingFailed as error:
+                    log.warning("search goes by words only: %s", error)
+                    return done
+                rows = {key: vector for (key, _), vector in zip(left, vectors, strict=True)}
+                await in_thread(store.keep_vectors, embedder_id, rows)
+                done += len(left)
+        if done:
+            self._found.clear()
+        return done
+
+    def close(self) -> None:
+        for store in self.stores:
+            store.close()
+
+    def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
+        return index is self._index and now() - self._read_at < REFRESH_SECONDS
+
+    async def _find(self, query: str, among: frozenset[str] | None = None) -> Found:
+        text = searched(query)
+        if not text:
+            return NOTHING
+        meaning = await self._meaning(text)
+        return await in_thread(partial(find, self.stores, text, meaning, self._ids if among is None else among))
+
+    async def _meaning(self, text: str) -> Meaning | None:
+        if self.embedder is None:
+            return None
+        try:
+            vectors = await self.embedder.embed([text[:_MEANING_CHARS]])
+        except EmbeddingFailed as error:
+            log.warning("a question is looked up by its words only: %s", error)
+            return None
+        calibrated = self.embedder.id == _CALIBRATED and language_of(text) == "en"
+        return Meaning(vectors[0], self.embedder.id, calibrated)
+
+    async def _bring_up_to_date(self, index: Sequence[IndexEntry]) -> None:
+        for store, namespace in zip(self.stores, _NAMESPACES, strict=True):
+            entries = [entry for entry in index if entry.id.startswith(namespace)]
+            await self._update(store, entries)
+
+    async def _update(self, store: PassageStore, entries: Sequence[IndexEntry]) -> None:
+        known = await in_thread(store.sources)
+        wanted = {entry.id: entry for entry in entries}
+        due = await in_thread(lambda: [i for i in wanted if i not in known or not is_unchanged(known[i][0])])
+        gone = [source_id for source_id in known if source_id not in wanted]
+        if gone:
+            await in_thread(partial(store.change, (), drop=gone))
+        changed = 0
+        for start in range(0, len(due), _AT_ONCE):
+            sources = [await self._load(wanted[source_id]) for source_id in due[start : start + _AT_ONCE]]
+            hashes = {source.id: hash_text(source.text) for source in sources}
+            same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
+            cuts = await in_thread(lambda s=sources, k=same, h=hashes: [cut(x, h[x.id]) for x in s if x.id not in k])
+            await in_thread(partial(store.change, cuts, stamps=same))
+            changed += len(cuts)
+        if changed or gone:
+            await in_thread(store.forget_unused_vectors)
+            self._found.clear()
+            log.info("search: %s prepared, %d gone", number_of(changed, "source"), len(gone))
+
+    async def _load(self, entry: IndexEntry) -> Source:
+        """Of a source that cannot be read the description: selecting it reports why."""
+        try:
+            return await self.library.load(entry.id)
+        except SourceUnavailable:
+            return Source(entry.id, entry.description)
+
+
+def cut(source: Source, text_hash: str) -> Cut:
+    """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
+    article = article_of(source)
+    return Cut(
+        source_id=source.id,
+        stamp=source.stamp,
+        hash=text_hash,
+        title=article.title,
+        permalink=article.permalink,
+        language=language_of(source.text[:20_000]),
+        passages=passages(article) or _by_name(source),
+        anchors=[section.anchor for section in article.sections] or [""],
+    )
+
+
+def article_of(source: Source) -> Article:
+    namespace, _, name = source.id.partition(":")
+    return read_topic(source.text) if namespace == "team" else read(name, source.text)
+
+
+def _by_name(source: Source) -> list[Passage]:
+    """A source without prose is found by its name, if by anything; it is never quoted."""
+    _ = source
+    return []

@@ -1,0 +1,59 @@
+"""Whether to answer, to point somewhere, or to be silent: one figure from several signs that a search gives."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Level(StrEnum):
+    ANSWER = "answer"
+    POINT = "point"
+    SILENCE = "silence"
+
+
+class Signals(NamedTuple):
+    """What a search shows of how well its best passages fit.
+
+    Attributes:
+        best_cosine: the highest of any passage; None: only words were compared.
+        keywords: BM25 of the best passage, in units of a word that occurs nowhere else.
+        absent: the share of the query's words that occur in no passage at all.
+        agreement: how many sources are among the first five by words and by meaning, 0 to 5.
+        keyword_lead: by how many standard deviations the best BM25 of any passage is above the mean.
+        coverage: the share of the query's words that the best passage holds, rare ones counting more.
+        words: how many different words the query has.
+    """
+
+    best_cosine: float | None
+    keywords: float
+    absent: float
+    agreement: int
+    keyword_lead: float
+    coverage: float
+    words: int
+
+
+_ANSWER, _POINT = 0.62, 0.10
+"""From which probability on. Chosen on the development questions: see `benchmarks/README.md`, "Answers"."""
+
+_WITH_MEANING = {"best_cosine": 9.0, "keywords": 1.2, "absent": -3.0, "agreement": 0.25, "keyword_lead": 0.08}
+_OFFSET_WITH_MEANING = -7.0
+_BY_WORDS = {"keywords": 1.2, "absent": -3.0, "keyword_lead": 0.1, "coverage": 2.0}
+_OFFSET_BY_WORDS = -4.0
+
+
+def judged(signals: Signals, *, calibrated: bool) -> tuple[float, Level]:
+    """The probability that one of the first three pages answers, and what it is enough for. Without `calibrated`,
+    cosines do not count: they mean something else with every model, and in every language.
+    """
+    by_meaning = calibrated and signals.best_cosine is not None
+    weights = _WITH_MEANING if by_meaning else _BY_WORDS
+    values = signals._asdict()
+    total = _OFFSET_WITH_MEANING if by_meaning else _OFFSET_BY_WORDS
+    total += sum(weight * float(values[name]) for name, weight in weights.items())
+    probability = 1 / (1 + math.exp(-total))
+    if probability >= _ANSWER:
+        return probability, Level.ANSWER
+    return probability, Level.POINT if probability >= _POINT else Level.SILENCE

@@ -1,0 +1,110 @@
+"""Cuts an article into passages: what is ranked, and what an answer is quoted from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from services.search.text.sections import Article, Block, BlockKind, Section
+
+PASSAGE_CHARS = 1_000
+"""About what the packaged model reads (256 tokens): the rest of a longer passage would be found by its words alone."""
+_MOST_PASSAGES = 20_000
+"""Of one source: a file of a few megabytes has fewer."""
+_MIN_WORDS = 3
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")  # noqa: RUF001 (marks of other scripts)
+
+
+class Passage(NamedTuple):
+    """A part of a section.
+
+    Attributes:
+        section: the place of its section in the article.
+        headings: of that section, the title of the document first.
+        text: Markdown, as people read it.
+    """
+
+    section: int
+    headings: tuple[str, ...]
+    text: str
+
+    @property
+    def heading(self) -> str:
+        return " › ".join(self.headings)
+
+    @property
+    def with_heading(self) -> str:
+        """What is turned into a vector: a passage hardly ever repeats what its headings say."""
+        return f"{self.heading}\n{self.text}" if self.headings else self.text
+
+
+def passages(article: Article) -> list[Passage]:
+    """Blocks in order, as many together as fit into a passage; a table or a listing stays with the text before it.
+
+    A passage without a word of prose or code is left out.
+    """
+    found: list[Passage] = []
+    for place, section in enumerate(article.sections):
+        headings = tuple(dict.fromkeys((article.title, *section.headings) if article.title else section.headings))
+        found += [Passage(place, headings, text) for text in _texts(section) if says_something(text)]
+        if len(found) >= _MOST_PASSAGES:
+            break
+    return found[:_MOST_PASSAGES]
+
+
+def says_something(text: str) -> bool:
+    return len(_WORD.findall(text, 0, 2_000)) >= _MIN_WORDS
+
+
+def _texts(section: Section) -> Iterator[str]:
+    held: list[str] = []
+    size = 0
+    for block in section.blocks:
+        for piece in _pieces(block):
+            # What announces a listing stays with it, up to half as much again.
+            room = PASSAGE_CHARS * 3 // 2 if block.kind in {BlockKind.CODE, BlockKind.TABLE} else PASSAGE_CHARS
+            if held and size + len(piece) > room:
+                yield "\n\n".join(held)
+                held, size = [], 0
+            held.append(piece)
+            size += len(piece) + 2
+    if held:
+        yield "\n\n".join(held)
+
+
+def _pieces(block: Block) -> Iterator[str]:
+    """A block, or of a long one pieces of whole items, lines or sentences; each piece of code is fenced."""
+    if len(block.text) <= PASSAGE_CHARS * 3 // 2:
+        yield block.text
+    elif block.kind in {BlockKind.CODE, BlockKind.TABLE} and block.text.startswith("```"):
+        opening, _, rest = block.text.partition("\n")
+        yield from (f"{opening}\n{lines}\n```" for lines in _joined(rest.removesuffix("```").rstrip().split("\n"), "\n"))
+    elif block.kind is BlockKind.LIST:
+        yield from _joined(_items(block.text), "\n")
+    else:
+        yield from _joined([part for part in _SENTENCE_END.split(block.text) if part], " ")
+
+
+def _items(text: str) -> list[str]:
+    items: list[str] = []
+    for line in text.split("\n"):
+        if items and (line.startswith((" ", "\t")) or not line.strip()):
+            items[-1] += f"\n{line}"
+        else:
+            items.append(line)
+    return items
+
+
+def _joined(parts: list[str], between: str) -> Iterator[str]:
+    held = ""
+    for part in parts:
+        for start in range(0, max(len(part), 1), PASSAGE_CHARS * 2):
+            piece = part[start : start + PASSAGE_CHARS * 2]
+            if held and len(held) + len(piece) > PASSAGE_CHARS:
+                yield held
+                held = ""
+            held = f"{held}{between}{piece}" if held else piece
+    if held:
+        yield held

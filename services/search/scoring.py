@@ -1,0 +1,71 @@
+"""How well texts fit a query: BM25 for its words, cosines for its meaning, and both together. Pure arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Places = NDArray[np.int64]
+
+K1, B = 1.2, 0.75
+"""The usual values (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009)."""
+IMAGINED = 12
+"""Texts without any of the words, added to the count of real ones: in a small library every word is in a large share of
+the texts, and would weigh next to nothing.
+"""
+
+
+class Holders(NamedTuple):
+    """The texts that hold a word: their places, and how often each does."""
+
+    places: Places
+    times: Floats
+
+
+def rarity(holders: int, texts: int) -> float:
+    """What a word weighs (BM25's inverse document frequency)."""
+    return float(np.log(1 + (texts - holders + 0.5) / (holders + 0.5)))
+
+
+def bm25(
+    held: Sequence[Holders], lengths: Floats, *, k1: float = K1, b: float = B, imagined: int = 0
+) -> tuple[Floats, Floats]:
+    """For every text its score for the words, and the share of the words that it holds, rare ones counting more."""
+    count = len(lengths)
+    scores = np.zeros(count, dtype=np.float32)
+    covered = np.zeros(count, dtype=np.float32)
+    mean = float(lengths.mean()) if count else 1.0
+    norms = k1 * (1 - b + b * lengths / max(mean, 1.0))
+    whole = 0.0
+    for places, times in held:
+        weight = rarity(len(places), count + imagined)
+        whole += weight
+        scores[places] += weight * times * (k1 + 1) / (times + norms[places])
+        covered[places] += weight
+    return scores, covered / whole if whole else covered
+
+
+def spread(scores: Floats) -> Floats:
+    """Scaled to between 0 and 1, so that scores of two kinds can be added; what has none (NaN) gets 0."""
+    known = scores[~np.isnan(scores)]
+    if not len(known):
+        return np.zeros_like(scores)
+    low, high = float(known.min()), float(known.max())
+    if high == low:
+        return np.where(np.isnan(scores) | (scores <= 0), 0.0, 1.0).astype(np.float32)
+    return np.nan_to_num((scores - low) / (high - low), nan=0.0).astype(np.float32)
+
+
+def best(scores: Floats, allowed: Places, depth: int, *, positive: bool) -> Places:
+    """The places, among the allowed ones, of the `depth` highest scores; on a tie the earlier one."""
+    if positive:
+        allowed = allowed[scores[allowed] > 0]
+    if len(allowed) > depth:
+        near = np.partition(scores[allowed], len(allowed) - depth)[len(allowed) - depth]
+        allowed = allowed[scores[allowed] >= near]
+    order = np.lexsort((allowed, -scores[allowed]))
+    return allowed[order][:depth]

@@ -1,0 +1,335 @@
+"""The passages of one library in one SQLite file: their words (FTS5), and their vectors. Blocking; safe for threads.
+
+All of it can be made again from the sources: a file that is damaged, or of another format, is begun anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import numpy as np
+
+from services.search.cutting import Passage
+from services.search.embedding import Vectors
+from services.search.scoring import Floats, Holders, Places
+from services.search.words import terms
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+"""Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: they are kept
+by the text that they are of.
+"""
+_POSTINGS_KEPT = 4_000
+_BUSY_SECONDS = 10.0
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS vectors (
+    hash BLOB NOT NULL, embedder TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, embedder)
+) WITHOUT ROWID;
+CREATE TABLE sources (
+    source_no INTEGER PRIMARY KEY, source_id TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, hash TEXT NOT NULL,
+    title TEXT NOT NULL, permalink TEXT NOT NULL, language TEXT NOT NULL
+);
+CREATE TABLE passages (
+    passage_no INTEGER PRIMARY KEY, source_no INTEGER NOT NULL, section INTEGER NOT NULL, headings TEXT NOT NULL,
+    anchor TEXT NOT NULL, text TEXT NOT NULL, hash BLOB NOT NULL, length INTEGER NOT NULL
+);
+CREATE INDEX passages_by_source ON passages (source_no, section);
+CREATE INDEX passages_by_hash ON passages (hash);
+CREATE VIRTUAL TABLE words USING fts5(tokens, detail=full, tokenize="unicode61 remove_diacritics 0 tokenchars '_./:-+#'");
+CREATE VIRTUAL TABLE words_found USING fts5vocab(words, instance);
+"""
+_DERIVED = ("words_found", "words", "passages", "sources")
+
+
+class Cut(NamedTuple):
+    """A source, prepared and cut up.
+
+    Attributes:
+        stamp: what its text is recognised by without reading it; empty: it is always read.
+        hash: of its text.
+        anchors: of its sections, by their places.
+    """
+
+    source_id: str
+    stamp: str
+    hash: str
+    title: str
+    permalink: str
+    language: str
+    passages: Sequence[Passage]
+    anchors: Sequence[str]
+
+
+class Kept(NamedTuple):
+    """A passage of the store, with what is known of its source."""
+
+    source_id: str
+    title: str
+    permalink: str
+    section: int
+    headings: tuple[str, ...]
+    anchor: str
+    text: str
+
+
+class Frame(NamedTuple):
+    """Every passage of one state of a store, in order of their numbers.
+
+    Attributes:
+        source_ids, languages: of each passage's source.
+        lengths: in words.
+        vectors: one row for each of `embedded`, the places of the passages that have a vector.
+    """
+
+    numbers: Places
+    source_ids: Sequence[str]
+    languages: frozenset[str]
+    lengths: Floats
+    vectors: Vectors
+    embedded: Places
+
+
+class PassageStore:
+    """`path` None: in memory, gone at the end. `read_only`: nothing is ever written to the file; changes are made in
+    memory, on a copy.
+    """
+
+    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+        self._path = path
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._in_memory = path is None
+        self._frame: tuple[str, int, Frame] | None = None
+        self._version = 0
+        self._postings: OrderedDict[str, Holders] = OrderedDict()
+
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """Stamp and hash of each source, by id."""
+        with self._opened() as connection:
+            rows = connection.execute("SELECT source_id, stamp, hash FROM sources").fetchall()
+        return {source_id: (stamp, text_hash) for source_id, stamp, text_hash in rows}
+
+    def change(self, put: Sequence[Cut], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None) -> None:
+        """In one step: sources that are new or different, the ids of those that are gone, and new stamps of the rest."""
+        with self._writing() as connection:
+            for source_id in [*drop, *(cut.source_id for cut in put)]:
+                _delete(connection, source_id)
+            for cut in put:
+                _insert(connection, cut)
+            for source_id, stamp in (stamps or {}).items():
+                connection.execute("UPDATE sources SET stamp = ? WHERE source_id = ?", (stamp, source_id))
+            if drop or put:
+                self._version += 1
+                self._postings.clear()
+
+    def unembedded(self, embedder_id: str, most: int) -> list[tuple[bytes, str]]:
+        """Hashes and texts of passages that have no vector yet; each text once."""
+        with self._opened() as connection:
+            rows = connection.execute(
+                "SELECT hash, headings, text FROM passages p WHERE NOT EXISTS "
+                "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?) GROUP BY hash "
+                "ORDER BY min(passage_no) LIMIT ?",
+                (embedder_id, most),
+            ).fetchall()
+        return [(key, Passage(0, tuple(json.loads(headings)), text).with_heading) for key, headings, text in rows]
+
+    def keep_vectors(self, embedder_id: str, vectors: Mapping[bytes, Vectors]) -> None:
+        rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes()) for key, row in vectors.items()]
+        with self._writing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+            self._version += 1
+
+    def forget_unused_vectors(self) -> None:
+        """Of texts that are in no passage any more."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM passages)")
+
+    def look(self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]) -> tuple[Frame, list[Holders]]:
+        """The present state, and where in it some words are; `words`: given the languages of the sources, which."""
+        with self._opened() as connection:
+            if self._frame is None or self._frame[:2] != (embedder_id, self._version):
+                self._frame = embedder_id, self._version, _load(connection, embedder_id)
+            frame = self._frame[2]
+            return frame, [self._holders(connection, frame, word) for word in words(frame.languages)]
+
+    def _holders(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Holders:
+        known = self._postings.get(word)
+        if known is None:
+            rows = connection.execute(
+                "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (_coded(word),)
+            ).fetchall()
+            table = np.array(rows, dtype=np.int64).reshape(-1, 2)
+            known = Holders(np.searchsorted(frame.numbers, table[:, 0]), table[:, 1].astype(np.float32))
+            self._postings[word] = known
+            if len(self._postings) > _POSTINGS_KEPT:
+                self._postings.popitem(last=False)
+        return known
+
+    def passages(self, numbers: Sequence[int]) -> dict[int, Kept]:
+        """Those with some numbers of a frame; without those that are gone meanwhile."""
+        marks = ",".join("?" * len(numbers))
+        with self._opened() as connection:
+            rows = connection.execute(
+                "SELECT passage_no, source_id, title, permalink, section, headings, anchor, text FROM passages "  # noqa: S608 (placeholders)
+                f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
+                numbers,
+            ).fetchall()
+        return {number: _kept(rest) for number, *rest in rows}
+
+    def section(self, source_id: str, section: int) -> list[Kept]:
+        """The passages of one section, in order."""
+        with self._opened() as connection:
+            rows = connection.execute(
+                "SELECT source_id, title, permalink, section, headings, anchor, text FROM passages "
+                "JOIN sources USING (source_no) WHERE source_id = ? AND section = ? ORDER BY passage_no",
+                (source_id, section),
+            ).fetchall()
+        return [_kept(list(row)) for row in rows]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _opened(self) -> Generator[sqlite3.Connection]:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open()
+            yield self._connection
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        with self._opened() as connection:
+            if self._read_only and not self._in_memory:
+                copy = _connect(None)
+                connection.backup(copy)
+                connection.close()
+                connection = self._connection = copy
+                self._in_memory = True
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+    def _open(self) -> sqlite3.Connection:
+        path = None if self._in_memory else self._path
+        if path is not None and self._read_only and not path.exists():
+            path, self._in_memory = None, True
+        try:
+            return _ready(_connect(path, read_only=self._read_only), fresh=not self._read_only or path is None)
+        except sqlite3.DatabaseError as error:
+            if path is None or isinstance(error, sqlite3.OperationalError):
+                raise
+            log.warning("%s is damaged (%s); it is made anew from the sources", path, error)
+            if self._read_only:
+                self._in_memory = True
+                return _ready(_connect(None), fresh=True)
+            path.unlink()
+            return _ready(_connect(path), fresh=True)
+
+
+def _connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
+    if path is None:
+        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    if not read_only:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return sqlite3.connect(
+        f"file:{quote(str(path))}?mode={'ro' if read_only else 'rwc'}",
+        uri=True,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _ready(connection: sqlite3.Connection, *, fresh: bool) -> sqlite3.Connection:
+    """With tables of this format. Those of another one are made anew; not so where that cannot be (`fresh`)."""
+    held = connection.execute("PRAGMA user_version").fetchone()[0]
+    if held == FORMAT:
+        connection.execute("SELECT count(*) FROM sources").fetchone()
+        return connection
+    if not fresh:
+        copy = _connect(None)
+        connection.backup(copy)
+        connection.close()
+        return _ready(copy, fresh=True)
+    connection.execute("BEGIN IMMEDIATE")
+    for table in _DERIVED:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    for statement in filter(None, map(str.strip, _TABLES.split(";"))):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")
+    return connection
+
+
+def _delete(connection: sqlite3.Connection, source_id: str) -> None:
+    row = connection.execute("SELECT source_no FROM sources WHERE source_id = ?", (source_id,)).fetchone()
+    if row is not None:
+        held = "SELECT passage_no FROM passages WHERE source_no = ?"
+        connection.execute(f"DELETE FROM words WHERE rowid IN ({held})", row)  # noqa: S608 (our own words)
+        connection.execute("DELETE FROM passages WHERE source_no = ?", row)
+        connection.execute("DELETE FROM sources WHERE source_no = ?", row)
+
+
+def _insert(connection: sqlite3.Connection, cut: Cut) -> None:
+    number = connection.execute(
+        "INSERT INTO sources (source_id, stamp, hash, title, permalink, language) VALUES (?, ?, ?, ?, ?, ?)",
+        (cut.source_id, cut.stamp, cut.hash, cut.title, cut.permalink, cut.language),
+    ).lastrowid
+    for passage in cut.passages:
+        # A heading says more about its passage than any sentence in it.
+        words = terms(passage.heading) * 2 + terms(passage.text)
+        key = hashlib.sha256(passage.with_heading.encode("utf-8", "replace")).digest()[:16]
+        row = (number, passage.section, json.dumps(passage.headings), cut.anchors[passage.section], passage.text)
+        at = connection.execute(
+            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*row, key, len(words)),
+        ).lastrowid
+        connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (at, " ".join(map(_coded, words))))
+
+
+def _coded(word: str) -> str:
+    """In ASCII, because FTS5 has its own rules for what is a word in other scripts."""
+    return word if word.isascii() else "u" + word.encode("utf-8", "replace").hex()
+
+
+def _load(connection: sqlite3.Connection, embedder_id: str) -> Frame:
+    table = connection.execute(
+        "SELECT passage_no, source_id, length, vector, language FROM passages JOIN sources USING (source_no) "
+        "LEFT JOIN vectors ON vectors.hash = passages.hash AND vectors.embedder = ? ORDER BY passage_no",
+        (embedder_id,),
+    ).fetchall()
+    blobs = [row[3] for row in table if row[3] is not None]
+    vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
+    return Frame(
+        np.array([row[0] for row in table], dtype=np.int64),
+        [row[1] for row in table],
+        frozenset(row[4] for row in table),
+        np.array([row[2] for row in table], dtype=np.float32),
+        vectors.reshape(len(blobs), -1) if blobs else np.zeros((0, 0), dtype=np.float32),
+        np.array([place for place, row in enumerate(table) if row[3] is not None], dtype=np.int64),
+    )
+
+
+def _kept(row: list[str]) -> Kept:
+    source_id, title, permalink, section, headings, anchor, text = row
+    return Kept(source_id, title, permalink, int(section), tuple(json.loads(headings)), anchor, text)
