@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Cor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
@@ -39,7 +39,7 @@ from services.documents.tools import LIBRARIES, AnswerCache, build
 from services.llm import StructuredLLM, Usage
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.storage import DataFolder
-from settings import DocumentSettings, Settings
+from settings import DocumentSettings, EmbeddingSettings, Settings
 from streams.wiring import EvidenceRules
 
 EMBEDDED = "embedded"
@@ -199,7 +199,10 @@ async def documents_for(
                 open_llm(settings, llm, record=record, replay=replay, observe=observe)
             )
         folder = DataFolder(settings.app.data_dir)
-        store, embedder = store_of(folder, EMBEDDED if rehearsed else chosen.store), embedder_of(chosen)
+        store, embedder = (
+            store_of(folder, EMBEDDED if rehearsed else chosen.store),
+            embedder_of(settings.document_embeddings),
+        )
         background = Background(store=store, embedder=embedder)
         redactors = DocumentRedactors(secrets_of(settings))
         answers = AnswerCache(
@@ -252,12 +255,11 @@ def store_of(folder: DataFolder, address: str = EMBEDDED) -> DocumentStore:
     return ChromaStore(address, folder.documents / "copies")
 
 
-def embedder_of(chosen: DocumentSettings) -> Embedder | None:
-    """The configured endpoint, else the packaged model if it is installed; None: keyword search only."""
-    asked = chosen.embeddings
-    if asked is not None:
+def embedder_of(asked: EmbeddingSettings | Literal["packaged", "none"]) -> Embedder | None:
+    """The configured endpoint, or the packaged model if it is installed; None: keyword search only."""
+    if not isinstance(asked, str):
         return EndpointEmbedder(EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value()))
-    return PackagedEmbedder() if installed() else None
+    return PackagedEmbedder() if asked == "packaged" and installed() else None
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

@@ -222,7 +222,11 @@ def route_rules(settings: Settings) -> RouteRules:
     discord = settings.discord
     return RouteRules(
         reply_mode=discord.reply_mode,
-        reply_mode_by_channel={channel: differs.reply_mode for channel, differs in discord.channels.items()},
+        reply_mode_by_channel={
+            channel: differs.reply_mode
+            for channel, differs in discord.channels.items()
+            if differs.reply_mode is not None
+        },
         capture_channels=discord.capture_channels,
         team_active_seconds=discord.team_active_seconds,
         capture_continuations=discord.capture_continuations,

@@ -59,7 +59,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
         model=model_of(settings),
         task=settings.kb.summarization_prompt,
         project_introduction=settings.ai_response.project_introduction,
-        redact=redactor_of(settings).text,
+        redact=redactor_of(settings).documentation_text,
         usage=usage,
     )
 

@@ -14,6 +14,13 @@ def redactor_of(settings: Settings) -> Redactor:
 def secrets_of(settings: Settings) -> list[str]:
     """The configured secrets, which must show up nowhere."""
     documents = settings.documents
-    llms = (settings.ai_response.llm, settings.kb.llm, documents.synthesis_llm, documents.embeddings)
-    keys = [llm.api_key.get_secret_value() for llm in llms if llm is not None]
+    searching = settings.search.embeddings
+    endpoints = (
+        settings.ai_response.llm,
+        settings.kb.llm,
+        documents.synthesis_llm,
+        documents.embeddings,
+        None if isinstance(searching, str) else searching,
+    )
+    keys = [endpoint.api_key.get_secret_value() for endpoint in endpoints if endpoint is not None]
     return [settings.discord.token.get_secret_value(), *keys]

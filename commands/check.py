@@ -175,7 +175,7 @@ async def documents(settings: Settings) -> list[Finding]:
     chosen = settings.documents
     if not chosen.enabled:
         return [Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are ignored")]
-    return list(await asyncio.gather(store(chosen, DataFolder(settings.app.data_dir)), embedder(chosen)))
+    return list(await asyncio.gather(store(chosen, DataFolder(settings.app.data_dir)), embedder(settings)))
 
 
 async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
@@ -194,10 +194,13 @@ async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
     return Finding(about, Verdict.OK, f"embedded: files of {number_of(threads, 'thread')}, runbooks of {whose}")
 
 
-async def embedder(chosen: DocumentSettings) -> Finding:
+async def embedder(settings: Settings) -> Finding:
     """What computes embeddings."""
-    about, at = "documents.embeddings", chosen.embeddings
-    if at is None:
+    about = "search.embeddings" if settings.documents.embeddings is None else "documents.embeddings"
+    at = settings.document_embeddings
+    if at == "none":
+        return Finding(about, Verdict.SKIPPED, "none: keyword search only")
+    if isinstance(at, str):
         return judged(about, None if installed() else REMEDY, "the packaged model", Verdict.WARNING)
     endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
     trouble = await unreachable_because(endpoint)

@@ -9,7 +9,7 @@ from typing import Any
 
 from clock import from_rfc3339, now, rfc3339
 from clock.shared_calls import SharedCalls
-from services.assistant import Describer, NotDescribed
+from services.assistant import Describer, NotDescribed, SaysNothing
 from services.knowledge import (
     AnyKind,
     CannotList,
@@ -129,7 +129,7 @@ def summarise(
 ) -> Callable[[Pending], Coroutine[Any, Any, Settled]]:
     """Describe the text as it is now, which may be newer than what was fetched.
 
-    Sources with equal content share one description, also while it is being written.
+    Sources with equal content share one description, also while it is being written. What says nothing has none.
 
     Raises:
         NotDescribed: the text cannot be described any more, or the answer is no description.
@@ -145,9 +145,14 @@ def summarise(
         description = ledger.description(record.content_hash, key)
         if description is None:
             how = How.DESCRIBED
-            written = await calls.share(
-                record.content_hash, lambda: describer.summarize_for_kb_index(record.source_id, text, timeout_seconds)
-            )
+            try:
+                written = await calls.share(
+                    record.content_hash,
+                    lambda: describer.summarize_for_kb_index(record.source_id, text, timeout_seconds),
+                )
+            except SaysNothing:
+                # It leaves the index, or never gets there; looked at again with each update, which costs no call.
+                return Settled(replace(record, summary_text="", summary_key=key, summary_pending=True), How.SAME)
             description = index_file.harmless(written)
         if not description:
             raise NotDescribed("the description is empty")

@@ -16,6 +16,7 @@ from settings.sections import (
     ChannelSettings,
     DiscordSettings,
     DocumentSettings,
+    EmbeddingSettings,
     KnowledgeSettings,
     LLMSettings,
     MetricsSettings,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -73,7 +73,7 @@ class SettingKey:
     description: str
     default: Any
     section: type[Section] | None = None  # the model of what lies below it
-    nullable: bool = False
+    nullable: bool = False  # of a section: null, or a word, may stand in its place
     required: bool = False
     as_text: bool = False
     secret: bool = False
@@ -136,12 +136,12 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _section_of(annotation: Any) -> tuple[type[Section] | None, bool, bool]:
-    """The model in an annotation, whether null may stand for it, and whether it comes once per channel id."""
-    choices = (annotation, *get_args(annotation))
+    """The model in an annotation, whether null or a word may stand for it, and whether it comes once per channel id."""
+    choices = (annotation, *(part for choice in get_args(annotation) for part in (choice, *get_args(choice))))
     for choice in choices:
         if isinstance(choice, type) and issubclass(choice, Section):
-            nullable = type(None) in choices
-            return choice, nullable, len(choices) > 1 and not nullable
+            by_id = get_origin(annotation) is Mapping
+            return choice, len(choices) > 1 and not by_id, by_id
     return None, False, False
 
 
@@ -156,7 +156,8 @@ def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
     lacking: dict[tuple[str, ...], list[str]] = {}
     told: set[str] = set()
     for each in error.errors(include_url=False, include_context=False, include_input=False):
-        path = tuple(map(str, each["loc"]))
+        # Of a choice of forms, pydantic names the form that was taken.
+        path = tuple(part for part in map(str, each["loc"]) if not part.startswith("<"))
         if each["type"] == "missing":
             lacking.setdefault(path[:-1], []).append(path[-1])
             continue
@@ -168,13 +169,22 @@ def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
         yield _lack(path, names, where_of)
 
 
+RENAMED = {
+    "ai_response.max_index_chars": "use ai_response.max_index_entries, a number of entries instead of characters",
+}
+"""Keys of earlier versions, with what to do about each."""
+
+
 def unknown(path: Sequence[str], where: str, *, as_variable: bool = False) -> Problem:
     """Nothing is called that; perhaps something else was meant. `as_variable`: say it in names of the environment."""
     depth = next(count for count in range(1, len(path) + 1) if find(path[:count]) is None)
     name = variable if as_variable else dotted
     meant = _meant(path[: depth - 1], path[depth - 1])
     siblings = names_below(path[: depth - 1])
-    if meant:
+    renamed = RENAMED.get(dotted(path[:depth]))
+    if renamed is not None:
+        remedy = renamed
+    elif meant:
         rest = path[depth:] if find((*meant, *path[depth:])) else ()
         remedy = f"did you mean {name((*meant, *rest))}?"
     elif 0 < len(siblings) <= FEW:

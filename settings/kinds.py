@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, Strict, model_validator
@@ -101,6 +102,24 @@ def _url(given: Any) -> str:
     return url.rstrip("/")
 
 
+def _inside(given: Any) -> str:
+    """A path or a glob that starts at a folder and stays below it."""
+    if not isinstance(given, str):
+        raise ValueError("not text")  # noqa: TRY004 (as above)
+    path = given.strip().replace("\\", "/").removeprefix("./")
+    if not path or path.startswith(("/", "~")) or ".." in path.split("/") or path[1:2] == ":" or not path.isprintable():
+        raise ValueError("not below the folder")
+    return path
+
+
+def _addresses(given: Any) -> str | dict[str, str]:
+    """Where documents are published: nowhere (empty), below one URL, or each folder below its own."""
+    if isinstance(given, Mapping):
+        addresses = cast("Mapping[Any, Any]", given)
+        return {_inside(folder).strip("/"): _url(url) for folder, url in addresses.items()}
+    return "" if given == "" else _url(given)
+
+
 def _no_bytes(given: Any) -> Any:
     # YAML's !!binary, which Pydantic would decode.
     if isinstance(given, bytes):
@@ -160,6 +179,16 @@ Words = Annotated[
     Says('a list of texts, such as ["one", "two"]'),
 ]
 
+Globs = Annotated[
+    tuple[Annotated[str, BeforeValidator(_inside)], ...],
+    Says('a list of globs below kb.sources_dir, such as ["guides/**", "*.md"]'),
+]
+Addresses = Annotated[
+    str | Mapping[str, str],
+    BeforeValidator(_addresses),
+    Says("a URL that begins with http:// or https://, a mapping from folders to such URLs, or empty"),
+]
+
 QaIdOrEmpty = Annotated[
     str,
     AfterValidator(_qa_id_or_empty),
@@ -209,6 +238,17 @@ ReplyMode = Annotated[
     Literal["all", "mention", "off"],
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
     Says("one of `all`, `mention`, `off`", as_text=True),
+]
+ReplyModeOrNone = Annotated[
+    Literal["all", "mention", "off"] | None,
+    BeforeValidator(lambda given: "off" if given is False else given),
+    Says("one of `all`, `mention`, `off`, or null", as_text=True),
+]
+WhenUnsure = Annotated[Literal["silent", "point"], Says("one of `silent`, `point`", as_text=True)]
+WhenUnsureOrNone = Annotated[Literal["silent", "point"] | None, Says("one of `silent`, `point`, or null", as_text=True)]
+ReplyLanguage = Annotated[
+    Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"],
+    Says("one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`", as_text=True),
 ]
 OutputMethod = Annotated[
     Literal["function_calling", "json_schema"], Says("one of `function_calling`, `json_schema`", as_text=True)

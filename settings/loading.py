@@ -42,7 +42,8 @@ class Draft:
         for depth, word in enumerate(words[:-1], start=1):
             name = _name_in(at, word)
             below: object = at.get(name)
-            if below is None:
+            if below is None or _gives_way(words[:depth], below):
+                below = None
                 self.origins[words[:depth]] = origin
             elif not isinstance(below, dict):
                 return
@@ -53,6 +54,12 @@ class Draft:
         for old in [known for known in self.origins if known[: len(words)] == words]:
             del self.origins[old]
         self.origins[words] = origin
+
+
+def _gives_way(path: tuple[str, ...], value: object) -> bool:
+    """Whether a word stands where a mapping may stand as well, as in `search.embeddings: packaged`."""
+    key = find(path)
+    return isinstance(value, str) and key is not None and key.section is not None and key.nullable
 
 
 def _name_in(mapping: dict[Any, Any], word: str) -> Any:

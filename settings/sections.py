@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Discriminator, Field, SecretStr, Tag
 
 from settings import prompts
 from settings.kinds import (
+    Addresses,
     ApiKey,
     Count,
     CountOrNone,
     Flag,
     FollowsData,
+    Globs,
     Hours,
     ImageAdapter,
     KnowledgePath,
@@ -30,7 +32,10 @@ from settings.kinds import (
     QaIdOrEmpty,
     Rate,
     Renderer,
+    ReplyLanguage,
     ReplyMode,
+    ReplyModeOrNone,
+    Says,
     Seconds,
     Secret,
     Section,
@@ -43,6 +48,8 @@ from settings.kinds import (
     TopicNames,
     Url,
     Weight,
+    WhenUnsure,
+    WhenUnsureOrNone,
     Word,
     Words,
     section,
@@ -90,9 +97,10 @@ class LoggingSettings(Section):
 
 
 class ChannelSettings(Section):
-    """What differs in one channel."""
+    """What differs in one channel; null: what holds elsewhere."""
 
-    reply_mode: ReplyMode = Field(description="Replaces discord.reply_mode in this channel.")
+    reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this channel.")
+    when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this channel.")
 
 
 class DiscordSettings(Section):
@@ -185,8 +193,20 @@ class AnswerSettings(Section):
     require_citations: Flag = setting(False, "Post no answer that cites none of its sources.")
     max_sources: Count = setting(3, "How many sources may be loaded for one answer.")
     max_answer_chars: Count = setting(3000, "The maximum length of an answer in characters.")
-    max_index_chars: Count = setting(
-        60_000, "A longer index is cut to the entries that rank best before the LLM selects from it."
+    max_index_entries: Count = setting(
+        30, "A longer index is cut to this many entries, those that rank best, before the LLM selects from it."
+    )
+    max_source_chars: Count = setting(
+        24_000, "How many characters of sources one answer is given; of more, their outline and best sections."
+    )
+    when_unsure: WhenUnsure = setting(
+        "silent", "Where nobody addressed the bot and it is unsure: stay silent, or point to sections that may help."
+    )
+    reply_language: ReplyLanguage = setting(
+        "question", "The language of the bot's own sentences: that of the question, or always the same."
+    )
+    out_of_scope_hint: Text = setting(
+        "", "One sentence that says where to ask what the bot is not for; given to the LLM that answers."
     )
     project_introduction: Text = setting(
         "", "What the project is, in a few sentences; added to the instructions of every step."
@@ -218,6 +238,11 @@ class KnowledgeSettings(Section):
     runtime_refresh_tick_seconds: Seconds = setting(300, "How often sources are checked for changes.")
     file_watch_debounce_seconds: Seconds = setting(2, "How long files must be unchanged before an update starts.")
     max_source_bytes: Count = setting(2_000_000, "Larger documents and pages are left out.")
+    include: Globs = setting((), "Only files that match one of these are documents; empty: all that are documentation.")
+    exclude: Globs = setting((), "Files that match one of these are no documents.")
+    source_base_url: Addresses = setting(
+        "", "Where the files of kb.sources_dir are published, so that answers link to them; or one URL a folder."
+    )
     summarization_prompt: Word = setting(prompts.SUMMARIZATION, "The task of describing a document.")
     team_raw_dir: LearnedPath = setting(LEARNED / "raw", "The archive of captured conversations.")
     team_topics_dir: LearnedPath = setting(LEARNED / "topics", "The topic files made from the archive.")
@@ -253,6 +278,23 @@ class EmbeddingSettings(Section):
     base_url: Url = Field(description="The endpoint, up to and including the version.")
     api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
     model: Word = Field(description="The embedding model's name at the endpoint.")
+
+
+def _form_of(given: Any) -> str:
+    # The loc of an error names the form: `complaints` leaves out what begins with "<".
+    return "<endpoint>" if isinstance(given, dict | EmbeddingSettings) else "<word>"
+
+
+class SearchSettings(Section):
+    """How documents are searched, for every use of them."""
+
+    embeddings: Annotated[
+        Annotated[EmbeddingSettings, Tag("<endpoint>")] | Annotated[Literal["packaged", "none"], Tag("<word>")],
+        Discriminator(_form_of),
+        Says("`packaged`, `none`, or a mapping of base_url, api_key and model"),
+    ] = setting(
+        "packaged", "Where text is embedded: by the packaged model, nowhere (search by words only), or at an endpoint."
+    )
 
 
 class DocumentCacheSettings(Section):
@@ -303,7 +345,7 @@ class DocumentSettings(Section):
     tools_timeout_seconds: Seconds = setting(60, "How long the tool calls of one answer may take together.")
     store_timeout_seconds: Seconds = setting(10, "How long one search may take.")
     team_name: Text = setting("", "The team's name in its knowledge; empty: the id of the guild.")
-    embeddings: EmbeddingSettings | None = setting(None, "Where text is embedded; null: the packaged model.")
+    embeddings: EmbeddingSettings | None = setting(None, "Where files are embedded; null: as search.embeddings says.")
     synthesis_llm: LLMSettings | None = setting(None, "The LLM that condenses passages; null: the one of ai_response.")
     store: Store = setting("embedded", "Where passages are kept: in the data folder, or in Chroma.")
     cache: DocumentCacheSettings = section(DocumentCacheSettings, "The cache of the document tools' answers.")
@@ -319,8 +361,19 @@ class Settings(Section):
     ai_response: AnswerSettings = section(AnswerSettings)
     kb: KnowledgeSettings = section(KnowledgeSettings)
     limits: LimitSettings = section(LimitSettings)
+    search: SearchSettings = section(SearchSettings)
     documents: DocumentSettings = section(DocumentSettings)
     metrics: MetricsSettings = section(MetricsSettings)
+
+    @property
+    def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:
+        """Where files of threads and runbooks are embedded."""
+        return self.search.embeddings if self.documents.embeddings is None else self.documents.embeddings
+
+    def when_unsure_in(self, channel_id: int) -> Literal["silent", "point"]:
+        """What the bot does in a channel when it is unsure and nobody addressed it."""
+        channel = self.discord.channels.get(channel_id)
+        return (None if channel is None else channel.when_unsure) or self.ai_response.when_unsure
 
     def placed(self, folder: Path) -> Self:
         """With every path resting on `folder`, and those that were not set below `app.data_dir`."""

@@ -16,7 +16,9 @@ from services.assistant.curator import (
     in_words,
     summaries_in,
 )
-from services.assistant.describing import Describer, ModelDescriber, NotDescribed, key_of
+from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
+from services.assistant.ids import clean_id, resolve_ids
 from services.assistant.inquiry import CaptureJob, Inquiry, end, replied, skipped
 from services.assistant.links import keep_citations, linkable_texts, links_block, remove_foreign_links
-from services.assistant.prompts import Tasks
+from services.assistant.outlines import says_nothing
+from services.assistant.prompts import Given, Offered, Tasks

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
+from services.assistant.ids import clean_id
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.knowledge import IndexEntry, narrow
 from services.llm import Asker, BadOutput, Usage, clean
@@ -83,12 +84,14 @@ class ModelCurator:
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
         shown = await in_thread(narrow, index, _text(pair), self._max_index_chars)
         prompt = prompts.classify(self._tasks, pair, shown)
-        return await self._asker.ask("classify", prompt, ClassificationResult, usage)
+        result = await self._asker.ask("classify", prompt, ClassificationResult, usage)
+        return result.model_copy(update={"topic_name": clean_id(result.topic_name)})
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
         shown = await in_thread(_nearest, held, pair, self._max_index_chars)
         prompt = prompts.integrate(self._tasks, pair, topic, shown)
-        return await self._asker.ask("integrate", prompt, IntegrationResult, usage)
+        result = await self._asker.ask("integrate", prompt, IntegrationResult, usage)
+        return result.model_copy(update={"remove_ids": list(map(clean_id, result.remove_ids))})
 
 
 def _text(pair: Pair) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from model.conversations import Conversation
+from services.assistant.ids import resolve_ids
 from services.knowledge import Source
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
@@ -45,9 +46,8 @@ _TIDY = [
 
 
 def keep_citations(citations: Iterable[str], allowed: Iterable[str]) -> list[str]:
-    """The citations that name a loaded source (or another allowed id), in order, each once."""
-    permitted = set(allowed)
-    return [source_id for source_id in dict.fromkeys(map(str.strip, citations)) if source_id in permitted]
+    """The citations that name a loaded source (or another allowed id), in order, each once (`ids.resolve_ids`)."""
+    return resolve_ids(citations, list(allowed))[0]
 
 
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:

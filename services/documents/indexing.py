@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from services.documents.limits import FileLimits, FileRefused, accepted
-from services.documents.reading import prepare, topic_chunks
+from services.documents.reading import DocumentRedactors, prepare, topic_chunks
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.documents.store.schema import embedded_text, to_embed
@@ -32,6 +32,7 @@ _NAMESPACE = "kb:"
 _HEADING = re.compile(r"^(?:#{1,2}\s+(?P<marked>\S.*?)\s*#*|(?P<plain>\S.*)\n[=\-~*]{3,})$", re.MULTILINE)
 _MAX_LINES = 1_000_000
 _TITLE_CHARS = 100
+_PUBLISHED = DocumentRedactors(published=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def _article(name: str, text: str, max_bytes: int) -> Wanted:
     limits = FileLimits(max_file_bytes=max(max_bytes, len(data)), max_lines=_MAX_LINES)
 
     def made() -> Prepared:
-        return replace(prepare(taken_as, data, limits=limits), filename=name)
+        return replace(prepare(taken_as, data, limits=limits, redactors=_PUBLISHED), filename=name)
 
     return Wanted(origin, hashlib.sha256(data).hexdigest(), made)
 

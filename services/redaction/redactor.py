@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from services.redaction.shapes import LABELS, SHAPES, Shape, label
+from services.redaction.shapes import DOCUMENTATION_SHAPES, LABELS, SHAPES, Shape, label
 
 MIN_KNOWN_CHARS = 6
 """Shorter values ("none", "test") are no secrets, and hiding them would hide ordinary words."""
@@ -34,14 +34,23 @@ class Redactor:
         """`text` with a label, such as `[redacted: api key]`, in the place of each secret."""
         return self.counted(text)[0]
 
+    def documentation_text(self, text: str) -> str:
+        """As `text`, for what an operator has published as documentation: only the known secrets, and what has the
+        form of a working token. Sample passwords, placeholders, links and shell syntax stay as they are.
+        """
+        return self._counted(text, DOCUMENTATION_SHAPES)[0]
+
     def counted(self, text: str) -> tuple[str, dict[str, int]]:
         """As `text`, with how often each label was put in."""
+        return self._counted(text, self._shapes)
+
+    def _counted(self, text: str, shapes: Sequence[Shape]) -> tuple[str, dict[str, int]]:
         counts: dict[str, int] = {}
         if any(value in text for value in self._values):
             text, counts[KNOWN] = self._known.subn(KNOWN, text)
         # Most texts hold no secret: finding that out must be cheap.
         lowered = text.lower()
-        for shape in self._shapes:
+        for shape in shapes:
             if shape.possible(lowered):
                 text, count = shape.replaced(text)
                 if count:

@@ -139,6 +139,25 @@ CODE_SHAPES = tuple(
 )
 """For programs, where `token: str` and `token = next(tokens)` are no secrets."""
 
+_sample = re.compile(
+    r"example|sample|dummy|placeholder|your|replace|x{4}|\*{3}|\.{3}|(?P<one>[\w*.-])(?P=one){5}|012345|123456|abcdef",
+    re.IGNORECASE,
+).search
+
+
+def _no_samples(shape: Shape) -> Shape:
+    """`shape` without what documentation makes up: a token in which people see at once that it is none."""
+
+    def spans(text: str) -> Iterator[Span]:
+        return ((start, end) for start, end in shape.spans(text) if not _sample(text, start, end))
+
+    return replace(shape, spans=spans)
+
+
+_TOKENS = frozenset(map(label, ("discord token", "webhook", "api key")))
+DOCUMENTATION_SHAPES = tuple(_no_samples(shape) for shape in SHAPES if shape.label in _TOKENS)
+"""For published documentation: tokens that can be told by their own form, wherever they stand."""
+
 _NO_WORD = r"\s{0,20}(?:[0-9]+(?:\.[0-9]+)?|(?i:true|false))\s{0,20}</"
 """What an element has that counts or switches something."""
 _ATTRIBUTES = r"(?:\s[^<>]{0,200})?"

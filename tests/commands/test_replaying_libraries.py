@@ -20,7 +20,7 @@ from services.documents.store.protocol import State
 from services.knowledge.index_file import IndexEntry, render
 from services.search.embedding.endpoint import Embedder, Vectors
 from services.team.decisions import DecisionLog
-from settings import DocumentSettings, Settings
+from settings import Settings
 from tests.commands.test_replay_learning import GUILD, KIM, recorded, said
 from tests.hashing import HashingEmbedder
 from tests.loopback.llm_answers import offered, prompt
@@ -43,7 +43,7 @@ class InAThread(HashingEmbedder):
 
 @pytest.fixture(autouse=True)
 def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    def in_a_thread(_: DocumentSettings) -> Embedder:
+    def in_a_thread(_: object) -> Embedder:
         return InAThread()
 
     monkeypatch.setattr(documents_module, "embedder_of", in_a_thread)

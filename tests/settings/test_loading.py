@@ -141,6 +141,54 @@ def test_any_snowflake_may_be_a_number_or_text(number: int) -> None:
         assert list(settings.discord.channels) == [number]
 
 
+def test_a_channel_differs_in_what_it_names_only(loaded: Loader) -> None:
+    settings = loaded(
+        "ai_response: {when_unsure: silent}\n"
+        "discord: {channels: {5: {when_unsure: point}, 6: {reply_mode: off}, 7: {}}}"
+    )
+    assert settings.discord.channels[5].reply_mode is None
+    assert [settings.when_unsure_in(channel) for channel in (5, 6, 7, 8)] == ["point", "silent", "silent", "silent"]
+    assert loaded("ai_response: {when_unsure: point}").when_unsure_in(8) == "point"
+
+
+def test_files_are_embedded_as_the_search_is_unless_they_have_an_endpoint_of_their_own(loaded: Loader) -> None:
+    endpoint = "{base_url: 'http://127.0.0.1/v1', api_key: k, model: m}"
+    assert loaded().document_embeddings == "packaged"
+    assert loaded("search: {embeddings: none}").document_embeddings == "none"
+    for text in (f"search: {{embeddings: {endpoint}}}", f"documents: {{embeddings: {endpoint}}}"):
+        embeddings = loaded(text).document_embeddings
+        assert not isinstance(embeddings, str)
+        assert embeddings.model == "m"
+
+
+def test_variables_make_a_mapping_where_a_word_may_stand(loaded: Loader) -> None:
+    below = {"BASE_URL": "http://127.0.0.1/v1", "API_KEY": "k", "MODEL": "m"}
+    environ = {f"APP__SEARCH__EMBEDDINGS__{name}": value for name, value in below.items()}
+    embeddings = loaded("search: {embeddings: packaged}", environ=environ).search.embeddings
+    assert not isinstance(embeddings, str)
+    assert embeddings.base_url == "http://127.0.0.1/v1"
+    assert loaded(environ={"APP__SEARCH__EMBEDDINGS": "none"}).search.embeddings == "none"
+
+
+def test_documents_are_published_at_one_address_or_at_one_a_folder(loaded: Loader) -> None:
+    assert loaded().kb.source_base_url == ""
+    assert loaded("kb: {source_base_url: 'https://docs.example.org/'}").kb.source_base_url == "https://docs.example.org"
+    assert loaded(
+        "kb: {source_base_url: {guides/: 'https://g.example', ./faq: 'https://f.example/x/'}}"
+    ).kb.source_base_url == {
+        "guides": "https://g.example",
+        "faq": "https://f.example/x",
+    }
+    environ = {"APP__KB__SOURCE_BASE_URL": "https://docs.example.org"}
+    assert loaded(environ=environ).kb.source_base_url == "https://docs.example.org"
+
+
+def test_globs_keep_their_case(loaded: Loader) -> None:
+    kb = loaded("kb: {include: ['Guides/**', ./README.md], exclude: ['*.DRAFT.md']}").kb
+    assert (kb.include, kb.exclude) == (("Guides/**", "README.md"), ("*.DRAFT.md",))
+    assert loaded(environ={"APP__KB__EXCLUDE": '["old/**"]'}).kb.exclude == ("old/**",)
+
+
 def test_settings_cannot_be_changed(loaded: Loader) -> None:
     settings = loaded()
     with pytest.raises(ValueError, match="frozen"):

@@ -72,7 +72,26 @@ def test_a_value_of_the_wrong_type_is_refused_by_name(refused: Failure, key: Set
         "logging: {format: xml}",
         "discord: {reply_mode: sometimes}",
         "discord: {channels: {5: {reply_mode: never}}}",
-        "discord: {channels: {5: {}}}",
+        "discord: {channels: {5: {when_unsure: ask}}}",
+        "ai_response: {when_unsure: guess}",
+        "ai_response: {reply_language: tlh}",
+        "ai_response: {max_source_chars: 0}",
+        "ai_response: {max_index_entries: 0}",
+        "ai_response: {out_of_scope_hint: [a]}",
+        "search: {embeddings: best}",
+        "search: {embeddings: null}",
+        "search: {embeddings: {base_url: 'https://x/v1'}}",
+        "search: {embeddings: {base_url: 'x', api_key: k, model: m}}",
+        "kb: {include: '*.md'}",
+        "kb: {include: ['']}",
+        "kb: {include: [/etc/*]}",
+        "kb: {exclude: [../*.md]}",
+        "kb: {exclude: [5]}",
+        "kb: {source_base_url: docs.example.org}",
+        "kb: {source_base_url: 'https://me:pw@docs.example.org'}",
+        "kb: {source_base_url: {guides: docs.example.org}}",
+        "kb: {source_base_url: {../guides: 'https://docs.example.org'}}",
+        "kb: {source_base_url: ['https://docs.example.org']}",
         "discord: {opt_out_marker: ''}",
         "kb: {internal_topics: pricing}",
         "kb: {internal_topics: ['']}",
@@ -130,6 +149,22 @@ def test_a_misspelt_section_in_the_environment_is_answered_with_the_whole_variab
 def test_a_key_in_the_wrong_section_is_answered_with_its_place(refused: Failure) -> None:
     assert refused("kb: {max_sources: 3}").endswith("did you mean ai_response.max_sources?")
     assert refused(environ={"APP__DATA_DIR": "x"}).endswith("did you mean APP__APP__DATA_DIR?")
+
+
+def test_a_key_of_an_earlier_version_is_answered_with_the_one_that_replaces_it(refused: Failure) -> None:
+    assert refused("ai_response:\n  max_index_chars: 60000\n") == (
+        "config.yaml:2: ai_response.max_index_chars is not a known key; "
+        "use ai_response.max_index_entries, a number of entries instead of characters"
+    )
+    assert "use ai_response.max_index_entries" in refused(environ={"APP__AI_RESPONSE__MAX_INDEX_CHARS": "9"})
+
+
+def test_what_may_be_a_word_or_a_mapping_is_judged_as_what_it_is(refused: Failure) -> None:
+    assert refused("search: {embeddings: best}") == (
+        "config.yaml:1: search.embeddings must be `packaged`, `none`, or a mapping of base_url, api_key and model"
+    )
+    assert "search.embeddings needs base_url and api_key as well" in refused("search: {embeddings: {model: m}}")
+    assert refused("search: {embeddings: {modl: m}}").startswith("config.yaml:1: search.embeddings.modl is not a known")
 
 
 def test_a_key_like_no_other_is_answered_with_what_there_is(refused: Failure) -> None:

@@ -42,7 +42,7 @@ def prepare(
     check_lines(filename, n_lines, limits.max_lines)
     found = classify(filename, raw, kind)
     outline = outline_of(filename, raw) if found.kind is DocumentKind.CONFIG else Outline()
-    redacted = Redacted(raw, outline, redactors.of(found.kind))
+    redacted = Redacted(raw, outline, redactors.of(found.kind), by_key=redactors.by_key)
     text, cut = cut_lines(redacted.text, limits.max_line_chars)
     if cut:
         flags.append(f"{cut} line{'s were' if cut > 1 else ' was'} cut at {limits.max_line_chars} characters")

@@ -8,6 +8,7 @@ from services.documents.reading.outlines import Leaf, Outline
 from services.documents.units import DocumentKind
 from services.redaction import (
     CODE_SHAPES,
+    DOCUMENTATION_SHAPES,
     MARKUP_SHAPES,
     PERSONAL_SHAPES,
     SHAPES,
@@ -22,11 +23,21 @@ _LONG_LINES = 20_000  # in longer lines no single value is searched for: each se
 
 
 class DocumentRedactors:
-    """A redactor for documents, and one for program code, where `token: str` is no secret."""
+    """A redactor for documents, and one for program code, where `token: str` is no secret.
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        """`known`: the values of the configured secrets."""
+    Attributes:
+        by_key: whether what a configuration file holds below the name of a secret is one.
+    """
+
+    def __init__(self, known: Iterable[str] = (), *, published: bool = False) -> None:
+        """`known`: the values of the configured secrets. `published`: for an operator's documentation, whose sample
+        passwords and contacts are meant to be read: only known secrets and working tokens are hidden.
+        """
         known = tuple(known)
+        self.by_key = not published
+        if published:
+            self._documents = self._code = Redactor(known, DOCUMENTATION_SHAPES)
+            return
         self._documents = Redactor(known, (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES))
         self._code = Redactor(known, (*CODE_SHAPES, *PERSONAL_SHAPES))
 
@@ -44,8 +55,9 @@ class Redacted:
         names: As in the outline, without those that are secret.
     """
 
-    def __init__(self, raw: str, outline: Outline, redactor: Redactor) -> None:
-        self._secrets = frozenset(leaf for leaf in outline.leaves if _is_secret(leaf, outline))
+    def __init__(self, raw: str, outline: Outline, redactor: Redactor, *, by_key: bool = True) -> None:
+        leaves = outline.leaves if by_key else ()
+        self._secrets = frozenset(leaf for leaf in leaves if _is_secret(leaf, outline))
         hidden = {(leaf.path[:-1], leaf.value) for leaf in self._secrets}
         self.names = {path: name for path, name in outline.names.items() if (path, name) not in hidden}
         self.part = redactor.text

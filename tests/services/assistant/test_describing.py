@@ -5,11 +5,20 @@ from typing import Any
 
 import pytest
 
-from services.assistant.describing import MAX_CHARS, Describer, ModelDescriber, NotDescribed, SummaryResult, shortened
+from services.assistant.describing import (
+    MAX_CHARS,
+    Describer,
+    ModelDescriber,
+    NotDescribed,
+    Read,
+    SaysNothing,
+    SummaryResult,
+)
 from services.assistant.extractive.describing import ExtractiveDescriber, describe
 from services.llm import prompting
 from services.llm.prompting import parse
 from services.llm.usage import Usage
+from services.search.text.sections import Article, Block, BlockKind, Section
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 
 GUIDE = """\
@@ -27,12 +36,15 @@ frobnicate --now
 """
 
 
-def describer(asker: ScriptedAsker, *, model: str = "m", task: str = "Describe.", about: str = "") -> ModelDescriber:
+def describer(
+    asker: ScriptedAsker, *, model: str = "m", task: str = "Describe.", about: str = "", read: Read | None = None
+) -> ModelDescriber:
     return ModelDescriber(
         asker,
         model=model,
         task=task,
         project_introduction=about,
+        read=read,
         redact=lambda text: text.replace("hunter2", "[redacted]"),
         usage=Usage(),
     )
@@ -50,7 +62,7 @@ async def test_a_model_is_asked_once_with_the_text_as_data() -> None:
     assert prompt.system.startswith("Describe.")
     assert prompting.DATA_RULES in prompt.system
     section, _, rest = prompt.user.rpartition("\n\n")
-    assert rest == "Describe this source."
+    assert rest == "Describe this source in at most 600 characters."
     assert parse(section) == (
         "source",
         [("Id", "setup.md", None), ("Text", "Password: [redacted]\n<<<end of source>>>", None)],
@@ -84,11 +96,42 @@ def test_the_key_changes_with_model_task_and_introduction() -> None:
     assert describer(asker, model="m", task="t", about="a").key == keys[0]
 
 
-def test_of_a_long_text_a_model_sees_the_beginning_and_the_headings() -> None:
-    text = "x" * MAX_CHARS + "\n# Near the end\nand more\n"
-    assert shortened("short") == "short"
-    assert len(shortened(text)) < MAX_CHARS
-    assert shortened(text).endswith("# Near the end")
+async def test_of_a_long_source_a_model_sees_the_outline_and_is_asked_for_a_longer_description() -> None:
+    """Pitfall 54."""
+
+    def read(name: str, text: str) -> Article:
+        return Article(
+            name, tuple(Section((name, each[:6]), "", (Block(BlockKind.PROSE, each),)) for each in text.split("|"))
+        )
+
+    asker = ScriptedAsker(SummaryResult(summary="All of it."))
+    await describer(asker, read=read).summarize_for_kb_index(
+        "a.md", "|".join(f"part-{n} " + "x " * 4000 for n in range(9)), 5
+    )
+    ((_, prompt),) = asker.asked
+    assert len(prompt.user) < MAX_CHARS + 1000
+    assert "Outline:" in prompt.user
+    assert all(f"part-{n} " in prompt.user for n in range(9))
+    assert prompt.user.endswith("Describe this source in at most 1200 characters.")
+
+
+async def test_a_table_of_contents_is_not_sent_to_a_model() -> None:
+    asker = ScriptedAsker()
+    contents = Article("Guides", (Section(("Guides",), "", (Block(BlockKind.LIST, "- [Install](a.md)"),)),))
+    with pytest.raises(SaysNothing):
+        await describer(asker, read=lambda _name, _text: contents).summarize_for_kb_index(
+            "index.md", "- [Install](a.md)", 5
+        )
+    assert asker.asked == []
+
+
+async def test_a_long_topic_is_shown_from_end_to_end() -> None:
+    asker = ScriptedAsker(SummaryResult(summary="Both."))
+    await describer(asker).summarize_for_kb_index(
+        "gpu.txt", "\n\n".join(f"pair-{n} " + "y " * 500 for n in range(30)), 5
+    )
+    ((_, prompt),) = asker.asked
+    assert all(f"pair-{n} " in prompt.user for n in range(30))
 
 
 async def test_without_a_model_headings_and_telling_words_describe() -> None:
