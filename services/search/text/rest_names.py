@@ -1,0 +1,60 @@
+"""What the directives of docutils, Sphinx and its common extensions are for, by name (in small letters, without domain)."""
+
+from __future__ import annotations
+
+ADMONITIONS = {
+    "attention": "Attention",
+    "caution": "Caution",
+    "danger": "Danger",
+    "error": "Error",
+    "hint": "Hint",
+    "important": "Important",
+    "note": "Note",
+    "seealso": "See also",
+    "tip": "Tip",
+    "warning": "Warning",
+}
+"""Those with a title of their own. What follows the name is their text."""
+
+VERSIONS = {
+    "versionadded": "Added in",
+    "versionchanged": "Changed in",
+    "versionremoved": "Removed in",
+    "deprecated": "Deprecated since",
+    "deprecated-removed": "Deprecated since",
+}
+
+BODIES = frozenset(
+    "acks autosummary-body compound container cssclass div epigraph footer grid header highlights hlist ifconfig line-block "
+    "only pull-quote rst-class class tab-set tabs tab-set-code table figure centered default-domain automodule "
+    "list-group row column panels".split()
+)
+"""Their content is shown, and the argument is for machines. (The caption is the content of a figure.)"""
+
+CODE = frozenset(
+    "cmd code code-block console doctest execute_code ipython jupyter-execute literal parsed-literal productionlist prompt "
+    "sourcecode terminal testcode testoutput math mermaid pycon".split()
+)
+"""Their content is shown as it is. (`parsed-literal` may hold inline markup.)"""
+
+DROPPED = frozenset(
+    "audio autosummary bibliography blockdiag cite codeauthor contents currentmodule currentproject date digraph default-role "
+    "graph graphviz iframe image include index inheritance-diagram literalinclude mdinclude meta moduleauthor nwdiag pdfpages "
+    "plantuml plot program raw restructuredtext-test-directive sectionauthor sectnum section-numbering seqdiag tabularcolumns "
+    "tags target-notes testcleanup testsetup title toctree todo todolist uml video vimeo youtube".split()
+)
+"""Pictures, settings, generated lists, what other files hold, and what is not published."""
+
+OBJECTS = frozenset(
+    "alias attribute class classmethod cmdoption concept confval constant data decorator decoratormethod describe directive "
+    "enum enumerator envvar event exception function interface macro member method module namespace object opcode option "
+    "property rst staticmethod struct type union var variable".split()
+)
+"""Descriptions: the argument is a signature a line, the content says what it is."""
+
+LINE_TITLES = frozenset(["rubric"])
+
+
+def is_automatic(name: str) -> bool:
+    """Whether the directive takes its text from the docstring of what it names; what is written below it is added."""
+    return name.startswith("auto") and name not in BODIES

@@ -1,0 +1,144 @@
+"""Inline reStructuredText as Sphinx writes it: what a reader sees of `:ref:`, `:class:`, `:pep:` and any other role.
+
+Importing this imports docutils; `rest` does so when the first document is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import states
+
+_MAX_INLINE_CHARS = 4_000
+"""docutils needs time that grows with the square of a paragraph: a longer one is read in pieces that end with a line."""
+_TITLED = re.compile(r"(?P<title>[^<]*[^<\s])\s*<[^<>]*>\s*", re.DOTALL)
+_NUMBER = re.compile(r"\d+")
+
+_TEXT_ROLES = frozenset(
+    "ref doc term numref any download abbr dfn manpage eq title t title-reference menuselection guilabel emphasis strong "
+    "sub sup subscript superscript index cite footcite user sub-ref youtube fa octicon material-regular".split()
+)
+_CALLED_ROLES = frozenset(["func", "function", "meth", "method"])
+_VERBATIM_ROLES = frozenset("code math literal samp regexp raw-html file".split())
+_LINKS = {
+    "pep": ("PEP", "https://peps.python.org/pep-{:0>4}/"),
+    "rfc": ("RFC", "https://datatracker.ietf.org/doc/html/rfc{}"),
+    "cve": ("CVE", "https://www.cve.org/CVERecord?id=CVE-{}"),
+    "cwe": ("CWE", "https://cwe.mitre.org/data/definitions/{}.html"),
+}
+_NODES: dict[str, type[nodes.TextElement]] = {
+    "": nodes.emphasis,  # the role of `text` alone is that of titles of works
+    "emphasis": nodes.emphasis,
+    "title": nodes.emphasis,
+    "title-reference": nodes.emphasis,
+    "t": nodes.emphasis,
+    "dfn": nodes.emphasis,
+    "strong": nodes.strong,
+    "guilabel": nodes.strong,
+}
+
+
+class RoleReader(states.Inliner):
+    """Reads inline markup. Takes roles from here, not from the registry of docutils, which all threads share.
+
+    Attributes:
+        bases: of each role that the document defines with `.. role:: name(base)`, the base.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bases: dict[str, str] = {}
+
+    def parse(self, text: str, lineno: int, memo: Any, parent: Any) -> Any:
+        found: list[nodes.Node] = []
+        messages: list[nodes.Node] = []
+        for piece in _pieces(text):
+            part, said = super().parse(piece, lineno, memo, parent)
+            found += part
+            messages += said
+        return found, messages
+
+    def interpreted(self, rawsource: str, text: str, role: str | None, lineno: int) -> Any:
+        """The nodes of one piece of interpreted text; never a complaint that a role is unknown."""
+        del lineno
+        name = (role or "").lower()
+        name = self.bases.get(name, name).rpartition(":")[2]
+        if name == "raw":
+            return [], []
+        plain = nodes.unescape(text, name in _VERBATIM_ROLES)
+        node = _node(name, plain)
+        node.rawsource = rawsource
+        return [node], []
+
+
+for _name, _pattern in vars(states.Inliner).items():
+    if isinstance(_pattern, str) and not _name.startswith("__"):
+        setattr(RoleReader, _name, _pattern)  # docutils looks for them in the class itself, not in what it is made from
+
+
+def _pieces(text: str) -> list[str]:
+    if len(text) <= _MAX_INLINE_CHARS:
+        return [text]
+    pieces = [""]
+    for line in text.splitlines(keepends=True):
+        for start in range(0, len(line), _MAX_INLINE_CHARS):
+            part = line[start : start + _MAX_INLINE_CHARS]
+            if len(pieces[-1]) + len(part) > _MAX_INLINE_CHARS:
+                pieces.append("")
+            pieces[-1] += part
+    return pieces
+
+
+def _node(role: str, text: str) -> nodes.TextElement:
+    """What is shown of interpreted text: `role` without its domain, `text` unescaped."""
+    match = _TITLED.fullmatch(text) if role not in _VERBATIM_ROLES or role == "file" else None
+    title = match["title"] if match and role != "file" else None
+    if role in _LINKS:
+        return _link(role, text, title)
+    if role in ("ref", "numref") and title is None:
+        return nodes.inline("", text, reflabel=text.strip())
+    if role in ("doc", "download") and title is None:
+        return nodes.inline("", _words(text.rpartition("/")[2] or text))
+    if role in _NODES:
+        return _NODES[role]("", title or text) if role else nodes.emphasis("", text)
+    if role == "menuselection":
+        return nodes.strong("", text.replace("-->", "→"))
+    if role in _TEXT_ROLES:
+        return nodes.inline("", title or text)
+    if title is not None:
+        return nodes.literal("", title) if _is_code(title) else nodes.inline("", title)
+    return _code(role, text)
+
+
+def _code(role: str, text: str) -> nodes.TextElement:
+    """Of a role that names an object, a file, a key, or that nobody here knows."""
+    if _NUMBER.fullmatch(text):
+        return nodes.inline("", f"#{text}")  # an issue, a request, a discussion
+    if role in ("code", "math", "literal"):
+        return nodes.literal("", text)
+    if role == "samp":
+        return nodes.literal("", text.replace("{", "").replace("}", ""))
+    shown = text.removeprefix("!")
+    if shown.startswith("~"):
+        shown = shown[1:].rpartition(".")[2]
+    shown = shown.removeprefix(".")
+    if role in _CALLED_ROLES and not shown.endswith(")"):
+        shown += "()"
+    return nodes.literal("", shown)
+
+
+def _link(role: str, text: str, title: str | None) -> nodes.TextElement:
+    name, address = _LINKS[role]
+    number, _, place = (text if title is None else text.rpartition("<")[2].rstrip("> ")).partition("#")
+    target = address.format(number.strip().removeprefix("!")) + (f"#{place}" if place else "")
+    return nodes.reference("", title or f"{name} {number}", refuri=target)
+
+
+def _words(label: str) -> str:
+    return " ".join(label.replace("-", " ").replace("_", " ").split())
+
+
+def _is_code(title: str) -> bool:
+    return " " not in title
