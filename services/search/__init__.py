@@ -1,10 +1,11 @@
-"""Finding text: terms and stems, what a message asks, passages, keyword ranking, and embeddings.
+"""Finding text: terms and stems in any language, what a message asks, passages, keyword ranking, and embeddings.
 
 `embedding` is a package of its own, as it imports numpy.
 """
 
 # pyright: reportUnusedImport=false
 from services.search import tokenizer
+from services.search.languages import language_of
 from services.search.passages import Passage, passages
 from services.search.questions import (
     BEFORE,
