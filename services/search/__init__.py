@@ -1,4 +1,4 @@
-"""Finding text: terms and stems, what a message asks, passages, keyword ranking, and embeddings.
+"""Finding text: terms and stems in any language, what a message asks, passages, keyword ranking, and embeddings.
 
 `embedding` is a package of its own, as it imports numpy.
 """

@@ -1,30 +1,66 @@
-"""Splits English technical text into terms to compare: stems of words, and whole identifiers."""
+"""Splits text of any language into terms to compare: stems of words, whole identifiers, pairs of characters.
+
+Pairs of characters stand for words in scripts that put no blanks between them.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
+from typing import cast
 
-_TOKEN = re.compile(r"[^\W_]+(?:[._/:-]{1,2}[^\W_]+)*(?:\+\+|#(?!\w))?|[^\W_]+")
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_CONTRACTION = re.compile(r"(?<=\w)(?:n['’]t|['’](?:s|re|ve|ll|d|m))\b", re.IGNORECASE)
+import Stemmer
 
-STOP_WORDS = frozenset(
-    """a about after again all also am an and another any anybody anyone anything are as at be because been before being
-    both but by can cannot cant could couldn did didn didnt do does doesn doesnt doing don done dont each either else
-    even ever every few for from further get gets getting give go going gone gonna got had has hasn have haven having he
-    hello help her here hey hi him his hm how i id idea if im in instead into is isn isnt it its itself ive just know
-    let like ll lot make many maybe me might mine more most much must my myself need needs no nor not now of off ok okay
-    on once one only or other our ours out over own people please possible pls possibly quite rather re really right
-    same say see seem seems shall she should so some somebody somehow someone something still such sure tell than
-    thank thanks that thats the their them then there these they thing things think this those though through to too
-    try trying tried u under until up us use used using very want wanted was wasn way we well were what whats when
-    where whether which while who whom whose why will with without won wondering wont would wouldn yeah yes yet you
-    your yours ve does anybody way work works working problem problems issue issues question questions doesnt isnt
-    whenever wherever however guys folks good best able currently actually basically ca wo sha
-    already always anymore ago everyone everybody often sometimes never since yet today yesterday tomorrow tonight
-    away completely totally fairly pretty kind lots bit little""".split()  # noqa: SIM905 - thirty lines of quotes otherwise
+from services.search.function_words import ENGLISH, FUNCTION_WORDS, folded
+
+STOP_WORDS = ENGLISH
+"""Those of English."""
+
+_STEMMERS = {
+    "en": "english",
+    "de": "german",
+    "es": "spanish",
+    "fr": "french",
+    "pt": "portuguese",
+    "ru": "russian",
+    "it": "italian",
+    "nl": "dutch",
+    "sv": "swedish",
+    "tr": "turkish",
+    "pl": "polish",
+}
+
+
+def _marks() -> str:
+    """Combining marks, as ranges of a character class: to a regular expression they are no part of a word."""
+    held = [code for code in range(0x300, 0x2100) if unicodedata.category(chr(code)) in {"Mn", "Mc"}]
+    starts = [code for code in held if code - 1 not in held]
+    ends = [code for code in held if code + 1 not in held]
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
+
+
+_MARKS = _marks()
+# Thai, Lao, Burmese, Khmer, kana with the marks that belong to it, Han: no blanks between words. Hangul, the first: words
+# have their particles and endings written onto them.
+_UNSPACED = (
+    "\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3\u3005\u3041-\u3096\u30a1-\u30fa\u30fc"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 )
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")
+_TOKEN = re.compile(rf"[\w{_MARKS}]+(?:[./:-]{{1,2}}[\w{_MARKS}]+)*(?:\+\+|#(?!\w))?")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:[./:-]{1,2}[A-Za-z0-9]+)*(?:\+\+|#(?!\w))?")
+_SEAM = re.compile(r"[./:+#-]+")
+_ASCII_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PIECE = re.compile(rf"\d+|[^\W\d]+(?:[{_MARKS}]+[^\W\d]*)*")
+_CONTRACTION = re.compile(r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b", re.IGNORECASE)
+_LONGEST = 200
+"""Characters of a token that are read: longer ones are base64 or minified code."""
 
 # Words that users and documentation write differently: one, and what is written in its place.
 _SYNONYMS = {
@@ -46,59 +82,92 @@ _SYNONYMS = {
     "password": "pwd",
     "permission": "perms",
     "picture": "pics photo photos",
-    "remove": "erase uninstall delete deleting deleted",
+    "remove": "erase uninstall delete deleted deleting",
     "repository": "repo",
     "sign": "signin",
     "two-factor": "2fa",
     "variable": "var vars",
 }
+_of_thread = threading.local()
 _ALIASES = {alias: word for word, aliases in _SYNONYMS.items() for alias in aliases.split()}
-_MIN_STEM = 3
-# One of each group, in this order: plural, verb forms, nouns made of verbs.
-_ENDINGS = (
-    (("sses", "ss"), ("ies", "y"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("s", "")),
-    (("ations", ""), ("ation", ""), ("ating", ""), ("ated", ""), ("ator", ""), ("ate", ""), ("ing", ""), ("ed", "")),
-    (("ment", ""), ("tion", "t"), ("sion", "s"), ("ably", ""), ("able", ""), ("er", ""), ("ly", ""), ("e", "")),
-)
-_KEEPS_S = ("ss", "us", "is")
 
 
-def terms(text: str) -> list[str]:
-    """The terms of `text`, in order, with repeats, without stop words.
+def terms(text: str, language: str = "en") -> list[str]:
+    """The terms of `text`, in order, with repeats, without function words. `language`: its ISO 639-1 code.
 
-    `max_retries`, `api.example.net` and `E-1042` are a term each, and so is every word in them.
+    `max_retries`, `api.example.net` and `E-1042` are a term each, and so is every word in them. Chinese, Japanese,
+    Korean, Thai, Lao, Khmer and Burmese give their pairs of characters. Accents and letter case never count.
     """
-    tokens = _TOKEN.findall(_CONTRACTION.sub("", text.replace("_", "-")))
-    return [term for token in tokens for term in _terms_of(token)]
+    text = text.replace("_", "-")
+    if "'" in text or "’" in text:
+        text = _CONTRACTION.sub(" ", text)
+    if text.isascii():
+        tokens = _ASCII_TOKEN.findall(text)
+    else:
+        # After NFKC, full-width letters are the usual ones, and accents are part of their letter.
+        text = unicodedata.normalize("NFKC", text)
+        tokens = _TOKEN.findall(_UNSPACED_RUN.sub(r" \g<0> ", text))
+    found: list[str] = []
+    for token in tokens:
+        found += _terms_of(token, language)
+    return found
+
+
+def stem(word: str, language: str = "en") -> str:
+    """A short common form of a lower-case word: configure, configured and configuration are one."""
+    if language == "en":
+        word = _ALIASES.get(word, word)
+    stemmed = word
+    if language in _STEMMERS and word.isalpha():
+        stemmed = _stemming(language)(word)
+    return sys.intern(folded(stemmed))
 
 
 @lru_cache(maxsize=65_536)
-def _terms_of(token: str) -> tuple[str, ...]:
+def _terms_of(token: str, language: str) -> tuple[str, ...]:
+    if _UNSPACED_RUN.match(token):
+        return _pairs(token, language)
+    token = token[:_LONGEST]
     whole = token.lower()
-    if whole in STOP_WORDS:
+    stops = FUNCTION_WORDS.get(language, frozenset())
+    if folded(whole) in stops:
         return ()
-    pieces = [piece.lower() for piece in _PIECE.findall(token)]
+    pieces = _pieces(token)
     if len(pieces) <= 1:
-        return (stem(whole),) if len(whole) > 1 or not whole.isascii() else ()
-    parts = tuple(stem(piece) for piece in pieces if len(piece) > 1 and piece not in STOP_WORDS)
+        return (stem(whole, language),) if _says_something(whole) else ()
+    parts = [stem(each, language) for each in pieces if _says_something(each) and folded(each) not in stops]
+    whole = folded(whole)
     return (whole, *(part for part in parts if part != whole))
 
 
-def stem(word: str) -> str:
-    """A short common form of a lower-case word: configure, configured and configuration are one."""
-    word = _ALIASES.get(word, word)
-    if not word.isascii() or not word.isalpha():
-        return word
-    for group in _ENDINGS:
-        for ending, instead in group:
-            if word.endswith(ending):
-                left = word[: -len(ending)]
-                if len(left + instead) >= _MIN_STEM and not (ending == "s" and word.endswith(_KEEPS_S)):
-                    word = _undoubled(left) + instead if ending in {"ing", "ed", "er"} else left + instead
-                break
-    return word[:-1] + "i" if word.endswith("y") and len(word) > _MIN_STEM else word
+def _pieces(token: str) -> list[str]:
+    """The words in an identifier, in lower case: `maxRetries` has two."""
+    return [
+        piece.lower()
+        for field in _SEAM.split(token)
+        for piece in (_ASCII_PIECE if field.isascii() else _PIECE).findall(field)
+    ]
 
 
-def _undoubled(word: str) -> str:
-    """`runn` → `run`, but `install` stays."""
-    return word[:-1] if word[-1] == word[-2] and word[-1] not in "lsz" else word
+def _pairs(run: str, language: str) -> tuple[str, ...]:
+    """Neighbouring characters, two at a time, each with its marks; one alone as it is."""
+    clusters = _CLUSTER.findall(run)
+    if len(clusters) <= 1:
+        return tuple(clusters)
+    stops = FUNCTION_WORDS.get(language, frozenset())
+    pairs = [first + second for first, second in pairwise(clusters)]
+    return tuple(pair for pair in pairs if pair not in stops)
+
+
+def _says_something(word: str) -> bool:
+    """Single letters of an alphabet say nothing; syllables do."""
+    return len(word) > 1 or word > "\u0900"
+
+
+def _stemming(language: str) -> Callable[[str], str]:
+    """A stemmer for each thread, since it is not safe to share; without its cache, since `_terms_of` has one."""
+    made: Callable[[str], str] | None = getattr(_of_thread, language, None)
+    if made is None:
+        made = cast("Callable[[str], str]", Stemmer.Stemmer(_STEMMERS[language], 0).stemWord)  # pyright: ignore[reportUnknownMemberType]
+        setattr(_of_thread, language, made)
+    return made
