@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Cor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
+from assembly.searching import embedder_of
 from operators.evidence import Intake
 from services.conversations import Viewing
 from services.discord import Attachments
@@ -37,9 +38,9 @@ from services.documents.store import (
 )
 from services.documents.tools import LIBRARIES, AnswerCache, build
 from services.llm import StructuredLLM, Usage
-from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.search.embedding import Embedder
 from services.storage import DataFolder
-from settings import DocumentSettings, EmbeddingSettings, Settings
+from settings import DocumentSettings, Settings
 from streams.wiring import EvidenceRules
 
 EMBEDDED = "embedded"
@@ -174,6 +175,7 @@ async def documents_for(
     settings: Settings,
     asker: StructuredLLM | None,
     attachments: Attachments,
+    embedder: Embedder | None,
     *,
     record: Path | None = None,
     replay: Path | None = None,
@@ -183,7 +185,8 @@ async def documents_for(
 ) -> AsyncGenerator[Documents | None]:
     """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
 
-    `asker`: the one of `ai_response.llm`; where `documents.synthesis_llm` is set, a client for that is opened.
+    `embedder`: the one of `search.embeddings`, used unless `documents.embeddings` says otherwise. `asker`: the one of
+    `ai_response.llm`; where `documents.synthesis_llm` is set, a client for that is opened.
     `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `before_asking` makes what is
     awaited before an answer looks anything up.
     """
@@ -199,10 +202,9 @@ async def documents_for(
                 open_llm(settings, llm, record=record, replay=replay, observe=observe)
             )
         folder = DataFolder(settings.app.data_dir)
-        store, embedder = (
-            store_of(folder, EMBEDDED if rehearsed else chosen.store),
-            embedder_of(settings.document_embeddings),
-        )
+        store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
+        if chosen.embeddings is not None:
+            embedder = embedder_of(settings.document_embeddings)
         background = Background(store=store, embedder=embedder)
         redactors = DocumentRedactors(secrets_of(settings))
         answers = AnswerCache(
@@ -253,13 +255,6 @@ def store_of(folder: DataFolder, address: str = EMBEDDED) -> DocumentStore:
     if address == EMBEDDED:
         return EmbeddedStore(Folders(folder.evidence, folder.runbooks, folder.documents))
     return ChromaStore(address, folder.documents / "copies")
-
-
-def embedder_of(asked: EmbeddingSettings | Literal["packaged", "none"]) -> Embedder | None:
-    """The configured endpoint, or the packaged model if it is installed; None: keyword search only."""
-    if not isinstance(asked, str):
-        return EndpointEmbedder(EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value()))
-    return PackagedEmbedder() if asked == "packaged" and installed() else None
 
 
 def limits_of(chosen: DocumentSettings) -> FileLimits:

@@ -8,6 +8,7 @@ from typing import Any
 
 from assembly.documents import Documents, evidence_rules
 from assembly.redaction import redactor_of
+from assembly.searching import point_rules
 from assembly.sources import SourceSetup, source_kinds
 from assembly.state import RunState
 from assembly.team import capture_images, curation_rules
@@ -27,7 +28,7 @@ from services.conversations import (
     Viewing,
 )
 from services.discord import Fetcher, Poster
-from services.knowledge import DiskLibrary, Library
+from services.knowledge import DiskLibrary, Library, Search
 from services.llm import ImageSource
 from services.team import Capture, Captures, archive_files
 from settings import Settings
@@ -120,6 +121,7 @@ def assemble(
     state: RunState,
     assistant: Assistant,
     library: Library,
+    search: Search,
     poster: Poster,
     captures: CaptureParts,
     fetcher: Fetcher | None = None,
@@ -158,6 +160,7 @@ def assemble(
     services = Services(
         assistant=assistant,
         library=library,
+        search=search,
         history=history,
         people=people,
         team=team,
@@ -241,9 +244,11 @@ def answer_rules(settings: Settings) -> AnswerRules:
         max_concurrent=answering.max_concurrent_answers,
         max_waiting=answering.max_waiting_answers,
         max_sources=answering.max_sources,
-        max_index_chars=answering.max_index_chars,
+        max_index_entries=answering.max_index_entries,
+        max_source_chars=answering.max_source_chars,
         max_answer_chars=answering.max_answer_chars,
         require_citations=answering.require_citations,
         enable_verification=answering.enable_verification,
         thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
+        pointing=point_rules(settings),
     )

@@ -12,7 +12,7 @@ from clock import now
 from operators import Overflow, map_async, supervised
 from services.documents import index_global, index_team
 from services.documents.store import DocumentStore, StoreUnavailable
-from services.knowledge import Library
+from services.knowledge import Library, LibrarySearch
 from services.search.embedding import Embedder
 from settings import Settings
 from streams.ticks import ticks
@@ -22,17 +22,21 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def kept_searchable(
-    settings: Settings, documents: Documents | None, library: Library, guild_ids: Callable[[], Collection[int]]
+    settings: Settings,
+    documents: Documents | None,
+    library: Library,
+    search: LibrarySearch,
+    guild_ids: Callable[[], Collection[int]],
 ) -> AsyncGenerator[None]:
-    """Index documentation and team topics at once, and whenever the knowledge base may have changed, for as long as
-    the block runs. `guild_ids`: the servers that the bot is in by then.
+    """Keep search up to date, and what the document tools find in documentation and team topics: at once, and whenever
+    the knowledge base may have changed, for as long as the block runs. `guild_ids`: the servers that the bot is in.
     """
-    if documents is None:
-        yield
-        return
 
     async def up_to_date(_: object) -> None:
-        await index_shared(settings, library, documents.store, documents.embedder, guild_ids())
+        await search.refresh()
+        await search.embed()
+        if documents is not None:
+            await index_shared(settings, library, documents.store, documents.embedder, guild_ids())
 
     subscription = (
         ticks(settings.kb.runtime_refresh_tick_seconds)

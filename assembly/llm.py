@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
+from assembly.searching import addresses_of
 from services.assistant import Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
-from services.knowledge import Library
+from services.knowledge import Search
 from services.llm import (
     Endpoint,
     EndpointSettings,
@@ -91,13 +92,14 @@ async def open_llms(
         yield answering, knowledge
 
 
-def assistant_of(settings: Settings, library: Library, llm: StructuredLLM | None) -> Assistant:
-    """The assistant that asks `llm`; the extractive one where there is none."""
+def assistant_of(settings: Settings, search: Search, llm: StructuredLLM | None) -> Assistant:
+    """The assistant that asks `llm`; where there is none, the extractive one, over `search`."""
     if llm is None:
-        return ExtractiveAssistant(library)
+        return ExtractiveAssistant(search, addresses_of(settings))
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
-    return ModelAssistant(llm, tasks_of(settings.ai_response), limits)
+    hint = settings.ai_response.out_of_scope_hint
+    return ModelAssistant(llm, tasks_of(settings.ai_response), limits, out_of_scope_hint=hint)
 
 
 def tasks_of(settings: AnswerSettings) -> Tasks:

@@ -15,12 +15,13 @@ from assembly.documents import Documents
 from assembly.graph_parts import Parts, library_of
 from assembly.llm import assistant_of
 from assembly.redaction import redactor_of
+from assembly.searching import for_team
 from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason
 from services.assistant import Assistant
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
-from services.knowledge import Library
+from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM
 from settings import Settings
 from streams.answers import AIResult, Answerer, RequestContext
@@ -53,13 +54,15 @@ def asking(
     """
     services, rules = parts.services, parts.rules.answers
 
-    def answerer(assistant: Assistant, library: Library) -> Answerer:
-        return Answerer(assistant, library, rules, budget=services.budget, usage=services.usage, lookup=services.lookup)
+    def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
+        shared = {"budget": services.budget, "usage": services.usage, "lookup": services.lookup}
+        return Answerer(assistant, library, search, rules, **shared)
 
-    for_everybody = for_team = answerer(services.assistant, services.library)
-    if settings.kb.internal_topics:
+    for_everybody = for_insiders = answerer(services.assistant, services.library, services.search)
+    if settings.kb.internal_topics and isinstance(services.search, LibrarySearch):
         library = library_of(settings, for_team=True)
-        for_team = answerer(assistant_of(settings, library, llm), library)
+        search = for_team(services.search, library)
+        for_insiders = answerer(assistant_of(settings, search, llm), library, search)
     redactor, slots = redactor_of(settings), asyncio.Semaphore(rules.max_concurrent)
 
     async def ask(call: Call, question: str) -> str:
@@ -69,7 +72,7 @@ def asking(
         from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
         async with slots:
-            result = await (for_team if from_team else for_everybody).generate_reply(conversation, context)
+            result = await (for_insiders if from_team else for_everybody).generate_reply(conversation, context)
         parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
         return shown(result)

@@ -19,11 +19,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+from services.knowledge.narrowing import narrowed
+
 from assembly.running import collect_rarely, yield_often
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.ledger import Ledger
-from services.knowledge.narrowing import narrowed
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
 from services.knowledge.source_pages import Fetched, FetchFailed, WebPages

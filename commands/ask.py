@@ -11,6 +11,7 @@ from assembly.graph_parts import answer_rules, library_of
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
+from assembly.searching import embedder_of, open_search
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
@@ -33,6 +34,9 @@ async def _ask(settings: Settings, question: str, record: Path | None, replay: P
     library = library_of(settings)
     text = redactor_of(settings).text(question.strip())
     conversation = Conversation((Turn(Role.USER, text, asked_now=True),))
-    async with open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm:
-        answerer = Answerer(assistant_of(settings, library, llm), library, answer_rules(settings))
+    async with (
+        open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
+        open_search(settings, library, embedder_of(settings.search.embeddings)) as search,
+    ):
+        answerer = Answerer(assistant_of(settings, search, llm), library, search, answer_rules(settings))
         return await answerer.generate_reply(conversation)

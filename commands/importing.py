@@ -20,6 +20,8 @@ from clock import VirtualLoop
 from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
+from services.knowledge import LibrarySearch
+from services.search import PassageStore
 from services.storage import lock
 from services.team import Captures, archive_files
 from services.telemetry import number_of
@@ -73,6 +75,7 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
     `clock`: the time of capture, as the loop's time is that of the messages.
     """
     state, library, raw = read_state(settings, durable=False), library_of(settings), settings.kb.team_raw_dir
+    search = LibrarySearch(library, PassageStore(None), PassageStore(None))  # nothing is answered
     pairs = archive_files.pairs_in(raw)
     # All of them, however many: a conversation of long ago may go on in these files.
     captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
@@ -80,8 +83,9 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
     parts = assemble(
         settings,
         state=state,
-        assistant=assistant_of(settings, library, None),
+        assistant=assistant_of(settings, search, None),
         library=library,
+        search=search,
         poster=Rehearsal(),
         captures=CaptureParts(keep=imported.keep, captures=captures),
         results=[tally.add],

@@ -9,9 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
+from assembly.searching import embedder_of, open_search
 from clock import now
 from commands.progress import Count, counted
 from services.knowledge import (
@@ -87,7 +89,24 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         await in_thread(check_sources, parts.ledger, now())
         sources = SourceCount()
         with counted(Console(stderr=True), lambda: sources.count):
-            return await run(parts, KnowledgeLog(NAMED), sources)
+            report = await run(parts, KnowledgeLog(NAMED), sources)
+    await make_searchable(settings)
+    return report
+
+
+async def make_searchable(settings: Settings) -> None:
+    """Prepare what has changed for searching, and give it vectors."""
+    embedder = embedder_of(settings.search.embeddings)
+    async with open_search(settings, library_of(settings), embedder, read_only=False, alone=False) as search:
+        await search.refresh()
+        done, whole = 0, await search.unembedded()
+
+        def add(count: int) -> None:
+            nonlocal done
+            done += count
+
+        with counted(Console(stderr=True), lambda: Count(done, whole, "passage")):
+            await search.embed(on_done=add)
 
 
 class SourceCount:

@@ -14,6 +14,7 @@ from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, collect_rarely, in_background, measuring, stop_signal, yield_often
+from assembly.searching import embedder_of, open_search
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
@@ -49,7 +50,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     """One life of the bot on the running loop; a rehearsal (dry run) posts and writes nothing."""
     rehearsal = options.dry_run or settings.app.dry_run
     record, replay = options.llm_record, options.llm_replay
-    library, health = library_of(settings), Health(now())
+    library, embedder, health = library_of(settings), embedder_of(settings.search.embeddings), Health(now())
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
@@ -59,16 +60,18 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
         documents = await enter(
             documents_for(
-                settings, answering, discord.attachments, record=record, replay=replay, observe=meters.observe
+                settings, answering, discord.attachments, embedder, record=record, replay=replay, observe=meters.observe
             )
         )
+        search = await enter(open_search(settings, library, embedder, read_only=rehearsal, alone=False))
         state = read_state(settings, durable=not rehearsal, on_tokens=meters.tokens)
         curation = None if rehearsal else curation_parts(settings, knowledge, state.usage, meters.gauge)
         parts = assemble(
             settings,
             state=state,
-            assistant=assistant_of(settings, library, answering),
+            assistant=assistant_of(settings, search, answering),
             library=library,
+            search=search,
             poster=discord.poster,
             captures=capture_parts(settings, state, curation=curation, images=images, rehearsal=rehearsal),
             fetcher=discord.fetcher,
@@ -93,7 +96,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
         async with (
             kept_up_to_date(settings, knowledge, state.usage, meters=meters),
-            kept_searchable(settings, documents, library, lambda: [guild.id for guild in discord.client.guilds]),
+            kept_searchable(
+                settings, documents, library, search, lambda: [guild.id for guild in discord.client.guilds]
+            ),
         ):
             await asyncio.wait({stopped, run.finished}, return_when=asyncio.FIRST_COMPLETED)
         gateway.stop()

@@ -19,6 +19,7 @@ from assembly.indexing import IndexWhenAsked
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
+from assembly.searching import embedder_of, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
 from clock import VirtualLoop
@@ -64,6 +65,7 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
     library, tally, count = library_of(settings), Tally(), CurationCount()
+    embedder = embedder_of(settings.search.embeddings)
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
@@ -78,19 +80,22 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 settings,
                 answering,
                 attachments,
+                embedder,
                 record=record,
                 replay=recorded,
                 rehearsed=True,
                 before_asking=indexing,
             )
         )
+        search = await stack.enter_async_context(open_search(settings, library, embedder, rehearsed=True))
         state = read_state(settings, durable=False)
         curation = curation_parts(settings, knowledge, state.usage)
         parts = assemble(
             settings,
             state=state,
-            assistant=assistant_of(settings, library, answering),
+            assistant=assistant_of(settings, search, answering),
             library=library,
+            search=search,
             poster=Rehearsal(),
             captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
             images=images,

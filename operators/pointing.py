@@ -44,7 +44,8 @@ def point(
 
     async def pointed(item: Inquiry | Unanswered) -> Inquiry | Outcome:
         if isinstance(item, Inquiry):
-            if repeats.is_new(item.part.author.id, item.draft, now()):
+            # What a model writes it writes anew; quotes are the same each time.
+            if item.usage.calls or repeats.is_new(item.part.author.id, item.draft, now()):
                 return item._replace(links=links_of(item, await search.find(item.query)))
             log.info("point: the same answer was given to the same person before")
             item = Unanswered(item._replace(draft="", citations=()), Reason.UNSURE)

@@ -58,9 +58,9 @@ def only(*kinds: type[R]) -> Callable[[Observable[object]], Observable[R]]:
 
 
 def pass_through(
-    kind: type[P], operator: Callable[[Observable[T]], Observable[R]]
+    kind: type[P] | tuple[type[P], ...], operator: Callable[[Observable[T]], Observable[R]]
 ) -> Callable[[Observable[T | P]], Observable[R | P]]:
-    """Pass items of one type on unchanged and at once; all others go through `operator`.
+    """Pass items of one type (or several) on unchanged and at once; all others go through `operator`.
 
         --1-p-2----|
         [ pass_through(P, slow(3)) ]

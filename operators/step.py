@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from reactivex import Observable
 
@@ -14,11 +14,13 @@ from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind
 from operators.map_async import map_async
 from operators.selecting import pass_through
-from services.assistant import Inquiry, end
+from services.assistant import Inquiry, Unanswered, end
 from services.conversations import CalledOff
 from services.telemetry import about
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Inquiry | Unanswered)
 
 Gauge = Callable[[str, int], object]
 """Called with the name of an operator and how many items it is working on."""

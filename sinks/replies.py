@@ -40,7 +40,7 @@ class Replies:
             PostFailed: Discord refused; if it refused the thread, nothing was posted.
             CalledOff: the answer was no longer needed when the thread was open.
         """
-        text = inquiry.draft + links_block(inquiry.shown_sources)
+        text = inquiry.draft + links_block(inquiry.links)
         place_id = await self._place(inquiry)
         if inquiry.token.error is not None:
             raise inquiry.token.error

@@ -13,7 +13,7 @@ from rich.text import Text
 from clock import rfc3339
 from model.batches import Part
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.assistant.extractive import first_quote
+from services.assistant import first_quote
 from services.search import asking_sentences
 from services.telemetry import number_of
 from sinks.results import Tally

@@ -18,11 +18,13 @@ from model.conversations import Conversation
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators import only, serialize_by_key
-from operators.answering import announce, gate, gather, generate, load, retrieve, select, verify
+from operators.answering import announce, gate, generate, load, retrieve, select, verify
+from operators.gathering import gather
+from operators.pointing import point
 from operators.step import Gauge, Step, step
-from services.assistant import Assistant, Inquiry, end, links_block, skipped
+from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
 from services.documents import Lookup
-from services.knowledge import Library
+from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Spending, Usage
 from streams.wiring import AnswerRules, Services
 
@@ -48,7 +50,7 @@ def answers(
     answered = compose(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         ops.do_action(lambda item: in_context.on_next(item) if isinstance(item, Inquiry) else None),
-        chain(s.assistant, s.library, s.budget, rules, s.gauge, s.lookup),
+        chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup),
         step("reply", reply, rules.max_concurrent, s.gauge),
         only(Outcome),
     )
@@ -68,6 +70,7 @@ def answers(
 def chain(
     assistant: Assistant,
     library: Library,
+    search: Search,
     budget: Budget,
     rules: AnswerRules,
     gauge: Gauge | None = None,
@@ -85,20 +88,22 @@ def chain(
     select    ----q1------q3-------|
     load      -----q1------q3------|
     retrieve  -----q1------q3------|      waits for files that are being read (with a `lookup`)
-    generate  ------q1------o------|      the sources did not hold q3's answer
-    verify    -------q1------------|      (with `enable_verification`)
+    generate  ------q1------u------|      the sources did not hold q3's answer: it is unanswered
+    point     ------q1------p------|      but whoever asked the bot is told where to look
+    verify    -------q1------p-----|      (with `enable_verification`)
     """
 
-    def run(name: str, fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]) -> Step:
+    def run(name: str, fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]) -> Step:
         return step(name, fn, rules.max_concurrent, gauge)
 
     steps = (
         run("announce", announce(lookup, public=public)) if lookup is not None else None,
         run("gate", gate(assistant, budget, rules.chain_seconds)),
-        run("select", select(assistant, library, rules.max_sources, rules.max_index_chars)),
-        run("load", load(library)),
+        run("select", select(assistant, library, search, rules.max_sources, rules.max_index_entries)),
+        run("load", load(library, search, rules.max_source_chars)),
         run("retrieve", retrieve) if lookup is not None else None,
         run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations)),
+        step("point", point(search, Repeats(), rules.pointing), rules.max_concurrent, gauge, passing=(Outcome,)),
         run("verify", verify(assistant)) if rules.enable_verification else None,
     )
     return compose(*(each for each in steps if each is not None))
@@ -135,6 +140,7 @@ class Answerer:
         self,
         assistant: Assistant,
         library: Library,
+        search: Search,
         rules: AnswerRules,
         *,
         budget: Budget | None = None,
@@ -146,7 +152,7 @@ class Answerer:
         """
         self._budget = budget or Budget(BudgetLimits(chains_per_user_per_hour=0))
         self._usage = usage or Usage(Spending(self._budget))
-        self._chain = chain(assistant, library, self._budget, rules, lookup=lookup, public=False)
+        self._chain = chain(assistant, library, search, self._budget, rules, lookup=lookup, public=False)
 
     async def generate_reply(self, conversation: Conversation, context: RequestContext | None = None) -> AIResult:
         """Answer, or say why not; never raises."""
@@ -170,7 +176,7 @@ class Answerer:
                 False, None, result.sources, {**debug, "result": str(result.result), "reason": result.reason}
             )
         self._budget.answered(now())
-        text = result.draft + links_block(result.shown_sources)
+        text = result.draft + links_block(result.links)
         return AIResult(True, text, result.shown_sources, {**debug, "result": "replied", "reason": None})
 
 

@@ -10,12 +10,13 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.evidence import IngestResult, Intake
+from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
 from services.conversations import Context, History, InFlight, People, Posts, Router, Seen, TeamActivity, Viewing
 from services.documents import Cases, IngestJob, Lookup
-from services.knowledge import Library
+from services.knowledge import Library, Search
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
@@ -78,6 +79,7 @@ class Services:
 
     assistant: Assistant
     library: Library
+    search: Search
     history: History
     people: People
     team: TeamActivity
@@ -121,11 +123,13 @@ class AnswerRules:
     max_concurrent: int = 32
     max_waiting: int = 1000
     max_sources: int = 3
-    max_index_chars: int = 60_000
+    max_index_entries: int = 30
+    max_source_chars: int = 24_000
     max_answer_chars: int = 3000
     require_citations: bool = False
     enable_verification: bool = False
     thread_reuse_seconds: float = 900.0
+    pointing: PointRules = field(default_factory=PointRules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

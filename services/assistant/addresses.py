@@ -70,7 +70,9 @@ class Addresses:
         return self.of(f"kb:{beside}", anchor=anchor)
 
     def _published(self, path: str, permalink: str) -> str | None:
-        folder = max((f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None)
+        folder = max(
+            (f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None
+        )
         if folder is None:
             return None
         base = self.bases[folder]

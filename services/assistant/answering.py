@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation
 from services.assistant import prompts
-from services.documents import Toolset
 from services.assistant.prompts import Given, Offered
+from services.documents import Toolset
 from services.knowledge import Source
 from services.llm import Asker, ToolLimits, Usage
 

@@ -13,7 +13,7 @@ from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
 from services.assistant.ids import clean_id
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
-from services.knowledge import IndexEntry, narrow
+from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
 from services.storage import in_thread
 from services.team import By, Capture, Pair, Picture, Speaker
@@ -65,15 +65,18 @@ class Curator(Protocol):
 class ModelCurator:
     """Composes the prompts, and leaves calls and retries to the asker.
 
-    `max_index_chars`: a longer index is narrowed to the topics, and a longer topic to the pairs, that rank best.
+    `max_entries`: of a longer index the topics that rank best are shown; `max_topic_chars`: of a longer topic the pairs.
     """
 
     by = By.LLM
 
-    def __init__(self, asker: Asker, tasks: prompts.Tasks, *, max_index_chars: int = 60_000) -> None:
+    def __init__(
+        self, asker: Asker, tasks: prompts.Tasks, *, max_entries: int = 30, max_topic_chars: int = 60_000
+    ) -> None:
         self._asker = asker
         self._tasks = tasks
-        self._max_index_chars = max_index_chars
+        self._max_entries = max_entries
+        self._max_topic_chars = max_topic_chars
 
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
@@ -82,13 +85,13 @@ class ModelCurator:
         return await self._asker.ask("summarise_images", prompt, ImageSummaryResult, usage)
 
     async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
-        shown = await in_thread(narrow, index, _text(pair), self._max_index_chars)
+        shown = await in_thread(_most_alike, index, pair, self._max_entries)
         prompt = prompts.classify(self._tasks, pair, shown)
         result = await self._asker.ask("classify", prompt, ClassificationResult, usage)
         return result.model_copy(update={"topic_name": clean_id(result.topic_name)})
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        shown = await in_thread(_nearest, held, pair, self._max_index_chars)
+        shown = await in_thread(_nearest, held, pair, self._max_topic_chars)
         prompt = prompts.integrate(self._tasks, pair, topic, shown)
         result = await self._asker.ask("integrate", prompt, IntegrationResult, usage)
         return result.model_copy(update={"remove_ids": list(map(clean_id, result.remove_ids))})
@@ -98,11 +101,26 @@ def _text(pair: Pair) -> str:
     return "\n".join(turn.text for turn in pair.turns)
 
 
+def _most_alike(index: Sequence[IndexEntry], pair: Pair, most: int) -> list[IndexEntry]:
+    """The topics that resemble a pair most, in the order of the index; blocking."""
+    if len(index) <= most:
+        return list(index)
+    order = ranked([f"{entry.id} {entry.description}" for entry in index], _text(pair))
+    return [index[place] for place in sorted(order[:most])]
+
+
 def _nearest(held: Sequence[Pair], pair: Pair, max_chars: int) -> list[Pair]:
-    """As many of `held` as fit, in their order; blocking."""
-    entries = tuple(IndexEntry(each.id, _text(each)) for each in held)
-    shown = {entry.id for entry in narrow(entries, _text(pair), max_chars)}
-    return [each for each in held if each.id in shown]
+    """As many of `held` as fit, those first that resemble `pair`; in their order. Blocking."""
+    texts = [_text(each) for each in held]
+    if sum(map(len, texts)) <= max_chars:
+        return list(held)
+    kept: list[int] = []
+    room = max_chars
+    for place in ranked(texts, _text(pair)):
+        if len(texts[place]) <= room:
+            kept.append(place)
+            room -= len(texts[place])
+    return [held[place] for place in sorted(kept)]
 
 
 def conversation_with(capture: Capture, images: Mapping[Picture, Image]) -> Conversation:

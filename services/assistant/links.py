@@ -56,13 +56,13 @@ def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> lis
     return [*(source.text for source in sources), *(source.url or "" for source in sources), *turns]
 
 
-def links_block(ids: Iterable[str]) -> str:
-    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty if no id is a URL.
+def links_block(urls: Iterable[str]) -> str:
+    """The end of an answer: a blank line, `Links:`, one `<url>` a line. Empty without any.
 
     The angle brackets keep Discord from showing previews.
     """
-    urls = dict.fromkeys(url for source_id in ids if (url := Source(source_id, "").url))
-    return "\n\nLinks:\n" + "\n".join(f"<{url}>" for url in urls) if urls else ""
+    listed = "\n".join(f"<{url}>" for url in dict.fromkeys(urls))
+    return f"\n\nLinks:\n{listed}" if listed else ""
 
 
 def remove_foreign_links(text: str, allowed_texts: Iterable[str]) -> str:

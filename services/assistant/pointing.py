@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from services.assistant.addresses import Addresses
 from services.assistant.quoting import named, telling_line
-from services.conversations.phrases import Phrases
+from services.conversations import Phrases
 from services.search import Found, Hit
 
 MOST = 3

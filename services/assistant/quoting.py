@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from services.conversations.phrases import Phrases
+from services.conversations import Phrases
 from services.search import Hit, Kept, terms
 
 _QUOTE_CHARS = 1_200
@@ -19,7 +19,7 @@ _SECOND = 0.85
 _NEAR = 0.7
 """So much of it makes another page worth naming."""
 _MOST_ALSO = 2
-_SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")  # noqa: RUF001 (marks of other scripts)
+_SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
 _FENCE = re.compile(r"^```\w*$", re.MULTILINE)
 
@@ -68,7 +68,9 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     parts: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
-        origin = say.from_the_team if quote.hit.source_id.startswith("team:") else say.quoted_from(named(quote.hit.kept))
+        origin = (
+            say.from_the_team if quote.hit.source_id.startswith("team:") else say.quoted_from(named(quote.hit.kept))
+        )
         text = shortened(quote.text, min(limit, room - len(origin) - 4))
         if not text:
             break
@@ -102,7 +104,11 @@ def named(kept: Kept) -> str:
 def telling_line(kept: Kept, query: str) -> str:
     """The line of a passage that has most of the query's words: one sentence, or one line of code."""
     asked = set(terms(query))
-    lines = [line.strip() for line in _SENTENCE.split(_FENCE.sub("", kept.text)) if len(line.strip()) >= _MIN_QUOTE_CHARS // 2]
+    lines = [
+        line.strip()
+        for line in _SENTENCE.split(_FENCE.sub("", kept.text))
+        if len(line.strip()) >= _MIN_QUOTE_CHARS // 2
+    ]
     if not lines:
         return ""
     # Among equals the earlier one: what is said first is said in general.
@@ -122,6 +128,12 @@ def shortened(text: str, max_chars: int) -> str:
     at = next((cut.rfind(mark) for mark in ("\n\n", "\n", " ") if cut.rfind(mark) >= room // 2), room)
     cut = cut[:at].rstrip()
     return f"{cut}\n```\n…" if cut.count("```") % 2 else f"{cut}\n…"
+
+
+def first_quote(answer: str) -> str:
+    """An answer without the line that `compose` puts above it."""
+    head, _, rest = answer.partition("\n\n")
+    return rest if rest and head.endswith((":", "：")) else answer
 
 
 def _plain(text: str) -> str:

@@ -5,5 +5,6 @@ from services.conversations.context import Context, ContextRules
 from services.conversations.history import History, edited
 from services.conversations.in_flight import CalledOff, InFlight
 from services.conversations.people import OptOuts, People, TeamActivity, Viewing
+from services.conversations.phrases import Phrases, phrases
 from services.conversations.records import Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.conversations.routing import Router, RouteRules, Routing

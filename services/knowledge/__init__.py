@@ -5,12 +5,12 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge import cache, index_file
+from services.knowledge import cache, excerpts, index_file
 from services.knowledge.cache import Record, hash_text
 from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
-from services.knowledge.narrowing import narrow, narrowed
+from services.knowledge.searching import LibrarySearch, Search, article_of
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -28,4 +28,5 @@ from services.knowledge.source_kinds import (
     kind_of,
 )
 from services.knowledge.source_pages import FetchStatus, Web, WebPages
+from services.knowledge.topic_texts import read_topic
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name

@@ -20,7 +20,9 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
     are too long become excerpts: the sections that fit `query` best, in their order, below the outline.
     """
     articles = await in_thread(lambda: [_shown(source) for source in sources])
-    wholes = [source.text if article is None else rendered(article) for source, article in zip(sources, articles, strict=True)]
+    wholes = [
+        source.text if article is None else rendered(article) for source, article in zip(sources, articles, strict=True)
+    ]
     rooms = shares([len(whole) for whole in wholes], max_chars)
     given: list[Source] = []
     for source, article, whole, room in zip(sources, articles, wholes, rooms, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -15,7 +15,19 @@ from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
 from services.knowledge.topic_texts import read_topic
-from services.search import NOTHING, Cut, Found, Kept, Meaning, Passage, PassageStore, find, language_of, passages, searched
+from services.search import (
+    NOTHING,
+    Cut,
+    Found,
+    Kept,
+    Meaning,
+    Passage,
+    PassageStore,
+    find,
+    language_of,
+    passages,
+    searched,
+)
 from services.search.embedding import Embedder, EmbeddingFailed
 from services.search.text import Article, read
 from services.storage import in_thread
@@ -107,8 +119,18 @@ class LibrarySearch:
         if self.alone:
             await self.embed(only_if_fewer_than=_FEW)
 
-    async def embed(self, *, only_if_fewer_than: int | None = None) -> int:
-        """Give passages the vectors that they lack; how many now have one more. None of them if there are too many."""
+    async def unembedded(self) -> int:
+        """How many passages have no vector yet."""
+        if self.embedder is None:
+            return 0
+        return sum([await in_thread(store.count_unembedded, self.embedder.id) for store in self.stores])
+
+    async def embed(
+        self, *, only_if_fewer_than: int | None = None, on_done: Callable[[int], object] | None = None
+    ) -> int:
+        """Give passages the vectors that they lack; how many got one. None of them if there are too many. `on_done`:
+        called with how many there are more.
+        """
         if self.embedder is None:
             return 0
         done = 0
@@ -127,6 +149,8 @@ class LibrarySearch:
                 rows = {key: vector for (key, _), vector in zip(left, vectors, strict=True)}
                 await in_thread(store.keep_vectors, embedder_id, rows)
                 done += len(left)
+                if on_done is not None:
+                    on_done(len(left))
         if done:
             self._found.clear()
         return done

@@ -5,21 +5,20 @@
 
 # pyright: reportUnusedImport=false
 from services.search import tokenizer
-from services.search.cutting import Passage, passages
+from services.search.alike import ranked
 from services.search.confidence import Level
+from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find
 from services.search.languages import language_of
 from services.search.questions import (
     BEFORE,
-    Query,
     asked_now,
     asking_sentences,
+    asks_for_something,
     continues,
     is_question,
-    read_query,
     searched,
 )
-from services.search.ranking import Fit, Postings, rank, weigh
-from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
 from services.search.store import Cut, Kept, PassageStore
+from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
 from services.search.words import STOP_WORDS, stem, terms

@@ -14,7 +14,7 @@ _MOST_PASSAGES = 20_000
 """Of one source: a file of a few megabytes has fewer."""
 _MIN_WORDS = 3
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")  # noqa: RUF001 (marks of other scripts)
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
 
 
 class Passage(NamedTuple):
@@ -80,7 +80,9 @@ def _pieces(block: Block) -> Iterator[str]:
         yield block.text
     elif block.kind in {BlockKind.CODE, BlockKind.TABLE} and block.text.startswith("```"):
         opening, _, rest = block.text.partition("\n")
-        yield from (f"{opening}\n{lines}\n```" for lines in _joined(rest.removesuffix("```").rstrip().split("\n"), "\n"))
+        yield from (
+            f"{opening}\n{lines}\n```" for lines in _joined(rest.removesuffix("```").rstrip().split("\n"), "\n")
+        )
     elif block.kind is BlockKind.LIST:
         yield from _joined(_items(block.text), "\n")
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from services.search import scoring
 from services.search.confidence import Level, Signals, judged
 from services.search.embedding import Vectors
+from services.search.languages import language_of
 from services.search.scoring import Floats, Holders, Places
 from services.search.store import Frame, Kept, PassageStore
 from services.search.words import terms
@@ -116,7 +117,12 @@ def find(
     confidence, level = judged(signals, calibrated=meaning is not None and meaning.calibrated)
     kept = _kept(stores, frames, offsets, order)
     hits = tuple(
-        Hit(kept[place], float(scores[place]), None if cosines is None else float(cosines[place]), float(keywords[place]))
+        Hit(
+            kept[place],
+            float(scores[place]),
+            None if cosines is None else float(cosines[place]),
+            float(keywords[place]),
+        )
         for place in map(int, order)
         if place in kept
     )
@@ -125,9 +131,9 @@ def find(
 
 def query_terms(query: str, languages: frozenset[str]) -> list[str]:
     """The words to look for, each once: in every form that the languages of the sources give them."""
-    found = dict.fromkeys(terms(query)[:MOST_TERMS])
-    _ = languages
-    return list(found)
+    own = language_of(query)
+    known = [own, *sorted(languages - {own})] if own in languages else sorted(languages) or [own]
+    return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MOST_TERMS]))
 
 
 def _joined(held: Sequence[Holders], offsets: Places) -> Holders:
@@ -192,4 +198,3 @@ def _kept(stores: Sequence[PassageStore], frames: Sequence[Frame], offsets: Plac
             numbers = {int(frame.numbers[place - start]): place for place in mine}
             found |= {numbers[number]: kept for number, kept in store.passages(list(numbers)).items()}
     return found
-

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 
 from services.search.words import terms
 
 BEFORE = "Before: "
 """Opens a line of a query that was asked earlier and that the rest refers to."""
 
-_MAX_TERMS = 48
-"""The beginning of a pasted log says what it is about."""
-_FEW_TERMS = 3
-"""A question with fewer, such as "How do I fix it?", gets its subject from the sentences around it."""
-_ASIDE_WEIGHT = 0.3
-_ASIDE_WEIGHT_OF_FEW = 0.7
-_EARLIER_WEIGHT = 0.3
 # Placeholders of attachments, and the names of people.
 _NOISE = re.compile(r"\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+(?!\S*/)")
 
@@ -26,7 +16,7 @@ _ADDRESS = re.compile(r"https?://\S+")
 _NOT_PROSE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|\s[-–—]\s|;\s")
+_SENTENCE = re.compile(r"(?<=[.!?؟])\s+|(?<=[。！？])|\n+|\s[-–—]\s|;\s")
 _CLAUSE = re.compile(r",\s+(?:and\s+|but\s+|so\s+)?")
 _GREETING = re.compile(
     r"^(?:(?:hi+|hey+|hello+|yo|good (?:morning|evening|afternoon|day)|greetings|thanks?|thank you|thx|ok(?:ay)?|so"
@@ -122,39 +112,29 @@ _ADDRESSED = re.compile(
     re.IGNORECASE,
 )
 _MIN_WORDS = 3
+_KEYWORDS = 2
+_QUESTION_MARKS = ("?", "？", "؟", "՞")
+_WORDS_THAT_ASK = re.compile(
+    r"""(?:^|[,:]\s*)(?:
+      (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich|wei(?:ß|ss)\s+jemand|hat\s+jemand)
+    | (?:c[oó]mo|por\s*qu[eé]|qu[eé]\s+\w+|cu[aá]l(?:es)?|d[oó]nde|cu[aá]ndo|se\s+puede|hay\s+(?:alguna|forma|manera)|alguien\s+sabe)
+    | (?:comment|pourquoi|quel(?:le)?s?|o[uù]|quand|est[\s-]ce\s+qu\w*|c['’]est\s+quoi|y\s+a[\s-]t[\s-]il|quelqu['’]un\s+sait)
+    | (?:como|por\s*que|qual|quais|onde|quando|d[aá]\s+para|tem\s+como|algu[eé]m\s+sabe)
+    | (?:как|почему|зачем|где|когда|какой|какая|какие|можно\s+ли|есть\s+ли|кто[\s-]нибудь|подскажите|что\s+делать)
+    )(?!\w)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CHARACTERS_THAT_ASK = re.compile(
+    r"怎么|怎麼|怎样|如何|为什么|為什麼|什么|什麼|哪里|哪裡|哪个|能不能|可以.{0,20}吗|有没有|吗\s*$|呢\s*$"
+    r"|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
+)
+_SPACED = re.compile(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Words to look for; the absence of the `counted` ones counts against a passage, others can only speak for one."""
-
-    weights: dict[str, float]
-    counted: frozenset[str]
-
-
-@lru_cache(maxsize=256)
-def read_query(text: str) -> Query:
-    """The words of the sentences that ask weigh most; if no sentence asks, all weigh the same."""
-    now, earlier = _split(_NOISE.sub(" ", text))
-    asking, others = asking_sentences(now)
-    main, aside = list(_terms(asking)), list(_terms(others))
-    if not main:
-        main, aside = aside, []
-    few = len(set(main)) < _FEW_TERMS
-    weights = dict.fromkeys(main, 1.0)
-    counted = {*main, *aside} if few else set(main)
-    for term in aside:
-        weights.setdefault(term, _ASIDE_WEIGHT_OF_FEW if few else _ASIDE_WEIGHT)
-    for term in _terms(earlier):
-        weights.setdefault(term, _EARLIER_WEIGHT)
-    kept = dict(list(weights.items())[:_MAX_TERMS])
-    return Query(kept, frozenset(counted & kept.keys()))
 
 
 def searched(text: str) -> str:
     """What of a question is looked for: without placeholders of attachments, names of people and addresses."""
-    return _ADDRESS.sub(" ", _NOISE.sub(" ", text)).strip()
+    return _ADDRESS.sub(" ", _NOISE.sub(" ", text.replace(BEFORE, ""))).strip()
 
 
 def asked_now(text: str) -> str:
@@ -168,9 +148,13 @@ def _split(text: str) -> tuple[str, list[str]]:
     return now, [line.removeprefix(BEFORE) for line in lines if line.startswith(BEFORE)]
 
 
-def _terms(sentences: list[str]) -> Iterator[str]:
-    for sentence in sentences:
-        yield from terms(sentence)
+def asks_for_something(text: str) -> bool:
+    """Whether a message to the bot is about something, if only in keywords: neither thanks nor a greeting."""
+    prose = _prose(text)
+    said = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
+    if any(_SETTLED.search(part) or _SMALL_TALK.search(part) for part in said):
+        return False
+    return len(set(terms(searched(" ".join(said))))) >= _KEYWORDS
 
 
 def is_question(text: str) -> bool:
@@ -208,6 +192,12 @@ def _prose(text: str) -> str:
 
 
 def _asks(sentence: str) -> bool:
+    if _CHARACTERS_THAT_ASK.search(sentence):
+        return True
+    # Characters of scripts without blanks are no words: a mark at the end is enough.
+    if not _SPACED.search(sentence):
+        return sentence.endswith(_QUESTION_MARKS)
     if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
         return False
-    return sentence.endswith("?") or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))
+    asked = sentence.endswith(_QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))
+    return asked or any(_ASKS.match(clause) for clause in _CLAUSE.split(sentence))

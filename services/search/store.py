@@ -122,7 +122,9 @@ class PassageStore:
             rows = connection.execute("SELECT source_id, stamp, hash FROM sources").fetchall()
         return {source_id: (stamp, text_hash) for source_id, stamp, text_hash in rows}
 
-    def change(self, put: Sequence[Cut], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None) -> None:
+    def change(
+        self, put: Sequence[Cut], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
+    ) -> None:
         """In one step: sources that are new or different, the ids of those that are gone, and new stamps of the rest."""
         with self._writing() as connection:
             for source_id in [*drop, *(cut.source_id for cut in put)]:
@@ -145,6 +147,15 @@ class PassageStore:
                 (embedder_id, most),
             ).fetchall()
         return [(key, Passage(0, tuple(json.loads(headings)), text).with_heading) for key, headings, text in rows]
+
+    def count_unembedded(self, embedder_id: str) -> int:
+        with self._opened() as connection:
+            found = connection.execute(
+                "SELECT count(DISTINCT hash) FROM passages p WHERE NOT EXISTS "
+                "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?)",
+                (embedder_id,),
+            ).fetchone()
+        return int(found[0])
 
     def keep_vectors(self, embedder_id: str, vectors: Mapping[bytes, Vectors]) -> None:
         rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes()) for key, row in vectors.items()]
@@ -297,7 +308,7 @@ def _insert(connection: sqlite3.Connection, cut: Cut) -> None:
     ).lastrowid
     for passage in cut.passages:
         # A heading says more about its passage than any sentence in it.
-        words = terms(passage.heading) * 2 + terms(passage.text)
+        words = terms(passage.heading, cut.language) * 2 + terms(passage.text, cut.language)
         key = hashlib.sha256(passage.with_heading.encode("utf-8", "replace")).digest()[:16]
         row = (number, passage.section, json.dumps(passage.headings), cut.anchors[passage.section], passage.text)
         at = connection.execute(

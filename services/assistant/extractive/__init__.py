@@ -1,8 +1,7 @@
 """Thinking without a model, for a newcomer who has no key yet: rules decide, BM25 selects, and sources are quoted.
 
 assistant   the answer chain (`Assistant`), from sources, files and runbooks
-corpus      all sources of a library, cut into passages and searchable
-quoting     passages that answer a query, quoted
+looking_up  what files and runbooks say
 curator     topics by likeness of words (`Curator`)
 describing  descriptions for the index (`Describer`)
 """
@@ -11,4 +10,3 @@ describing  descriptions for the index (`Describer`)
 from services.assistant.extractive.assistant import ExtractiveAssistant
 from services.assistant.extractive.curator import ExtractiveCurator
 from services.assistant.extractive.describing import ExtractiveDescriber, ExtractiveTopicDescriber, describe
-from services.assistant.extractive.quoting import first_quote

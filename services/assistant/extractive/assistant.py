@@ -92,7 +92,9 @@ class ExtractiveAssistant:
             return AnswerResult(answer=None, citations=[])
         loaded = {source.id for source in sources}
         quotes = [await self._quote(hit) for hit in to_quote(found.hits) if hit.source_id in loaded]
-        also = [hit for hit in others(found.pages, [quote.hit.source_id for quote in quotes]) if hit.source_id in loaded]
+        also = [
+            hit for hit in others(found.pages, [quote.hit.source_id for quote in quotes]) if hit.source_id in loaded
+        ]
         answer, cited = compose(quotes, also, phrases(language_of(query)), max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 

@@ -6,8 +6,9 @@ import re
 from collections import Counter
 from typing import Final
 
-from services.assistant.extractive.corpus import team_answers
+from services.knowledge import read_topic
 from services.search import STOP_WORDS, asking_sentences, passages
+from services.search.text import BlockKind, read
 from services.storage import in_thread
 
 _MAX_READ_CHARS: Final = 100_000
@@ -49,7 +50,7 @@ class ExtractiveTopicDescriber:
 
 def describe_topic(source_id: str, text: str) -> str:
     """One or two sentences about the text of a topic file: the questions, newest last, and its distinctive words."""
-    answers = team_answers(text[-_MAX_READ_CHARS:])
+    answers = passages(read_topic(text[-_MAX_READ_CHARS:]))
     questions = list(dict.fromkeys(_question(answer.heading) for answer in answers))[-_HEADINGS:]
     name = _name(source_id.removeprefix("team:"))
     title = name[:1].upper() + name[1:]
@@ -61,10 +62,11 @@ def describe_topic(source_id: str, text: str) -> str:
 def describe(source_id: str, text: str) -> str:
     """Two or three sentences: the title and the first sentence, the headings, the most frequent distinctive words."""
     text = text[:_MAX_READ_CHARS]
-    pieces = passages(text)
-    headings = list(dict.fromkeys(plain(title) for piece in pieces for title in piece.heading.split(" › ") if title))
+    article = read(source_id, text)
+    headings = list(dict.fromkeys(plain(title) for part in article.sections for title in part.headings if title))
     title = headings[0] if headings else _name(source_id)
-    opening = next((_first_sentence(piece.text) for piece in pieces if _is_prose(piece.text)), "")
+    blocks = (block for part in article.sections for block in part.blocks if block.kind is BlockKind.PROSE)
+    opening = next((_first_sentence(block.text) for block in blocks if _is_prose(block.text)), "")
     said = f"{title}: {opening}" if opening else f"{title}."
     if headings[1:]:
         said += f" Covers {', '.join(heading[:_HEADING_CHARS] for heading in headings[1 : 1 + _HEADINGS])}."

@@ -58,7 +58,9 @@ class Blocks:
         read = self._kinds.get(type(node))
         if read is not None:
             return read(node)
-        if isinstance(node, nodes.Invisible | nodes.image | nodes.raw | nodes.substitution_definition | nodes.transition):
+        if isinstance(
+            node, nodes.Invisible | nodes.image | nodes.raw | nodes.substitution_definition | nodes.transition
+        ):
             return []
         if isinstance(node, nodes.TextElement | nodes.Text):
             return self._loose(node)
@@ -112,7 +114,9 @@ class Blocks:
 
     def _field(self, node: nodes.field) -> list[Block]:
         name, *body = node.children
-        lead = _field_name(name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else "")
+        lead = _field_name(
+            name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else ""
+        )
         return _led(lead, " ", self._all(body))
 
     def _options(self, node: nodes.Element) -> list[Block]:

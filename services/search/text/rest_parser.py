@@ -49,7 +49,7 @@ def parse_rest(text: str) -> nodes.document:
 
 @cache
 def _settings() -> Any:
-    """docutils' defaults, without any configuration file, and with nothing that opens or prints."""
+    """Docutils' defaults, without any configuration file, and with nothing that opens or prints."""
     settings = get_default_settings(Parser)
     vars(settings).update(
         {

@@ -17,11 +17,41 @@ _TITLED = re.compile(r"(?P<title>[^<]*[^<\s])\s*<[^<>]*>\s*", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
 
 _TEXT_ROLES = frozenset(
-    "ref doc term numref any download abbr dfn manpage eq title t title-reference menuselection guilabel emphasis strong "
-    "sub sup subscript superscript index cite footcite user sub-ref youtube fa octicon material-regular".split()
+    [
+        "ref",
+        "doc",
+        "term",
+        "numref",
+        "any",
+        "download",
+        "abbr",
+        "dfn",
+        "manpage",
+        "eq",
+        "title",
+        "t",
+        "title-reference",
+        "menuselection",
+        "guilabel",
+        "emphasis",
+        "strong",
+        "sub",
+        "sup",
+        "subscript",
+        "superscript",
+        "index",
+        "cite",
+        "footcite",
+        "user",
+        "sub-ref",
+        "youtube",
+        "fa",
+        "octicon",
+        "material-regular",
+    ]
 )
 _CALLED_ROLES = frozenset(["func", "function", "meth", "method"])
-_VERBATIM_ROLES = frozenset("code math literal samp regexp raw-html file".split())
+_VERBATIM_ROLES = frozenset(["code", "math", "literal", "samp", "regexp", "raw-html", "file"])
 _LINKS = {
     "pep": ("PEP", "https://peps.python.org/pep-{:0>4}/"),
     "rfc": ("RFC", "https://datatracker.ietf.org/doc/html/rfc{}"),

@@ -35,7 +35,9 @@ def read_table(node: nodes.table, read_cell: Callable[[nodes.Element], Cell]) ->
     """The rows of a table; a cell that spans several places stands in the first of them."""
     heads = [row for head in node.findall(nodes.thead) for row in _filled(head, read_cell)]
     rows = [row for body in node.findall(nodes.tbody) for row in _filled(body, read_cell)]
-    header = tuple(" ".join(filter(None, (cell.plain for cell in column))) for column in zip_longest(*heads, fillvalue=_EMPTY))
+    header = tuple(
+        " ".join(filter(None, (cell.plain for cell in column))) for column in zip_longest(*heads, fillvalue=_EMPTY)
+    )
     return Table(header, tuple(tuple(row) for row in rows if any(cell.plain for cell in row)))
 
 

@@ -1,0 +1,75 @@
+"""Search over a library: where its passages are kept, and who keeps them up to date."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from operators.pointing import PointRules
+from services.assistant import Addresses
+from services.knowledge import Library, LibrarySearch
+from services.search import PassageStore
+from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from settings import EmbeddingSettings, Settings
+
+KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
+"""Beside the index of each; they can be deleted, and are made again."""
+
+
+def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
+    """The configured endpoint, or the packaged model if it is installed; None: search by words only."""
+    if not isinstance(asked, str):
+        return EndpointEmbedder(EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value()))
+    return PackagedEmbedder() if asked == "packaged" and installed() else None
+
+
+@asynccontextmanager
+async def open_search(
+    settings: Settings,
+    library: Library,
+    embedder: Embedder | None,
+    *,
+    read_only: bool = True,
+    rehearsed: bool = False,
+    alone: bool = True,
+) -> AsyncGenerator[LibrarySearch]:
+    """Search over `library`, closed at the end of the block.
+
+    `read_only`: what is kept is used, and changes stay in memory; `rehearsed`: the team's passages are written all the
+    same, to a data folder of the run's own. `alone`: nothing else gives new passages their vectors.
+    """
+    kb = settings.kb
+    search = LibrarySearch(
+        library,
+        PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only and not rehearsed),
+        PassageStore(kb.index_path.with_name(KB_FILE), read_only=read_only),
+        embedder,
+        alone,
+    )
+    try:
+        yield search
+    finally:
+        search.close()
+
+
+def for_team(search: LibrarySearch, library: Library) -> LibrarySearch:
+    """As `search`, over a library that also holds the team's internal topics, which are searched in memory alone."""
+    return LibrarySearch(library, PassageStore(None), search.kb, search.embedder, alone=True)
+
+
+def point_rules(settings: Settings) -> PointRules:
+    answering = settings.ai_response
+    return PointRules(
+        when_unsure=answering.when_unsure == "point",
+        by_channel={channel: settings.when_unsure_in(channel) == "point" for channel in settings.discord.channels},
+        language=None if answering.reply_language == "question" else answering.reply_language,
+        out_of_scope_hint=answering.out_of_scope_hint,
+        addresses=addresses_of(settings),
+    )
+
+
+def addresses_of(settings: Settings) -> Addresses:
+    base = settings.kb.source_base_url
+    if isinstance(base, str):
+        return Addresses({"": base} if base else {})
+    return Addresses(dict(base))
