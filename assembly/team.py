@@ -108,7 +108,7 @@ def curator_of(settings: Settings, asker: StructuredLLM | None, library: TeamLib
     """The model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveCurator(lambda: {name: topic.pairs for name, topic in library.topics.items()})
-    return ModelCurator(asker, curating_tasks(settings), max_index_chars=settings.ai_response.max_index_chars)
+    return ModelCurator(asker, curating_tasks(settings))
 
 
 def topic_describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> Describer:
@@ -136,7 +136,7 @@ def curating_tasks(settings: Settings) -> prompts.Tasks:
 
 def curating_key(settings: Settings, *, by_model: bool) -> str:
     """Changes with everything that decisions depend on besides the pairs: prompts, model, limits."""
-    limits = f"{settings.kb.max_topic_chars} {settings.ai_response.max_index_chars}"
+    limits = str(settings.kb.max_topic_chars)
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
