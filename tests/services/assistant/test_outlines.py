@@ -56,9 +56,10 @@ def test_plain_text_has_a_section_for_each_paragraph() -> None:
     assert len(text) <= 2_000
 
 
-titles = st.lists(st.text(max_size=30), max_size=3).map(lambda words: tuple(words))
-blocks = st.builds(Block, st.just(BlockKind.PROSE), st.text(min_size=1, max_size=200))
-articles = st.lists(st.builds(Section, titles, st.just(""), st.lists(blocks, max_size=2).map(lambda few: tuple(few))))
+words = st.text(max_size=30)
+titles = st.tuples() | st.tuples(words) | st.tuples(words, words, words)
+block = st.builds(Block, st.just(BlockKind.PROSE), st.text(min_size=1, max_size=200))
+articles = st.lists(st.builds(Section, titles, st.just(""), st.tuples() | st.tuples(block) | st.tuples(block, block)))
 
 
 @given(articles, st.integers(100, 2000))
