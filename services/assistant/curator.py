@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.ids import clean_id
+from services.assistant.ids import clean_id, resolve_ids
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
@@ -88,13 +88,15 @@ class ModelCurator:
         shown = await in_thread(_most_alike, index, pair, self._max_entries)
         prompt = prompts.classify(self._tasks, pair, shown)
         result = await self._asker.ask("classify", prompt, ClassificationResult, usage)
-        return result.model_copy(update={"topic_name": clean_id(result.topic_name)})
+        known, _ = resolve_ids([result.topic_name], [entry.id for entry in index])
+        return result.model_copy(update={"topic_name": known[0] if known else clean_id(result.topic_name)})
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
         shown = await in_thread(_nearest, held, pair, self._max_topic_chars)
         prompt = prompts.integrate(self._tasks, pair, topic, shown)
         result = await self._asker.ask("integrate", prompt, IntegrationResult, usage)
-        return result.model_copy(update={"remove_ids": list(map(clean_id, result.remove_ids))})
+        known, unknown = resolve_ids(result.remove_ids, [each.id for each in shown])
+        return result.model_copy(update={"remove_ids": [*known, *map(clean_id, unknown)]})
 
 
 def _text(pair: Pair) -> str:

@@ -58,8 +58,7 @@ OFFERED_CHARS = 200
 """Of a description, shown to selection: thirty of them take a third of what an answer may cost."""
 REQUEST_CHARS = 2_000
 """Of what the asker wrote, shown to selection beside the rewritten question."""
-DESCRIPTION_CHARS = 600
-LONGEST_DESCRIPTION_CHARS = 1_200
+DESCRIPTION_CHARS, LONGEST_DESCRIPTION_CHARS = 600, 1_200
 _SHORT_PAGE_CHARS, _LONG_PAGE_CHARS = 4_000, 40_000
 IMAGE_SUMMARY_CHARS = 600
 PAIR_CHARS = 24_000

@@ -33,7 +33,7 @@ The evidence lists files that are searched by other means afterwards. When nothi
 source."""
 
 GENERATE_RULES = """\
-What you do not find in the given sources, you do not know. Answer the question as it is put; the conversation shows the
+What you do not find in the given sources, you do not know. The question counts as it is put; the conversation adds the
 user's own words and values. Do not repeat passwords, tokens or keys that people posted.
 answer: Markdown for Discord in the user's language, at most {max_chars} characters, without greeting, closing words, or
 talk about sources and rules; null when the sources do not hold the answer, or nobody asks for one.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.assistant.describing import NotDescribed
+from services.assistant.describing import NotDescribed, SaysNothing
 from services.knowledge.source_files import FileRecord
 from services.knowledge.source_kinds import How
 from tests.shelves import Shelf
@@ -239,6 +239,19 @@ async def test_a_failed_description_is_tried_again_and_the_old_one_stays_meanwhi
     await shelf.update()
     assert shelf.describer.asked == ["1.md"]
     assert "About Changed" in shelf.entries
+
+
+async def test_a_page_without_content_is_in_no_index(shelf: Shelf) -> None:
+    some(shelf)
+    await shelf.update()
+    shelf.write("1.md", "Contents\n")
+    shelf.describer.failing["1.md"] = SaysNothing("links only")
+    report = await shelf.update()
+    assert not report.troubles
+    assert shelf.ids == ["0.md", "2.md"]
+    del shelf.describer.failing["1.md"]
+    await shelf.update()
+    assert shelf.ids == ["0.md", "1.md", "2.md"]
 
 
 async def test_a_description_that_takes_too_long_fails_alone(shelf: Shelf) -> None:

@@ -31,6 +31,7 @@ IMAGE = Image("a.png", "image/png", b"a")
 CONVERSATION = Conversation((Turn(Role.USER, "Why?", (IMAGE,), asked_now=True),))
 SOURCES = [Source("kb:a.md", "Because.")]
 INDEX = [IndexEntry("kb:a.md", "Why.")]
+OFFERED = [prompts.Offered("kb:a.md", "Why.")]
 
 
 class ScriptedAsker:
@@ -90,12 +91,12 @@ async def test_with_tools_the_answer_is_a_conversation_and_the_files_are_told_of
 
 
 async def test_gate_and_select_are_told_of_files_only_where_there_are_any() -> None:
-    for prompt in (prompts.gate(TASKS, CONVERSATION), prompts.select(TASKS, "Why?", INDEX, 3)):
+    for prompt in (prompts.gate(TASKS, CONVERSATION), prompts.select(TASKS, "Why?", "Why?", OFFERED, 3)):
         assert "evidence" not in prompt.user
         assert "The evidence lists" not in prompt.system
     for prompt in (
         prompts.gate(TASKS, CONVERSATION, Box().files),
-        prompts.select(TASKS, "Why?", INDEX, 3, Box().files),
+        prompts.select(TASKS, "Why?", "Why?", OFFERED, 3, Box().files),
     ):
         assert "File: app.log" in prompt.user
         assert "The evidence lists" in prompt.system
@@ -116,7 +117,7 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     assert await assistant.verify(CONVERSATION, "Because.", SOURCES, usage) is results[3]
     assert asker.asked == [
         ("gate", prompts.gate(TASKS, CONVERSATION)),
-        ("select", prompts.select(TASKS, "Why?", INDEX, 3)),
+        ("select", prompts.select(TASKS, "Why?", "Why?", OFFERED, 3)),
         ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", SOURCES, max_chars=9, shorten=True)),
         ("verify", prompts.verify(TASKS, CONVERSATION, "Because.", SOURCES)),
     ]

@@ -47,8 +47,8 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     results = (named("gpu"), kept(), ImageSummaryResult(summaries=[]))
     asker, usage, one = ScriptedAsker(*results), Usage(), pair(1)
     curator: Curator = ModelCurator(asker, TASKS)
-    assert await curator.classify(one, INDEX, usage) is results[0]
-    assert await curator.integrate(one, "gpu", [pair(0)], usage) is results[1]
+    assert await curator.classify(one, INDEX, usage) == results[0]
+    assert await curator.integrate(one, "gpu", [pair(0)], usage) == results[1]
     assert await curator.summarise_images(CONVERSATION, (1, 2, 3), usage) is results[2]
     assert asker.asked == [
         ("classify", prompts.classify(TASKS, one, INDEX)),
@@ -57,6 +57,17 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     ]
     assert usage.calls == {"classify": 1, "integrate": 1, "summarise_images": 1}
     assert curator.by is By.LLM
+
+
+async def test_ids_are_taken_as_they_were_meant() -> None:
+    """Pitfall 51: of topics and of conversations to be removed alike."""
+    held = [pair(0), pair(1)]
+    removed = IntegrationResult(skip=False, remove_ids=[f"Id: `{held[1].id}`", " nobody "])
+    asker = ScriptedAsker(named("¦ team:gpu.txt"), named("`new-topic`"), removed)
+    curator = ModelCurator(asker, TASKS)
+    assert (await curator.classify(pair(2), INDEX, Usage())).topic_name == "team:gpu.txt"
+    assert (await curator.classify(pair(2), INDEX, Usage())).topic_name == "new-topic"
+    assert (await curator.integrate(pair(2), "gpu", held, Usage())).remove_ids == [held[1].id, "nobody"]
 
 
 async def test_an_index_that_is_too_long_is_narrowed_to_what_resembles_the_pair() -> None:

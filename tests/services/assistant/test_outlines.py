@@ -56,8 +56,10 @@ def test_plain_text_has_a_section_for_each_paragraph() -> None:
     assert len(text) <= 2_000
 
 
-titles = st.lists(st.text(max_size=30), max_size=3).map(tuple)
-articles = st.lists(st.builds(lambda path, text: section(*path, text=text), titles, st.text(max_size=200)), max_size=20)
+words = st.text(max_size=30)
+titles = st.tuples() | st.tuples(words) | st.tuples(words, words, words)
+block = st.builds(Block, st.just(BlockKind.PROSE), st.text(min_size=1, max_size=200))
+articles = st.lists(st.builds(Section, titles, st.just(""), st.tuples() | st.tuples(block) | st.tuples(block, block)))
 
 
 @given(articles, st.integers(100, 2000))

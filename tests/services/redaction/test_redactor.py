@@ -190,3 +190,37 @@ def test_no_text_takes_long(text: str) -> None:
     begun = time.process_time()
     redact(text)
     assert time.process_time() - begun < 2
+
+
+REAL = "sk-proj-Qm7vR2kLz9TbW4nXc1pYh8Jd"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git clone https://<user>:<pass>@git.example.org/x.git and postgres://user:pass@db/x",
+        "[Tokens](tokens.md#token=abc) and [secret]: https://x.example/?token=abc",
+        "export RESTIC_PASSWORD=hunter2 && curl -H 'Authorization: Bearer $TOKEN'",
+        'password: "correct horse battery staple"  # a sample',
+        "key: MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        "aws_access_key_id = AKIAIOSFODNN7EXAMPLE",
+        "OPENAI_API_KEY=sk-your-key-comes-here-0000",
+        "ghp_" + "x" * 36,
+    ],
+)
+def test_what_documentation_shows_stays(text: str) -> None:
+    assert Redactor(["never-to-be-seen"]).documentation_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("use never-to-be-seen", "use [redacted: known secret]"),
+        (f"key {REAL}", "key [redacted: api key]"),
+        ("MTA5NDIyMzQ0NTU2Njc3ODg5.GabcDE.Kq3Zr8Tn5Wv1Ym6Pb2Lc9Xd4Fh7Js0Gt", "[redacted: discord token]"),
+        ("https://discord.com/api/webhooks/1458745245675032710/Kq3Zr8_DEF-9", "[redacted: webhook]"),
+    ],
+)
+def test_known_secrets_and_working_tokens_are_hidden_in_documentation_too(text: str, expected: str) -> None:
+    """Pitfall 22."""
+    assert Redactor(["never-to-be-seen"]).documentation_text(text) == expected
