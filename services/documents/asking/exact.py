@@ -221,9 +221,12 @@ async def _from(
 async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Retrieved:
     where = asked.where
     if plan.asks_for_end:
-        by_time = plan.by_time or len(where.doc_ids) > 1
-        wanted = abs(plan.which or plan.wanted)
-        some = await scope.lines(where, wanted, last=plan.position is Position.LAST, by_time=by_time)
+        wanted, last = abs(plan.which or plan.wanted), plan.position is Position.LAST
+        if plan.by_time or len(where.doc_ids) > 1 or where != LineWhere(where.doc_ids):
+            some, out_of_order = await scope.end(where, wanted, last=last)
+            notes = (*notes, *out_of_order)
+        else:
+            some = await scope.lines(where, wanted, last=last)  # the first line of a file is its first
         if plan.which and some.total < wanted:
             return Retrieved(missing=f"there are only {some.total} {asked.described}", notes=notes)
         return await scope.shown(some.lines[-1:] if plan.which else some.lines, k, notes)

@@ -66,7 +66,7 @@ NO_RESULT: Mapping[Status, str] = {
     Status.OK: "",
 }
 
-_CLOCK = re.compile(r"[T ](\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
+_CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
