@@ -24,7 +24,9 @@ _ADDRESS = re.compile(
 _CLOCK = re.compile(r"[0-9]{1,2}(?::[0-9]{1,2}){1,2}")
 _THREAD = re.compile(r"\bthread(?:[_.-]?(?:name|id))?[\"']?\s?[=:]\s?[\"']?([\w.#-]{1,60})", re.IGNORECASE)
 _BRACKETS = re.compile(r"(?<!\S)\[([A-Za-z][^\[\]\n]{0,79})\]")
-_LEVEL = re.compile(r"(?:fatal|critical|crit|error|err|warn|warning|notice|info|debug|trace|emerg|alert)", re.IGNORECASE)
+_LEVEL = re.compile(
+    r"(?:fatal|critical|crit|error|err|warn|warning|notice|info|debug|trace|emerg|alert)", re.IGNORECASE
+)
 _REPEATED = re.compile(r"\bmessage repeated (\d{1,6}) times\b", re.IGNORECASE)
 
 REPEATED = "message repeated"

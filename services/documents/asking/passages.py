@@ -117,7 +117,9 @@ class Scope:
         """At most `k` passages with these lines, in their order; lines close to each other share one."""
         groups: list[tuple[str, list[int]]] = []
         for line in lines:
-            near = next((numbers for doc_id, numbers in groups if doc_id == line.doc_id and _is_near(numbers, line)), None)
+            near = next(
+                (numbers for doc_id, numbers in groups if doc_id == line.doc_id and _is_near(numbers, line)), None
+            )
             if near is not None:
                 near.append(line.line_no)
             else:

@@ -116,7 +116,9 @@ _ASKING = """
     the report(?:ed|s)? records? exists? present see seen date day timestamp components? attached one attachment upload(?:ed)?
     posted evidence stuff exact full whole please at on in of for to with its it everything anywhere nowhere come up
     down still ever sign altogether overall quote happening search look(?:ing)? grep refer(?:s|red)? per only single very gone
-    ips? address(?:es)? users? wrong points? instan(?:ce|t) occurrences? numbers? later entries and""".replace("\n", " ")
+    ips? address(?:es)? users? wrong points? instan(?:ce|t) occurrences? numbers? later entries and""".replace(
+    "\n", " "
+)
 
 
 def any_of(*names: str) -> str:

@@ -148,6 +148,13 @@ class KBConfig:
         relevance = round(min(max(confidence, 0.0), 1.0) * 100)
         return f"{answer}\n\n{self.footer} {named}{more} ({chunk_count} chunks, {relevance}% relevance)"
 
+    def shown(self, answer: str, sources: Sequence[str]) -> str:
+        """The same for people: names only."""
+        if not sources:
+            return answer
+        named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
+        return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}"
+
     def no_result_message(self, reason: Status) -> str:
         """What is said when there is no answer, without the details that the core adds."""
         return self.nothing_yet if reason is Status.NOT_INDEXED else NO_RESULT[reason]
