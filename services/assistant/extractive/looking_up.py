@@ -1,0 +1,134 @@
+"""Decides, without a model, whether the asker's runbooks, their files or the documentation answer a question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from services.assistant.answering import AnswerResult
+from services.documents import QAResult, Status, Toolset, Unreadable
+from services.search import asked_now, read_query, terms
+
+NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
+
+_EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
+"""What a question may name that is looked up exactly, not ranked (services.documents.asking.plan)."""
+
+_ASKING: Final = re.compile(r"[^\s.!?](?:[^.!?\n]|[.!?](?=\S))*\?")
+_ENOUGH_WORDS: Final = 4
+
+_CASE_TOOL: Final = "answer_from_case_evidence"
+_RUNBOOK_TOOL: Final = "answer_from_user_kb"
+
+PASSAGES: Final = 3
+"""They are shown as they are: more would bury the answer."""
+
+_OWN: Final = re.compile(
+    r"\bmy\s+(?:own\s+)?(?:[\w-]+\s+){0,3}(?:runbooks?|procedures?|notes|steps|checklists?|playbooks?)\b", re.IGNORECASE
+)
+"""The asker speaks of what they wrote down themselves."""
+_ANSWERS: Final = 0.6
+"""Share of the question's counted words that a runbook holds if it answers the question."""
+
+_WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_INDEXED})
+"""Shown if a question is about a file and nothing else."""
+
+
+def readable(files: Sequence[str]) -> list[str]:
+    """Of the files that a gate is told of, those that there is something to look up in."""
+    return [each for each in files if not isinstance(each, Unreadable)]
+
+
+def about_unreadable(files: Sequence[str]) -> str | None:
+    """One sentence on the files that cannot be read, if there is no other; None: there is one, or there are none."""
+    if not files or readable(files):
+        return None
+    return f"{'; '.join(files)}."
+
+
+async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool) -> AnswerResult | None:
+    """What answers: the asker's runbook where it holds what is asked, else what their files say exactly, else the
+    documentation (None).
+
+    `instead`: no page of the documentation answers. Then a file answers also by what resembles the question, and what
+    was searched in vain is said.
+    """
+    offered = {tool.name for tool in toolset.tools}
+    asked = _question(query)
+    runbook = await _asked(toolset, _RUNBOOK_TOOL, asked) if _RUNBOOK_TOOL in offered else None
+    own = runbook is not None and runbook.status is Status.OK
+    if runbook is not None and own and _OWN.search(asked):
+        return _answer(toolset, _RUNBOOK_TOOL, runbook, max_chars)
+    evidence = await _asked(toolset, _CASE_TOOL, asked) if _CASE_TOOL in offered else None
+    exact = evidence is not None and any(evidence.plan.get(part) for part in _EXACT)
+    found = evidence is not None and evidence.status is Status.OK
+    if evidence is not None and found and exact:
+        return _answer(toolset, _CASE_TOOL, evidence, max_chars)
+    if runbook is not None and own and (_holds(runbook, asked) or (instead and not found)):
+        return _answer(toolset, _RUNBOOK_TOOL, runbook, max_chars)
+    if evidence is not None and found and instead:
+        return _answer(toolset, _CASE_TOOL, evidence, max_chars)
+    return _in_vain(toolset, evidence, max_chars) if instead or exact else None
+
+
+async def _asked(toolset: Toolset, name: str, question: str) -> QAResult:
+    return await toolset.ask(name, question, PASSAGES)
+
+
+def _answer(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> AnswerResult:
+    return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
+
+
+def _in_vain(toolset: Toolset, evidence: QAResult | None, max_chars: int) -> AnswerResult | None:
+    """What is said where nothing was found: that files were searched, or cannot be read."""
+    said = about_unreadable(toolset.files)
+    if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
+        said = evidence.answer
+        if evidence.status is Status.NOT_FOUND:
+            # What is said of a file that cannot be read is no quote.
+            said = _with_notice(said, max_chars)
+    return None if said is None else AnswerResult(answer=_cut(said, max_chars), citations=[])
+
+
+def _holds(result: QAResult, asked: str) -> bool:
+    """Whether a runbook holds most of the words that a question turns on: only then it answers before all else."""
+    wanted = read_query(asked).counted
+    held = set(terms(" ".join([*result.sources, result.answer])))
+    return bool(wanted) and sum(word in held for word in wanted) >= _ANSWERS * len(wanted)
+
+
+def _question(query: str) -> str:
+    """The sentences that ask, if they say enough by themselves: the text around them names other things.
+
+    Earlier questions are left out: the tools know the conversation, and recognise what refers to it.
+    """
+    now = asked_now(query)
+    asking = " ".join(_ASKING.findall(now))
+    return asking if len(asking.split()) >= _ENOUGH_WORDS else now
+
+
+def _shown(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> str:
+    """Lines of files as they are, in a code block that they cannot end; runbooks as their author wrote them."""
+    if name != _CASE_TOOL:
+        return _with_notice(toolset.shown(name, result), max_chars)
+    tail = f"{toolset.shown(name, result).removeprefix(result.answer).strip()}\n{NOTICE}"
+    room = max_chars - len(tail) - len("```\n\n```\n\n")
+    # Backticks with an invisible character between them are no fence.
+    quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")
+    return f"```\n{quoted}\n```\n\n{tail}"
+
+
+def _with_notice(text: str, max_chars: int) -> str:
+    return f"{_cut(text, max_chars - len(NOTICE) - 2)}\n\n{NOTICE}"
+
+
+def _cited(result: QAResult) -> list[str]:
+    """The best place, and the other files."""
+    first = next((f"{each.source}:{each.line_start}" for each in result.citations), None)
+    named = [source for source in result.sources if first is None or not first.startswith(f"{source}:")]
+    return named if first is None else [first, *named]
+
+
+def _cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1].rstrip()}…"
