@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from services.documents.asking.passages import Scope
@@ -66,6 +66,10 @@ def captured(pattern: re.Pattern[str], longest: int) -> Values:
         return [next((group for group in found.groups() if group is not None), found[0])]
 
     return read
+
+
+READ: Mapping[str, Values] = {"address": addresses, "thread": threads}
+"""What is read from each line, by the name of the column."""
 
 
 def times_said(text: str) -> int:

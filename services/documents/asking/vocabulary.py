@@ -142,6 +142,16 @@ def asks(word: str) -> bool:
     return not word.isdigit() and _STRUCTURE.fullmatch(word) is not None
 
 
+_LINES = re.compile(
+    any_of("ENTRY", "THING", "THINGS", "LEVEL", "time", "files?", "ones?", "kinds?", "types?"), re.IGNORECASE
+)
+
+
+def asks_for_lines(noun: str) -> bool:
+    """Whether a noun means lines themselves, or their levels: "which entries", "which errors"."""
+    return _LINES.fullmatch(noun) is not None
+
+
 def number_of(words: str) -> int:
     """Of `5`, `five`, `a few`, `3rd`, `third`."""
     digits = re.match(r"\d+", words)

@@ -201,6 +201,7 @@ class LineWhere:
     holding_any: tuple[str, ...] = ()  # one of these at least, likewise
     lacking: tuple[str, ...] = ()  # none of these, likewise
     words: tuple[str, ...] = ()  # all of these, as words in any form
+    words_any: tuple[str, ...] = ()  # one of these at least, likewise
 
 
 @dataclass(frozen=True, slots=True)
