@@ -150,7 +150,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
 def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
     wants_order = (plan.asks_for_end or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by
+    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by or plan.counted_by
     return bool(conditions_set or counts_words or wants_order)
 
 
@@ -271,7 +271,7 @@ async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, 
         narrower = asked.narrowed(plan)
         if await scope.total(narrower.where):
             asked = narrower
-        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by:
+        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by or plan.counted_by:
             notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None

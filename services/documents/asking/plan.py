@@ -168,6 +168,7 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
     which = next(map(_which, reading.of("nth")), None)
     end = _end(reading) or (which and (Position.FIRST if which > 0 else Position.LAST)) or None
     columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
+    keys = tuple(_other_groups(reading.text))
     units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
     return Plan(
         reading.text,
@@ -188,8 +189,10 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
         either=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
-        counted_by=tuple(_other_groups(reading.text)),
-        words=() if reading.has("opens", "closes") else tuple(dict.fromkeys(_words(reading, unread, own_words))),
+        counted_by=keys,
+        words=()
+        if reading.has("opens", "closes")
+        else tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
     )
 
 
