@@ -77,17 +77,22 @@ class Lookup:
             asker_is_team=asker_is_team,
             execution_id=execution_id,
         )
-        known = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
-        if may_read:
-            known += [f"runbook of the asker: {shown(title)}" for title in self.runbooks.titles(asker_id)]
 
-        async def wait() -> None:
+        async def known() -> list[str]:
+            files = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
+            titles = self.runbooks.titles(asker_id) if may_read else ()
+            return [*files, *(f"runbook of the asker: {shown(title)}" for title in titles)]
+
+        async def wait() -> list[str] | None:
+            """The files as they are after waiting; None: there was nothing to wait for."""
+            unread = case_id is not None and bool(self.cases.unread(case_id))
             if case_id is not None:
                 await self.cases.wait(case_id, self.ready_wait_seconds)
             if self.before_asking is not None:
                 await self.before_asking(place.guild_id)
+            return await known() if unread else None
 
-        return Toolset(self.tools, context, known, wait=wait)
+        return Toolset(self.tools, context, await known(), wait=wait)
 
     async def _files_of(self, case_id: int) -> list[str]:
         """Each in a few words: what is in the store and current or failed, then what is being read."""
@@ -104,9 +109,15 @@ class Lookup:
         return [*map(_settled, settled), *map(_unread, unread)]
 
 
+class Unreadable(str):
+    """What is said of a file that cannot be read: it is nothing to look in."""
+
+    __slots__ = ()
+
+
 def _settled(doc: Document) -> str:
     if doc.state is State.FAILED:
-        return unreadable(doc)
+        return Unreadable(unreadable(doc))
     return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')})"
 
 

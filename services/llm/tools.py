@@ -36,6 +36,16 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """A result that ends with how many calls are left. `counts`: whether the call is one of those an answer may make:
+    not one that was refused, or has found nothing.
+    """
+
+    text: str
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A tool as the model sees it, and the function behind it.
 
@@ -48,7 +58,7 @@ class Tool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    run: Callable[[Mapping[str, Any]], Awaitable[str]]
+    run: Callable[[Mapping[str, Any]], Awaitable[str | Told]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +84,34 @@ class ToolCalls:
         self._limits = limits
         self._answer = answer
         self._calls = 0
+        self._free = 0  # calls that do not count
         self._seconds = 0.0
         # The same question counts whichever tool it is put to.
         self._asked: Counter[str] = Counter()
 
     @property
     def used_up(self) -> bool:
-        """Whether no more calls are allowed."""
-        return self._calls >= self._limits.max_calls or self._seconds >= self._limits.seconds
+        """Whether no more calls are allowed. Of those that do not count, there may be as many as of the others."""
+        most = self._limits.max_calls
+        return self._calls >= most or self._free >= most or self._seconds >= self._limits.seconds
 
     async def run(self, calls: Sequence[RequestedCall], text: str) -> None:
         """Run one round of calls concurrently and add it to `rounds`."""
         begun = now()
         results = await asyncio.gather(*(self._result(call) for call in calls))
         self._seconds += now() - begun
-        self.rounds = (*self.rounds, Round(tuple(calls), tuple(results), text))
+        self.rounds = (*self.rounds, Round(tuple(calls), tuple(map(self._finished, results)), text))
 
-    async def _result(self, call: RequestedCall) -> str:
+    def _finished(self, result: str | tuple[str, Told]) -> str:
+        """As the model reads it. Written when the whole round is done: only then is it known what is left."""
+        if isinstance(result, str):
+            return result
+        name, told = result
+        left = max(self._limits.max_calls - self._calls, 0)
+        free = "" if told.counts else "This call did not count. "
+        return _as_evidence(name, f"{told.text}\n\n{free}Tool calls left: {left}.")
+
+    async def _result(self, call: RequestedCall) -> str | tuple[str, Told]:
         # Up to the first await, calls are judged in their order in the reply.
         if call.name == self._answer:
             return NOT_YET
@@ -98,7 +119,17 @@ class ToolCalls:
         if self._calls > self._limits.max_calls:
             return f"Not run: one answer may make {self._limits.max_calls} tool calls. Answer from what you have."
         checked = self._checked(call)
-        return f"Not run: {checked}." if isinstance(checked, str) else await self._run(*checked)
+        if isinstance(checked, str):
+            self._let_off()
+            return f"Not run: {checked}."
+        result = await self._run(*checked)
+        if not isinstance(result, str) and not result[1].counts:
+            self._let_off()
+        return result
+
+    def _let_off(self) -> None:
+        self._calls -= 1
+        self._free += 1
 
     def _checked(self, call: RequestedCall) -> tuple[Tool, Mapping[str, Any]] | str:
         """The tool and the arguments that it takes, or why it is not run, for the model to read."""
@@ -122,19 +153,24 @@ class ToolCalls:
             return "this was asked before. Ask something else, or answer from what you have"
         return tool, given
 
-    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | tuple[str, Told]:
         left = self._limits.seconds - self._seconds
         if left <= 0:
             return TOO_LATE
         try:
             async with asyncio.timeout(left):
-                return section("evidence", [Field(f"Result of {tool.name}", await tool.run(arguments))])
+                result = await tool.run(arguments)
+                return (tool.name, result) if isinstance(result, Told) else _as_evidence(tool.name, result)
         except TimeoutError:
             log.warning("tools: %s took longer than the %g s left", tool.name, left)
             return TOO_LATE
         except Exception:
             log.exception("tools: %s failed", tool.name)
             return UNAVAILABLE
+
+
+def _as_evidence(name: str, text: str) -> str:
+    return section("evidence", [Field(f"Result of {name}", text)])
 
 
 def _wrong(given: Mapping[str, Any], schema: Mapping[str, Any]) -> str:

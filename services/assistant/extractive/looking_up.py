@@ -1,14 +1,14 @@
-"""What files and runbooks say, without a model."""
+"""Decides, without a model, whether the asker's runbooks, their files or the documentation answer a question."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
 from services.assistant.answering import AnswerResult
-from services.documents import QAResult, Status, Toolset
-from services.search import asked_now
+from services.documents import QAResult, Status, Toolset, Unreadable
+from services.search import asked_now, terms
 
 NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
 
@@ -19,34 +19,83 @@ _ASKING: Final = re.compile(r"[^\s.!?](?:[^.!?\n]|[.!?](?=\S))*\?")
 _ENOUGH_WORDS: Final = 4
 
 _CASE_TOOL: Final = "answer_from_case_evidence"
-_TOOLS: Final = (_CASE_TOOL, "answer_from_user_kb")
-"""The tools that know what no documentation does, in the order in which they are asked."""
+_RUNBOOK_TOOL: Final = "answer_from_user_kb"
 
 PASSAGES: Final = 3
 """They are shown as they are: more would bury the answer."""
+
+_OWN: Final = re.compile(
+    r"\bmy\s+(?:own\s+)?(?:[\w-]+\s+){0,3}(?:runbooks?|procedures?|notes|steps|checklists?|playbooks?)\b", re.IGNORECASE
+)
+"""The asker speaks of what they wrote down themselves."""
+_ANSWERS: Final = 0.6
+"""Share of the question's counted words that a runbook holds if it answers the question."""
 
 _WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_INDEXED})
 """Shown if a question is about a file and nothing else."""
 
 
-async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool) -> AnswerResult | None:
-    """The answer of the first tool that has one; None if the sources know better.
+def readable(files: Sequence[str]) -> list[str]:
+    """Of the files that a gate is told of, those that there is something to look up in."""
+    return [each for each in files if not isinstance(each, Unreadable)]
 
-    `instead`: there are no sources. If there are, only what was looked up exactly takes precedence over them.
+
+def about_unreadable(files: Sequence[str]) -> str | None:
+    """One sentence on the files that cannot be read, if there is no other; None: there is one, or there are none."""
+    if not files or readable(files):
+        return None
+    return f"{'; '.join(files)}."
+
+
+async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool) -> AnswerResult | None:
+    """What answers: the asker's runbook where it holds what is asked, else what their files say exactly, else the
+    documentation (None).
+
+    `instead`: no page of the documentation answers. Then a file answers also by what resembles the question, and what
+    was searched in vain is said.
     """
     offered = {tool.name for tool in toolset.tools}
-    unanswered: str | None = None
-    for name in _TOOLS:
-        if name not in offered:
-            continue
-        result = await toolset.ask(name, _question(query), PASSAGES)
-        if not (instead or any(result.plan.get(part) for part in _EXACT)):
-            continue
-        if result.status is Status.OK:
-            return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
-        if result.status in _WORTH_SAYING and unanswered is None:
-            unanswered = result.answer
-    return None if unanswered is None else AnswerResult(answer=_with_notice(unanswered, max_chars), citations=[])
+    asked = _question(query)
+    runbook = await _asked(toolset, _RUNBOOK_TOOL, asked) if _RUNBOOK_TOOL in offered else None
+    own = runbook is not None and runbook.status is Status.OK
+    if runbook is not None and own and _OWN.search(asked):
+        return _answer(toolset, _RUNBOOK_TOOL, runbook, max_chars)
+    evidence = await _asked(toolset, _CASE_TOOL, asked) if _CASE_TOOL in offered else None
+    exact = evidence is not None and any(evidence.plan.get(part) for part in _EXACT)
+    found = evidence is not None and evidence.status is Status.OK
+    if evidence is not None and found and exact:
+        return _answer(toolset, _CASE_TOOL, evidence, max_chars)
+    if runbook is not None and own and (_holds(runbook, asked) or (instead and not found)):
+        return _answer(toolset, _RUNBOOK_TOOL, runbook, max_chars)
+    if evidence is not None and found and instead:
+        return _answer(toolset, _CASE_TOOL, evidence, max_chars)
+    return _in_vain(toolset, evidence, max_chars) if instead or exact else None
+
+
+async def _asked(toolset: Toolset, name: str, question: str) -> QAResult:
+    return await toolset.ask(name, question, PASSAGES)
+
+
+def _answer(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> AnswerResult:
+    return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
+
+
+def _in_vain(toolset: Toolset, evidence: QAResult | None, max_chars: int) -> AnswerResult | None:
+    """What is said where nothing was found: that files were searched, or cannot be read."""
+    said = about_unreadable(toolset.files)
+    if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
+        said = evidence.answer
+        if evidence.status is Status.NOT_FOUND:
+            # What is said of a file that cannot be read is no quote.
+            said = _with_notice(said, max_chars)
+    return None if said is None else AnswerResult(answer=_cut(said, max_chars), citations=[])
+
+
+def _holds(result: QAResult, asked: str) -> bool:
+    """Whether a runbook holds most of the words that a question turns on: only then it answers before all else."""
+    wanted = set(terms(asked))
+    held = set(terms(" ".join([*result.sources, result.answer])))
+    return bool(wanted) and sum(word in held for word in wanted) >= _ANSWERS * len(wanted)
 
 
 def _question(query: str) -> str:
@@ -62,8 +111,8 @@ def _question(query: str) -> str:
 def _shown(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> str:
     """Lines of files as they are, in a code block that they cannot end; runbooks as their author wrote them."""
     if name != _CASE_TOOL:
-        return _with_notice(toolset.text(name, result), max_chars)
-    tail = f"{toolset.text(name, replace(result, answer='')).strip()}\n{NOTICE}"
+        return _with_notice(toolset.shown(name, result), max_chars)
+    tail = f"{toolset.shown(name, result).removeprefix(result.answer).strip()}\n{NOTICE}"
     room = max_chars - len(tail) - len("```\n\n```\n\n")
     # Backticks with an invisible character between them are no fence.
     quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")

@@ -38,20 +38,24 @@ class Conditions:
     def described(self) -> str:
         """What is counted or looked for, and in which files: exactly what `where` asks the store for."""
         where = self.where
-        some = self.level or self.time or self.names or where.components or where.words
+        some = self.level or self.time or self.names or where.components or where.words or where.words_any
         said = (
             ("/".join(where.severities), "{}"),
             ("entries" if some else "lines", "{}"),
-            (", ".join(self.names), "mentioning {}"),
+            ((" or " if where.holding_any else ", ").join(self.names), "mentioning {}"),
             (", ".join(where.components), "written by {}"),
             (", ".join(where.words), "with the words {}"),
+            (" or ".join(where.words_any), "with the words {}"),
             (self.time, "{}"),
             (files_listed(self.documents), "in {}"),
         )
         return " ".join(form.format(value) for value, form in said if value)
 
-    def narrowed(self, words: tuple[str, ...]) -> Conditions:
-        return replace(self, where=replace(self.where, words=words))
+    def narrowed(self, plan: Plan) -> Conditions:
+        """To the lines with the words of a question."""
+        either = plan.either and not plan.mentions
+        words = {"words_any": plan.words} if either else {"words": plan.words}
+        return replace(self, where=replace(self.where, **words))
 
 
 def at(period: Period, doc_ids: tuple[str, ...]) -> LineWhere:
@@ -65,7 +69,8 @@ def conditions_of(plan: Plan, documents: Sequence[Document], names: Names, compo
         at(plan.period, doc_ids) if plan.period else LineWhere(doc_ids),
         severities=level.levels if level else (),
         components=components,
-        holding=names.found,
+        holding=() if plan.either else names.found,
+        holding_any=names.found if plan.either else (),
     )
     time = plan.period.text if plan.period else ""
     return Conditions(tuple(documents), where, level.text if level else "", time, names.asked)
@@ -98,6 +103,15 @@ def _less_and_less(asked: Conditions, others: Sequence[Document]) -> Iterator[tu
     if others and (left.time or left.names):
         elsewhere = replace(left, documents=tuple(others), where=replace(left.where, doc_ids=ids_of(others)))
         yield elsewhere, f"no entry of {files_listed(asked.documents)} matched; other files were searched"
+
+
+async def alone(scope: Scope, asked: Conditions) -> str:
+    """How many lines hold each of several texts, where none holds all of them; empty where there is but one."""
+    texts = asked.where.holding
+    if len(texts) < 2:  # noqa: PLR2004 (several)
+        return ""
+    where = LineWhere(asked.where.doc_ids)
+    return ", ".join([f'"{text}" alone: {await scope.total(replace(where, holding=(text,)))}' for text in texts])
 
 
 async def names_in(scope: Scope, plan: Plan, documents: Sequence[Document]) -> Names:

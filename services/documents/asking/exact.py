@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.documents.asking import conditions, whole_files
+from services.documents.asking import conditions, grouping, whole_files
 from services.documents.asking.conditions import Conditions, Names
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope, ids_of, logs_of
 from services.documents.asking.plan import Aggregate, Plan, Position
-from services.documents.store.protocol import Document, LineWhere
+from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
 from services.telemetry import number_of
 
 MANY = 200
@@ -19,6 +19,8 @@ EXAMPLES = 5
 MOST_GROUPS = 50
 
 _WORD = re.compile(r"\w+")
+_STORED_COLUMNS = frozenset({"severity", "component", "day", "hour", "minute"})
+_ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORST = (("FATAL", "CRITICAL"), ("ERROR",), ("WARN",))
 _TROUBLE = re.compile(
     r"\b(?:crash|fail|broke|break|wrong|problem|issue|trouble|exception|hang|hung|freez|froze|die[sd]?\b|dying|stop|kill|restart"
@@ -148,7 +150,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
 def _has_conditions(plan: Plan, named: Names) -> bool:
     counts_words = plan.counts_lines and plan.aggregate is Aggregate.COUNT
     wants_order = (plan.asks_for_end or plan.aggregate is not None) and not plan.words
-    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by
+    conditions_set = plan.period or named.found or plan.level_counts or plan.grouped_by or plan.counted_by
     return bool(conditions_set or counts_words or wants_order)
 
 
@@ -197,15 +199,17 @@ async def _from(
 ) -> Retrieved | None:
     """From the `total` lines that fit what was `kept` of what was `asked` to the answer."""
     if not total:
+        each = await conditions.alone(scope, asked)
+        notes = (*notes, f"no line holds all of this; {each}") if each else notes
         counted = plan.aggregate is Aggregate.COUNT
         if counted and not plan.period:
             return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
         return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await _count(scope, plan, kept, notes)
+        return await _count(scope, plan, kept, notes, k)
     sure, dropped = bool(kept.names or kept.time), kept != asked
     if plan.words and (total > k or not sure):
-        narrower = kept.narrowed(plan.words)
+        narrower = kept.narrowed(plan)
         if await scope.total(narrower.where):
             kept = narrower
         elif not sure and not (plan.goes_beside and plan.level_counts):
@@ -221,15 +225,18 @@ async def _from(
 async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: tuple[str, ...]) -> Retrieved:
     where = asked.where
     if plan.asks_for_end:
-        by_time = plan.by_time or len(where.doc_ids) > 1
-        wanted = abs(plan.which or plan.wanted)
-        some = await scope.lines(where, wanted, last=plan.position is Position.LAST, by_time=by_time)
+        wanted, last = abs(plan.which or plan.wanted), plan.position is Position.LAST
+        if plan.by_time or len(where.doc_ids) > 1 or where != LineWhere(where.doc_ids):
+            some, out_of_order = await scope.end(where, wanted, last=last)
+            notes = (*notes, *out_of_order)
+        else:
+            some = await scope.lines(where, wanted, last=last)  # the first line of a file is its first
         if plan.which and some.total < wanted:
             return Retrieved(missing=f"there are only {some.total} {asked.described}", notes=notes)
         return await scope.shown(some.lines[-1:] if plan.which else some.lines, k, notes)
     if plan.goes_beside and (where.holding or where.severities or plan.period or plan.anchor):
         return await scope.beside(where, plan, notes)
-    some = await scope.lines(where, MANY)
+    some = await _rare_first(scope, where, MANY, k)
     lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
@@ -241,38 +248,80 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
     return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
 
 
-async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...]) -> Retrieved | None:
+async def _rare_first(scope: Scope, where: LineWhere, limit: int, k: int) -> MatchingLines:
+    """In the order of the file; where more than `k` lines have several levels, those of the rarest level first."""
+    some = await scope.lines(where, limit)
+    levels = await scope.store.distinct(scope.name, where, "severity") if len(where.severities) > 1 else []
+    if some.total <= k or len(levels) < 2:  # noqa: PLR2004 (several)
+        return some
+    lines: list[StoredLine] = []
+    for level, _ in sorted(levels, key=lambda pair: pair[1]):
+        lines += (await scope.lines(replace(where, severities=(level,)), limit - len(lines))).lines
+        if len(lines) >= limit:
+            break
+    return replace(some, lines=tuple(lines))
+
+
+async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...], k: int) -> Retrieved | None:
     """How many lines fit, by what the question wants them counted by: over whole files, never over the passages that
     happen to be shown (DOCUMENT_QA 5.3, 10). None: its words are not about lines.
     """
     counted = plan.aggregate is Aggregate.COUNT
     if plan.words:
-        narrower = asked.narrowed(plan.words)
+        narrower = asked.narrowed(plan)
         if await scope.total(narrower.where):
             asked = narrower
-        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by:
+        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by or plan.counted_by:
             notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
         elif len(plan.words) > 1 or not plan.counts_mentions:
             return None
         else:
             return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
-    lines = await scope.lines(asked.where, EXAMPLES)
-    facts = [f"{asked.described}: {lines.total}"]
+    examples = min(k, EXAMPLES)
+    lines = await _rare_first(scope, asked.where, examples, examples)
+    repeats = await grouping.repetitions(scope, asked.where)
+    more = sum(grouping.times_said(line.text) - 1 for line in repeats)
+    facts = [f"{asked.described}: {lines.total + more}"]
+    if more:
+        said = number_of(len(repeats), "line says", "lines say")
+        notes = (*notes, f'{said} "message repeated n times", and counts n times: {lines.total} lines')
     if len(asked.documents) > 1:
         facts += [f"{doc.filename}: {lines.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
-    total = lines.total
+    total = lines.total + more
     usual = ("severity", "component") if not counted else ("severity",) if len(asked.where.severities) > 1 else ()
     for column in plan.grouped_by or usual:
-        groups = await scope.store.distinct(scope.name, asked.where, column, limit=MOST_GROUPS + 1)
-        facts.append(f"by {column}: {_listed(groups, lines.total)}")
+        groups = await _groups(scope, asked, column)
+        facts.append(f"by {column}: {_listed(groups, lines.total if column not in grouping.READ else None)}")
         if plan.distinct:
             total = len(groups)
             facts.insert(0, f"different values of {column}: {total}{'+' if total > MOST_GROUPS else ''}")
-    return replace(await scope.shown(lines.lines, EXAMPLES, notes), facts="\n".join(facts), count=total)
+    for key in plan.counted_by:
+        groups = await _groups(scope, asked, key)
+        facts += [f"by {key}: {_listed(groups, None)}"] if groups else []
+        notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
+    if counted and not (
+        plan.grouped_by or plan.distinct or plan.counted_by or plan.position or _ASKS_TO_SEE.search(plan.text)
+    ):
+        names = _names_of(asked.documents)
+        return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched=names)
+    return replace(await scope.shown(lines.lines, examples, notes), facts="\n".join(facts), count=total)
 
 
-def _listed(groups: list[tuple[str, int]], total: int) -> str:
+async def _groups(scope: Scope, asked: Conditions, column: str) -> list[tuple[str, int]]:
+    """By a column of the store, or by what is read from each line, the most frequent first."""
+    if column in _STORED_COLUMNS:
+        groups = await scope.store.distinct(scope.name, asked.where, column, limit=MOST_GROUPS + 1)
+        return [(grouping.yearless(value), number) for value, number in groups]
+    values = grouping.READ.get(column) or grouping.values_of(column)
+    counts, _ = await grouping.counted_by(scope, asked.where, values)
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[: MOST_GROUPS + 1]
+
+
+def _listed(groups: list[tuple[str, int]], total: int | None) -> str:
+    """`total`: of all lines; None: a line may have several values."""
     said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
+    if total is None:
+        return ", ".join(said) if groups else "no line names one"
     without = total - sum(number for _, number in groups[:MOST_GROUPS])
     if len(groups) > MOST_GROUPS:
         said.append(f"others or none {without}")

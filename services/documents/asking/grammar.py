@@ -193,6 +193,7 @@ _GRAMMAR: dict[Kind, str] = {
     "distinct": _phrases(
         "how many different/distinct/unique* (?:log_)?levels/severities/components/loggers",
         "number of different/distinct/unique COLUMN",
+        "how many different/distinct/unique COLUMN",
     ),
     "grouped": _phrases(
         "BY the/their? COLUMN ENDS",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +15,9 @@ from services.telemetry import number_of
 RECORDS = {DocumentKind.LOG, DocumentKind.ERROR_REPORT}
 MOST_NAMED = 3  # of more files only the number is given
 CONTEXT_LINES = 10
-_JOINED = 3  # matches no further apart than this are shown in one passage
+_JOINED = 2 * CONTEXT_LINES  # matches no further apart than this are shown in one passage: else they would overlap
+_MOST_SPANNED = 120  # lines that one passage may have
+_YEARLESS = re.compile(r"000[01]-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class CitedPassage:
     text: str
     line_start: int
     line_end: int
-    matched: tuple[int, ...]  # the lines that answer, or that were found; the others are around them
+    matched: tuple[int, ...]  # the lines that answer, or that were found, the best first; the others are around them
     chunk_id: str
     score: float | None = None
     rank_score: float = 0.0
@@ -45,8 +48,8 @@ class CitedPassage:
     @property
     def citation(self) -> Citation:
         first, last = (min(self.matched), max(self.matched)) if self.matched else (self.line_start, self.line_end)
-        if self.matched and last - first + 1 > len(self.matched):
-            last = first  # scattered: the first of them
+        if self.matched and (last - first + 1 > len(self.matched) or first != self.matched[0]):
+            first = last = self.matched[0]  # scattered, or one of them matters most
         return Citation(self.doc_id, self.source, first, last, self.timestamp, self.chunk_id)
 
     def lines(self) -> list[tuple[int, str]]:
@@ -99,13 +102,12 @@ class Scope:
             text="\n".join(line.text for line in shown),
             line_start=shown[0].line_no if shown else first,
             line_end=shown[-1].line_no if shown else first,
-            matched=tuple(sorted(matched)),
+            matched=tuple(matched),
             chunk_id=f"{doc_id}:L{min(matched)}" + (f"-{max(matched)}" if len(matched) > 1 else ""),
             score=1.0,
             relevance=1.0,
             rank_score=1.0,
-            # As people compare times: normalised where that was possible, else as written.
-            timestamp=(hit.ts_utc or hit.ts) if hit else None,
+            timestamp=said(hit) if hit else None,
             severity=hit.severity if hit else None,
             metadata={"filename": document.filename, **document.origin.extra},
             exact=True,
@@ -115,15 +117,36 @@ class Scope:
         """At most `k` passages with these lines, in their order; lines close to each other share one."""
         groups: list[tuple[str, list[int]]] = []
         for line in lines:
-            near = groups and groups[-1][0] == line.doc_id and abs(groups[-1][1][-1] - line.line_no) <= _JOINED
-            if near and len(groups[-1][1]) < CONTEXT_LINES * 2:
-                groups[-1][1].append(line.line_no)
+            near = next(
+                (numbers for doc_id, numbers in groups if doc_id == line.doc_id and _is_near(numbers, line)), None
+            )
+            if near is not None:
+                near.append(line.line_no)
             else:
                 groups.append((line.doc_id, [line.line_no]))
-        passages = [await self.around(doc_id, numbers) for doc_id, numbers in groups[:k]]
+        passages = [await self.around(doc_id, _led(numbers)) for doc_id, numbers in groups[:k]]
         if left := sum(len(numbers) for _, numbers in groups[k:]):
             notes = (*notes, number_of(left, "more line fits and is not shown", "more lines fit and are not shown"))
         return Retrieved(tuple(passages), notes=notes, exact=True)
+
+    async def end(
+        self, where: LineWhere, wanted: int = 1, *, last: bool = False
+    ) -> tuple[MatchingLines, tuple[str, ...]]:
+        """The first or last lines by time, as far as they have times; and where the file says otherwise, a note."""
+        by_time = await self.lines(where, wanted, last=last, by_time=True)
+        if not by_time.lines or by_time.lines[0].ts is None:
+            return by_time, ()
+        best = by_time.lines[0]
+        here = replace(where, doc_ids=(best.doc_id,))
+        by_place = (await self.lines(here, 1, last=last)).lines[0]
+        if by_place.line_no == best.line_no or _moment(by_place) == _moment(best):
+            return by_time, ()
+        name, end = self.document(best.doc_id).filename, "last" if last else "first"
+        place = f"the {end} of them in the file is line {by_place.line_no}"
+        if by_place.ts is None:
+            return by_time, (f"line {best.line_no} of {name} is the {end} with a time; {place}, which has none",)
+        note = f"{name} is not in order of time: line {best.line_no} is the {end} by time; {place} ({said(by_place)})"
+        return by_time, (note,)
 
     async def beside(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Retrieved:
         """The lines that follow, or go before, the lines that fit, or the first or last of them (`plan.anchor`)."""
@@ -149,6 +172,28 @@ class Scope:
             verb = "follow" if after else "precede"
             notes = (f"only {number_of(len(near), f'line {verb}s', f'lines {verb}')} line {line_no} of {name}",)
         return Retrieved((await self.around(doc_id, sorted(near)),), notes=notes, exact=True)
+
+
+def said(line: StoredLine) -> str | None:
+    """When a line was written, as people compare times: normalised where that is possible, else as it says."""
+    normalised = line.ts_utc if line.ts_utc and not _YEARLESS.match(line.ts_utc) else None
+    return normalised or line.ts
+
+
+def _led(numbers: list[int]) -> list[int]:
+    """In the order of the file; where they came in order of importance, the most important first."""
+    ordered = sorted(numbers)
+    return ordered if numbers in (ordered, ordered[::-1]) else sorted(ordered, key=lambda line: line != numbers[0])
+
+
+def _is_near(numbers: Sequence[int], line: StoredLine) -> bool:
+    first, last = min(numbers), max(numbers)
+    joined = max(last, line.line_no) - min(first, line.line_no) < _MOST_SPANNED
+    return joined and first - _JOINED <= line.line_no <= last + _JOINED
+
+
+def _moment(line: StoredLine) -> str:
+    return line.ts_utc or line.ts or ""
 
 
 def logs_of(documents: Sequence[Document]) -> tuple[Document, ...]:

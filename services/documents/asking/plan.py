@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from services.documents.asking import files_named, grammar, levels, mentions, times
 from services.documents.asking.grammar import SOME, Phrase, Reading
 from services.documents.asking.levels import Severity
 from services.documents.asking.mentions import NameMention
 from services.documents.asking.times import Period
-from services.documents.asking.vocabulary import COLUMNS, any_of, asks, mended, number_of
+from services.documents.asking.vocabulary import COLUMNS, any_of, asks, asks_for_lines, mended, number_of
 from services.documents.store.protocol import Document
 from services.search import STOP_WORDS
 
@@ -39,6 +40,15 @@ _NAME = r"([A-Za-z_][\w.$/-]*(?:\([\w.-]+\))?)"
 _WRITER = re.compile(
     rf"\b(?:did|does|has|have)\s+(?:the\s+)?{_NAME}\s+(?:write|wrote|log|print|produce|emit|report)(?:ten|ged|ed|d)?\b"
     rf"|\b(?:from|by|of)\s+(?:the\s+)?(?:(?:component|logger|class|process|module|service|program|daemon)\s+)?{_NAME}",
+    re.IGNORECASE,
+)
+
+
+_OR = re.compile(r",?\s*(?:and/)?or(?:\s+(?:the|an?))?", re.IGNORECASE)
+_MANY = r"(?=[^?.]{0,80}\b(?:most|fewest|least)\b)"
+_GROUPED_BY = re.compile(
+    rf"\b(?:which|what)\s+([a-z]\w{{2,20}})\b{_MANY}|\bfor\s+each\s+([a-z]\w{{2,20}})\b|\bper\s+([a-z]\w{{2,20}})\b"
+    r"|\bgrouped\s+by\s+(?:the\s+)?([a-z]\w{2,20})\b",
     re.IGNORECASE,
 )
 
@@ -91,6 +101,8 @@ class Plan:
     counts_lines: bool = False  # whether lines are counted and nothing else is asked: not "where is X, and how often"
     counts_mentions: bool = False  # whether the word that is counted is meant as it is: "how often does X show up"
     words: tuple[str, ...] = ()  # what else the question speaks of
+    either: bool = False  # whether one of the names, or of the words where there are no names, is enough: "A or B"
+    counted_by: tuple[str, ...] = ()  # what else it wants counted by, which may be the key of `key=value`: `user`
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -156,6 +168,7 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
     which = next(map(_which, reading.of("nth")), None)
     end = _end(reading) or (which and (Position.FIRST if which > 0 else Position.LAST)) or None
     columns = [piece.text for piece in reading.of("distinct") or reading.of("grouped")]
+    keys = tuple(_other_groups(reading.text))
     units = [_UNIT.match(reading.text, piece.end) for piece in reading.of("count", "list")]
     return Plan(
         reading.text,
@@ -175,7 +188,11 @@ def understand(reading: Reading, own_words: frozenset[str] = frozenset()) -> Pla
         anchor=end,
         counts_lines=next((_counts_lines(piece) for piece in reading.of("count")), False),
         counts_mentions=_MENTIONED.search(reading.text) is not None,
-        words=() if reading.has("opens", "closes") else tuple(dict.fromkeys(_words(reading, unread, own_words))),
+        either=_says_or(reading, [piece for piece in reading.pieces if piece.start in names] or unread),
+        counted_by=keys,
+        words=()
+        if reading.has("opens", "closes")
+        else tuple(dict.fromkeys(_words(reading, unread, own_words.union(keys)))),
     )
 
 
@@ -251,6 +268,22 @@ def _counts_lines(piece: Phrase) -> bool:
     text = piece.match.string
     often = piece.text.lower().endswith(("often", "frequently"))
     return bool(often or _LINES_FOLLOW.match(text, piece.end)) and not _ASKS_ELSE.search(text[: piece.start])
+
+
+def _says_or(reading: Reading, pieces: Sequence[Phrase]) -> bool:
+    """Whether there is nothing but "or" and commas between names, or between words, and an "or" before the last."""
+    texts = [reading.text[one.end : other.start].strip() for one, other in pairwise(pieces)]
+    joins = [text.lower() for text in texts] or [""]
+    joins += [piece.text.lower() for piece in pieces if piece.text.lower() == "or"]
+    return any(_OR.fullmatch(text) for text in joins)
+
+
+def _other_groups(text: str) -> Iterator[str]:
+    """Of "which user failed most often", "errors per host": `user`, `host`, where these are no columns of lines."""
+    for found in _GROUPED_BY.finditer(text):
+        noun = next(filter(None, found.groups()))
+        if not (any(said.fullmatch(noun) for said in _COLUMN.values()) or asks_for_lines(noun)):
+            yield noun.lower()
 
 
 def _words(reading: Reading, unread: Sequence[Phrase], own_words: frozenset[str]) -> Iterator[str]:

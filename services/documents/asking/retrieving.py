@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.documents.asking import conditions, exact, meanings
+from services.documents.asking.grouping import yearless
 from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan
 from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Weights, Where
@@ -53,6 +54,9 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     if ranking.exact_paths and plan.mentions:
         notes = (*await conditions.unmentioned(scope, plan), *notes)
     passages = await _passages(scope, hits, k, spread=ranking.spread)
+    if not plan.mentions and passages and all(passage.score is not None for passage in passages):
+        # Found by meaning: behind the best, which also words and rareness tell, in the order of the scores shown.
+        passages[1:] = sorted(passages[1:], key=lambda passage: -(passage.score or 0.0))
     if not passages and ranking.exact_paths:
         worst = await exact.worst(scope, plan, k)
         if worst is not None:
@@ -157,6 +161,11 @@ async def _passage(scope: Scope, hit: Hit) -> CitedPassage:
             start, end = section.line_start, section.line_end
         lines = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
         text = "\n".join(line.text for line in lines.lines)
+    timestamp = chunk.ts_min
+    if timestamp and yearless(timestamp) != timestamp:
+        # The log leaves the year out: as its first line with a time says it.
+        timed = await scope.lines(LineWhere((chunk.doc_id,), first=start, last=end), end - start + 1)
+        timestamp = next((line.ts for line in timed.lines if line.ts), None)
     facts = {"heading": chunk.heading, "key_path": chunk.key_path, "symbol": chunk.symbol}
     return CitedPassage(
         doc_id=chunk.doc_id,
@@ -166,7 +175,7 @@ async def _passage(scope: Scope, hit: Hit) -> CitedPassage:
         line_end=end,
         matched=_matched(chunk),
         chunk_id=chunk.chunk_id,
-        timestamp=chunk.ts_min,
+        timestamp=timestamp,
         severity=chunk.severities[0] if chunk.severities else None,
         metadata={**{name: value for name, value in facts.items() if value}, **chunk.extra},
         numbered=document.kind in {*RECORDS, DocumentKind.CONFIG, DocumentKind.CODE},

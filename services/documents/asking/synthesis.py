@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -39,7 +39,9 @@ _ANY_FILE_LINE = re.compile(
 _BARE_LINE = re.compile(
     r"\blines?\s+(\d{1,7})(?:\s?(?:[-–]|to|and)\s?(\d{1,7}))?\b(?:\s+of\s+[\w./-]*\w)?", re.IGNORECASE
 )
-_QUOTE = re.compile(r"\"([^\"\n]{3,400})\"|“([^”\n]{3,400})”|`([^`\n]{3,400})`")
+_CLOSED_BY = {"“": "”"}
+_MARKS = re.compile(r"[\"`“]")
+_SHORTEST_QUOTE, _LONGEST_QUOTE = 3, 400
 _ARTICLE = re.compile(r"\b[A-Z][A-Z0-9]{1,9}-\d{1,8}\b")
 _SPACES = re.compile(r"\s+")
 
@@ -181,6 +183,7 @@ def _quoted_lines(passage: CitedPassage, citation: str, words: set[str]) -> str:
     """Each line under its own number, so that none is taken for another."""
     matched = set(passage.matched)
     lines = [(number, line.strip()) for number, line in passage.lines() if number in matched and line.strip()]
+    lines.sort(key=lambda line: line[0] != passage.matched[0])  # the best first, as it is cited
     more = len(lines) - _QUOTED_LINES
     if more > 0 and not passage.exact:
         lines = sorted(sorted(lines, key=lambda line: -_shared(words, line[1]))[:_QUOTED_LINES])
@@ -251,15 +254,49 @@ def check(answer: str, passages: Sequence[CitedPassage], allowed: Sequence[str] 
         inside = any(passage.line_start <= first and last <= passage.line_end for passage in passages)
         return match[0] if inside else kept(match[0], match[0])
 
-    def quote(match: re.Match[str]) -> str:
-        inner = next(group for group in match.groups() if group is not None)
-        if _ANY_FILE_LINE.fullmatch(inner):
-            return match[0]  # judged as a citation
-        return kept(match[0], inner.strip(" .…,"), f"{match[0]} {UNVERIFIED}")
+    def quote(whole: str) -> str:
+        return kept(whole, whole[1:-1].strip(" .…,"), f"{whole} {UNVERIFIED}")
 
-    checked = _ANY_FILE_LINE.sub(located, _QUOTE.sub(quote, answer))
+    checked = "\n".join(_judged_quotes(text, held, quote) for text in answer.split("\n"))
+    checked = _ANY_FILE_LINE.sub(located, checked)
     checked = _ARTICLE.sub(lambda match: kept(match[0], match[0]), _BARE_LINE.sub(line, checked))
     return Checked(checked, len(wrong), tuple(cited.values()))
+
+
+def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
+    """Each quotation of a line, judged. A mark that belongs to what is quoted, or stands alone, parts none of them."""
+
+    def is_held(start: int, end: int) -> bool:
+        inner = line[start + 1 : end].strip(" .…,")
+        return bool(_ANY_FILE_LINE.fullmatch(inner)) or _plain(inner) in held
+
+    marks = [found.start() for found in _MARKS.finditer(line)]
+    written: list[str] = []
+    at = 0
+    for start in marks:
+        if start < at:
+            continue
+        sign = _CLOSED_BY.get(line[start], line[start])
+        ends = [
+            end
+            for end in (marks if sign == line[start] else [line.find(sign, start)])
+            if _SHORTEST_QUOTE < end - start <= _LONGEST_QUOTE + 1 and line[end] == sign
+        ]
+        whole = next((end for end in reversed(ends) if is_held(start, end)), None)
+        if whole is None and ends and not _begins_one(marks, start, line, is_held):
+            written += [line[at:start], judge(line[start : ends[0] + 1])]
+            at = ends[0] + 1
+        elif whole is not None:
+            written.append(line[at : whole + 1])
+            at = whole + 1
+    return "".join([*written, line[at:]])
+
+
+def _begins_one(marks: Sequence[int], start: int, line: str, is_held: Callable[[int, int], bool]) -> bool:
+    """Whether the next mark of this kind begins a quotation that is there: then the one at `start` stands alone."""
+    same = [mark for mark in marks if mark > start and line[mark] == line[start]]
+    pairs = ((same[0], end) for end in same[1:] if _SHORTEST_QUOTE < end - same[0] <= _LONGEST_QUOTE + 1)
+    return len(same) % 2 == 0 and any(is_held(*pair) for pair in pairs)
 
 
 def _span(match: re.Match[str], group: int) -> tuple[int, int]:

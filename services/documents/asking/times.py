@@ -75,6 +75,47 @@ def read(text: str) -> Period:
     return replace(_sided(text, side, moments[0]), limits=1) if side else _of(text, moments[0])
 
 
+def window(since: str | None, until: str | None) -> Period | None:
+    """From one moment, included, to another, as far as it is named (`10:05` is the whole minute); None: no limit.
+
+    Raises:
+    ValueError: one of them is no day or time of day; its message is that one.
+    """
+    for said in (since, until):
+        if said is not None and not _one_moment().fullmatch(said.strip()):
+            raise ValueError(said)
+    first, last = (_moment(said.strip()) if said else _Moment(None) for said in (since, until))
+    text = " ".join(f"{word} {said}" for word, said in (("since", since), ("until", until)) if said)
+    start, end = first.start or "00:00:00", last.end or _END_OF_DAY
+    if not text:
+        return None
+    if first.day is None and last.day is None:
+        return Period(text, clocks=(start, end))
+    known = first.day or last.day or ""
+    earliest, latest = _BOUNDS[len(known)]
+    day = first.day or (known if since else earliest)
+    last_day = last.day or (known if until else latest)
+    if len(day) != len(last_day):
+        raise ValueError(until)
+    if first.start is None and last.end is None:
+        return Period(text, days=(day, last_day))
+    return Period(text, instants=(f"{day}T{start}", f"{last_day}T{end}"))
+
+
+def without_year(period: Period) -> Period:
+    """The same in a log that leaves the year out."""
+
+    def cut(span: tuple[str, str] | None) -> tuple[str, str] | None:
+        return span if span is None or span[0][2:3] == "-" else (span[0][5:], span[1][5:])
+
+    return replace(period, days=cut(period.days), instants=cut(period.instants))
+
+
+@cache
+def _one_moment() -> re.Pattern[str]:
+    return re.compile(MOMENT, re.IGNORECASE)
+
+
 @cache
 def _period() -> re.Pattern[str]:
     """Compiled at its first use: it takes too long for start-up."""

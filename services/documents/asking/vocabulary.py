@@ -35,6 +35,8 @@ COLUMNS = {
     "day": "days? dates?",
     "hour": "hours?",
     "minute": "minutes?",
+    "thread": "threads?",
+    "address": "ip(?:s|_address(?:es)?)? address(?:es)?",
 }
 """What lines can be counted by."""
 
@@ -114,7 +116,9 @@ _ASKING = """
     the report(?:ed|s)? records? exists? present see seen date day timestamp components? attached one attachment upload(?:ed)?
     posted evidence stuff exact full whole please at on in of for to with its it everything anywhere nowhere come up
     down still ever sign altogether overall quote happening search look(?:ing)? grep refer(?:s|red)? per only single very gone
-    wrong points? instan(?:ce|t) occurrences? numbers? later entries and""".replace("\n", " ")
+    ips? address(?:es)? users? wrong points? instan(?:ce|t) occurrences? numbers? later entries and""".replace(
+    "\n", " "
+)
 
 
 def any_of(*names: str) -> str:
@@ -136,6 +140,16 @@ _STRUCTURE = re.compile(
 def asks(word: str) -> bool:
     """Whether a word belongs to the question, and not to what is looked for."""
     return not word.isdigit() and _STRUCTURE.fullmatch(word) is not None
+
+
+_LINES = re.compile(
+    any_of("ENTRY", "THING", "THINGS", "LEVEL", "time", "files?", "ones?", "kinds?", "types?"), re.IGNORECASE
+)
+
+
+def asks_for_lines(noun: str) -> bool:
+    """Whether a noun means lines themselves, or their levels: "which entries", "which errors"."""
+    return _LINES.fullmatch(noun) is not None
 
 
 def number_of(words: str) -> int:

@@ -22,7 +22,7 @@ _UNITS = frozenset({"data", "lines", "entries", "rows", "records", "samples", "c
 
 async def find(scope: Scope, plan: Plan, documents: Sequence[Document], k: int) -> Retrieved | None:
     """None: the question asks for nothing of the kind."""
-    if plan.period or plan.mentions or plan.level_counts or plan.grouped_by:
+    if plan.period or plan.mentions or plan.level_counts or plan.grouped_by or plan.counted_by:
         return None
     words = tuple(word for word in plan.words if word.casefold() not in _UNITS)
     others = not logs_of(documents)

@@ -84,8 +84,21 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
     if words:
         parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
         values.append(match_of(list(dict.fromkeys(words))))
+    if forms := [found for word in where.words_any if (found := list(dict.fromkeys(tokenizer.parts(word))))]:
+        parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
+        values.append(" OR ".join(f"({match_of(found)})" for found in forms))
+    either = [list(dict.fromkeys(tokenizer.parts(needle))) for needle in where.holding_any]
+    if either and all(either):
+        parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
+        values.append(" OR ".join(f"({match_of(words)})" for words in either))
     for needle in where.holding:
         parts.append("holds(l.text, ?)")
+        values.append(needle)
+    if where.holding_any:
+        parts.append(f"({' OR '.join(['holds(l.text, ?)'] * len(where.holding_any))})")
+        values += where.holding_any
+    for needle in where.lacking:
+        parts.append("NOT holds(l.text, ?)")
         values.append(needle)
     return " AND ".join(parts), values
 

@@ -198,7 +198,10 @@ class LineWhere:
     severities: tuple[str, ...] = ()
     components: tuple[str, ...] = ()  # any of them: a whole name or its last part, letter case aside
     holding: tuple[str, ...] = ()  # all of these, literally, letter case aside
+    holding_any: tuple[str, ...] = ()  # one of these at least, likewise
+    lacking: tuple[str, ...] = ()  # none of these, likewise
     words: tuple[str, ...] = ()  # all of these, as words in any form
+    words_any: tuple[str, ...] = ()  # one of these at least, likewise
 
 
 @dataclass(frozen=True, slots=True)

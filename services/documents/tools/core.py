@@ -152,7 +152,38 @@ class DocumentQATool:
         invalid = self._invalid(question, scope_id, filters)
         if invalid:
             return QAResult(invalid, Status.INVALID)
-        name = self.config.get_collection_name(scope_id)
+        reached = await self._reached(self.config.get_collection_name(scope_id), filters, asker)
+        if isinstance(reached, QAResult):
+            return reached
+        scope, visible, version = reached
+        said = with_citations(conversation_context, scope.documents)
+        resolved = await rewriting.resolve(question.strip(), said, self.rewriter)
+        asked = _Asked(
+            scope=scope,
+            visible=visible,
+            resolved=resolved,
+            plan=plan(resolved.query, scope.documents),
+            k=min(max(k, 1), MOST_K),
+            filters=filters,
+        )
+        key = self._key(asked, version)
+        return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
+
+    async def scope_for(self, ctx: ToolContext) -> Scope | QAResult:
+        """What this person may search here, or why there is nothing: the rules of `ask`, for other ways to search."""
+        if not self.config.admits(ctx):
+            return judging.nothing(self.config, Status.DENIED)
+        try:
+            name = self.config.get_collection_name(self.config.scope_of(ctx))
+        except ValueError:
+            return judging.nothing(self.config, Status.INVALID)
+        reached = await self._reached(name, self.config.filters(ctx), ctx)
+        return reached if isinstance(reached, QAResult) else reached[0]
+
+    async def _reached(
+        self, name: str, filters: Mapping[str, str], asker: ToolContext | None
+    ) -> tuple[Scope, tuple[Document, ...], int] | QAResult:
+        """What may be searched, all that is visible, and the collection's version; or why there is nothing."""
         try:
             described = await self._searched(lambda: self.store.describe(name))
         except SearchFailed:
@@ -165,19 +196,14 @@ class DocumentQATool:
         unready = judging.unready(self.config, visible)
         if unready is not None:
             return unready
-        scope = Scope(self.store, name, _in_scope(visible, filters))
-        said = with_citations(conversation_context, scope.documents)
-        resolved = await rewriting.resolve(question.strip(), said, self.rewriter)
-        asked = _Asked(
-            scope=scope,
-            visible=visible,
-            resolved=resolved,
-            plan=plan(resolved.query, scope.documents),
-            k=min(max(k, 1), MOST_K),
-            filters=filters,
-        )
-        key = self._key(asked, described.version)
-        return self.cache.get(key) or await self._calls.share(key, lambda: self._fresh(key, asked, begun, purges))
+        return Scope(self.store, name, _in_scope(visible, filters)), visible, described.version
+
+    async def searched(self, search: Callable[[], Awaitable[T]]) -> T | QAResult:
+        """What a search gives, within the time limit and tries of this tool; or that the store does not answer."""
+        try:
+            return await self._searched(search)
+        except SearchFailed:
+            return judging.nothing(self.config, Status.RETRIEVAL_ERROR)
 
     def response(self, result: QAResult) -> str:
         """A result as text for the agent: the answer with its sources, cut to what the agent can take."""

@@ -121,11 +121,13 @@ async def _condensed(config: KBConfig, synthesiser: Synthesiser, found: Retrieve
         log.info("%s: citations or quotes that are in no passage: %d", config.name, checked.unverified)
     noted = [f"Note: {note}." for note in found.notes if note]
     relevances = [passage.relevance for passage in found.passages if passage.relevance is not None]
-    confidence = sum(relevances) / len(relevances) if relevances else 0.0
+    # What was computed over whole files is certain without any passage.
+    confidence = sum(relevances) / len(relevances) if relevances else float(bool(found.facts))
     return QAResult(
         answer="\n".join(part for part in (extra, checked.answer.strip(), *noted) if part),
         status=status,
-        sources=tuple(dict.fromkeys(config.extract_source_name(_metadata(passage)) for passage in found.passages)),
+        sources=tuple(dict.fromkeys(config.extract_source_name(_metadata(passage)) for passage in found.passages))
+        or found.searched,
         chunk_count=len(found.passages),
         confidence=min(max(confidence, 0.0), 1.0),
         citations=checked.cited or tuple(passage.citation for passage in found.passages),

@@ -66,7 +66,7 @@ NO_RESULT: Mapping[Status, str] = {
     Status.OK: "",
 }
 
-_CLOCK = re.compile(r"[T ](\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
+_CLOCK = re.compile(r"(?:^|[T ])(\d{2}:\d{2}:\d{2}(?:[.,]\d+)?Z?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +147,13 @@ class KBConfig:
         more = f" (+{left} more)" if left > 0 else ""
         relevance = round(min(max(confidence, 0.0), 1.0) * 100)
         return f"{answer}\n\n{self.footer} {named}{more} ({chunk_count} chunks, {relevance}% relevance)"
+
+    def shown(self, answer: str, sources: Sequence[str]) -> str:
+        """The same for people: names only."""
+        if not sources:
+            return answer
+        named, left = ", ".join(sources[: self.most_sources]), len(sources) - self.most_sources
+        return f"{answer}\n\n{self.footer} {named}{f' (+{left} more)' if left > 0 else ''}"
 
     def no_result_message(self, reason: Status) -> str:
         """What is said when there is no answer, without the details that the core adds."""

@@ -13,16 +13,19 @@ from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
 from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser, check
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import DocumentStore, Weights
+from services.documents.tools import query_file
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.core import STORE_SECONDS, Breaker, DocumentQATool
-from services.documents.tools.libraries import DEFAULT_K, LIBRARIES, PARAMETERS, TEAM, TEAM_KB, USER, USER_KB
+from services.documents.tools.libraries import CASE, DEFAULT_K, LIBRARIES, PARAMETERS, TEAM, TEAM_KB, USER, USER_KB
+from services.documents.tools.query_file import QueryFile
 from services.knowledge import Source
-from services.llm import Asker, Tool, Usage
+from services.llm import Asker, Told, Tool, Usage
 from services.search.embedding import Embedder
 
 log = logging.getLogger(__name__)
 
 _PLACED = re.compile(r"(?P<name>.+?):(?P<line>\d{1,7})\b")
+_MOST_PLACES = 3
 _QUOTED = re.compile(r"\"(?P<title>[^\"]+)\"")
 
 
@@ -92,9 +95,11 @@ class Toolset:
         context: ToolContext,
         files: Iterable[str] = (),
         *,
-        wait: Callable[[], Awaitable[object]] | None = None,
+        wait: Callable[[], Awaitable[Iterable[str] | None]] | None = None,
     ) -> None:
-        """`wait` ends when the files that are being read can be searched, or are not worth waiting for."""
+        """`wait` ends when the files that are being read can be searched, or are not worth waiting for; it gives the
+        files as they are then.
+        """
         self.files = tuple(files)
         self._found: list[tuple[str, QAResult]] = []
         self._tools = tools
@@ -105,13 +110,17 @@ class Toolset:
     async def ready(self) -> None:
         """Wait for files that are being read, then see which tools there are."""
         if self._wait is not None:
-            await self._wait()
+            files = await self._wait()
+            self.files = self.files if files is None else tuple(files)
         self._offered = {name: tool for name, tool in self._tools.items() if await tool.offered(self._context)}
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         configs = [tool.config for tool in self._offered.values()]
-        return tuple(Tool(each.name, each.description, PARAMETERS, self._runner(each.name)) for each in configs)
+        tools = [Tool(each.name, each.description, PARAMETERS, self._runner(each.name)) for each in configs]
+        if CASE in self._offered:
+            tools.append(Tool(query_file.NAME, query_file.DESCRIPTION, query_file.PARAMETERS, self._queried))
+        return tuple(tools)
 
     async def ask(self, name: str, question: str, k: int = DEFAULT_K) -> QAResult:
         """Put a question to one tool. Never raises but for a cancelled call."""
@@ -123,9 +132,29 @@ class Toolset:
             self._context = replace(self._context, conversation=ConversationContext(turns, result.citations))
         return result
 
+    async def query(self, arguments: Mapping[str, Any]) -> QAResult:
+        """Put a form to the files of the thread (`query_file`). Never raises but for a cancelled call."""
+        result = await QueryFile(self._tools[CASE]).ask(self._context, arguments)
+        self._found.append((query_file.NAME, result))
+        if result.status is Status.OK:
+            self._context = replace(
+                self._context, conversation=replace(self._context.conversation, citations=result.citations)
+            )
+        return result
+
     def text(self, name: str, result: QAResult) -> str:
-        """A result with its sources, as people read it."""
-        return self._offered[name].response(result)
+        """A result with its sources, as a model reads it; each source in the form in which it may be cited."""
+        if name == query_file.NAME:
+            return _with_places(result.answer, result)
+        return _with_places(self._offered[name].response(result), result)
+
+    def shown(self, name: str, result: QAResult) -> str:
+        """A result with its sources, as people read it: without figures about the search."""
+        return (
+            result.answer
+            if name == query_file.NAME
+            else self._offered[name].config.shown(result.answer, result.sources)
+        )
 
     def found(self) -> tuple[Source, ...]:
         """What was found, as sources that an answer can be checked against."""
@@ -159,6 +188,10 @@ class Toolset:
     def _cited(self) -> list[Citation]:
         return [citation for _, result in self._found for citation in result.citations]
 
+    async def _queried(self, arguments: Mapping[str, Any]) -> Told:
+        result = await self.query(arguments)
+        return Told(self.text(query_file.NAME, result), counts=result.status is Status.OK)
+
     def _runner(self, name: str) -> Callable[[Mapping[str, Any]], Awaitable[str]]:
         async def run(arguments: Mapping[str, Any]) -> str:
             # They fit the schema (services.llm.tool_calls).
@@ -166,6 +199,18 @@ class Toolset:
             return self.text(name, await self.ask(name, question, k))
 
         return run
+
+
+def _with_places(text: str, result: QAResult) -> str:
+    """With a line `Source: server.log:1045` for the first places, and one for each source that has none."""
+    if result.status is not Status.OK:
+        return text
+    places = dict.fromkeys(
+        f"{each.source}:{each.line_start}" for each in result.citations if each.source in result.sources
+    )
+    placed = list(places)[:_MOST_PLACES]
+    others = [name for name in result.sources if not any(place.startswith(f"{name}:") for place in placed)]
+    return "\n".join([text, *(f"Source: {each}" for each in [*placed, *others[:_MOST_PLACES]])])
 
 
 def _kept(named: str, sources: set[str], cited: Iterable[Citation]) -> str | None:

@@ -301,11 +301,11 @@ async def test_a_file_that_only_the_log_speaks_of_is_a_name(tmp_path: Path) -> N
     assert ("app.log", 402) in cited(result)
 
 
-async def test_the_earliest_is_told_by_its_time_and_the_first_by_its_place(tmp_path: Path) -> None:
+async def test_the_first_and_the_earliest_are_told_by_their_times(tmp_path: Path) -> None:
     store = cases.new_store(tmp_path)
     lines = [f"2026-03-04 10:00:{second:02} ERROR x: late" for second in (30, 10, 20)]
     await cases.post(store, "mixed.log", "\n".join([*lines, "  goes on"]) + "\n")
-    for word, line in (("first", 1), ("earliest", 2), ("latest", 1), ("last", 3)):
+    for word, line in (("first", 2), ("earliest", 2), ("latest", 1), ("last", 1)):
         assert cited(await ask(store, f"What is the {word} ERROR?")) == [("mixed.log", line)]
 
 

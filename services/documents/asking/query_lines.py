@@ -1,0 +1,170 @@
+"""Answers a `LineQuery` in the words of the files: totals, groups, lines with number and time. No model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from services.documents.asking import grouping
+from services.documents.asking.line_query import LineQuery
+from services.documents.asking.passages import Scope, files_listed, said
+from services.documents.asking.query_matches import Matches, find, group_counts, where_of
+from services.documents.results import Citation
+from services.documents.store.protocol import LineWhere, StoredLine
+from services.telemetry import number_of
+
+LONGEST_SHOWN = 400  # characters of a line
+ROOM = 6000  # characters of all lines and groups that are shown
+_MOST_ALONE = 8  # conditions whose own counts are told
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer. `total`: messages that fit, of which a line may stand for several."""
+
+    text: str
+    total: int
+    citations: tuple[Citation, ...] = ()
+
+
+async def answer(scope: Scope, query: LineQuery) -> Found:
+    """Raises:
+    QueryRefused: the regex takes too long on these files.
+    """
+    where = await where_of(scope, query)
+    matches = await find(scope, query, where)
+    if not matches.lines:
+        return Found(await _nothing(scope, query, where), 0)
+    counted = _counted(query, matches)
+    groups = await _groups(scope, query, where, matches) if query.group_by else []
+    room = ROOM - sum(map(len, groups))
+    shown, lines = await _shown(scope, query, matches.chosen, room)
+    kept = list(shown)
+    notes = [f"Note: {note}." for note in matches.notes]
+    text = "\n".join([counted, *notes, *groups, *_left(query, matches, len(kept)), *lines])
+    return Found(text, matches.messages, tuple(_citation(scope, line) for line in kept))
+
+
+def _counted(query: LineQuery, matches: Matches) -> str:
+    files = query.documents
+    said_so = f"{number_of(matches.lines, 'line fits', 'lines fit')} in {files_listed(files)}."
+    if extra := matches.messages - matches.lines:
+        stand = number_of(len(matches.repeats), "line says", "lines say")
+        said_so += (
+            f' {stand} "message repeated n times" and counts n times: {matches.messages} messages'
+            f" ({extra} more than lines)."
+        )
+    if len(files) > 1:
+        said_so += " " + ", ".join(f"{doc.filename}: {matches.per_document.get(doc.doc_id, 0)}" for doc in files) + "."
+    return said_so
+
+
+async def _groups(scope: Scope, query: LineQuery, where: LineWhere, matches: Matches) -> list[str]:
+    """The `top` groups with their numbers, the largest first; of days and hours in their order."""
+    counts, without = await group_counts(scope, query, where)
+    in_order = query.group_by in {"day", "hour"}
+    ranked = sorted(counts.items()) if in_order else sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    top = ranked[: query.top]
+    name = f"key {query.key}" if query.group_by == "key" else query.group_by
+    what = "messages" if matches.messages != matches.lines else "lines"
+    more = f", {len(ranked) - len(top)} not shown" if len(ranked) > len(top) else ""
+    rows = [f"  {_cut(grouping.yearless(value), 200)}: {number}" for value, number in top]
+    rest = sum(number for _, number in ranked[query.top :])
+    rows += [f"  (others: {rest})"] if rest else []
+    rows += [f"  (without one: {without})"] if without else []
+    return [f"By {name}, {number_of(len(ranked), 'value')}{more}; {what}:", *rows]
+
+
+async def _shown(
+    scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
+) -> tuple[list[StoredLine], list[str]]:
+    """As many of the chosen lines as there is room for, and how they are written."""
+    if query.mode == "context":
+        return await _in_context(scope, query, chosen, room)
+    kept: list[StoredLine] = []
+    rows: list[str] = []
+    for line in chosen:
+        row = _row(scope, line)
+        room -= len(row) + 1
+        if room < 0 and kept:
+            break
+        kept.append(line)
+        rows.append(row)
+    return kept, rows
+
+
+async def _in_context(
+    scope: Scope, query: LineQuery, chosen: Sequence[StoredLine], room: int
+) -> tuple[list[StoredLine], list[str]]:
+    """The chosen lines, marked, with the lines around them; what overlaps is written once."""
+    kept: list[StoredLine] = []
+    rows: list[str] = []
+    hits = {(line.doc_id, line.line_no) for line in chosen}
+    place: tuple[str, int] | None = None  # the last line that was written
+    for line in chosen:
+        first = max(1, line.line_no - query.before)
+        if place is not None and place[0] == line.doc_id:
+            first = max(first, place[1] + 1)
+        last = line.line_no + query.after
+        around = LineWhere((line.doc_id,), first=first, last=last)
+        found = (await scope.lines(around, last - first + 1)).lines if first <= last else ()
+        written = [("> " if (each.doc_id, each.line_no) in hits else "  ") + _row(scope, each) for each in found]
+        if written and place is not None and (line.doc_id, first - 1) != place:
+            written.insert(0, "  …")
+        room -= sum(len(row) + 1 for row in written)
+        if room < 0 and kept:
+            break
+        kept.append(line)
+        rows += written
+        place = (line.doc_id, max(last, place[1] if place and place[0] == line.doc_id else 0))
+    return kept, rows
+
+
+def _row(scope: Scope, line: StoredLine) -> str:
+    """`app.log:12 (2024-05-01T10:00:00Z): text`; the time is left out where the line begins with it."""
+    at = said(line)
+    stamp = f" ({at})" if at and line.ts and line.ts not in line.text[:80] else ""
+    return f"{scope.document(line.doc_id).filename}:{line.line_no}{stamp}: {_cut(line.text.rstrip(), LONGEST_SHOWN)}"
+
+
+def _left(query: LineQuery, matches: Matches, shown: int) -> list[str]:
+    if query.mode == "count":
+        return []
+    left = matches.lines - query.offset - shown
+    if not shown:
+        return [f"None is shown: offset {query.offset} is beyond the last of them."]
+    order = f"in order of {query.order}" if query.mode == "list" else query.mode
+    behind = f" after {query.offset}" if query.offset else ""
+    more = f"; go on with offset {query.offset + shown}" if left > 0 else ""
+    return [f"Shown, {order}: {shown}{behind}; not shown: {max(left, 0) + query.offset}{more}."]
+
+
+async def _nothing(scope: Scope, query: LineQuery, where: LineWhere) -> str:
+    """That no line fits, and how many fit each condition by itself."""
+    nothing = LineWhere(where.doc_ids)
+    if query.line is not None and all(query.line > doc.n_lines for doc in query.documents):
+        sizes = ", ".join(f"{doc.filename} has {number_of(doc.n_lines, 'line')}" for doc in query.documents)
+        return f"There is no line {query.line}: {sizes}."
+    alone = {f'"{text}"': replace(nothing, holding=(text,)) for text in (*query.all_of, *query.any_of)}
+    if where.severities:
+        alone[f"level {'/'.join(where.severities)}"] = replace(nothing, severities=where.severities)
+    if query.component:
+        alone[f"component {query.component}"] = replace(nothing, components=where.components)
+    if query.period:
+        alone[query.period.text] = replace(nothing, clocks=where.clocks, days=where.days, instants=where.instants)
+    counts = [f"{name}: {await scope.total(each)}" for name, each in list(alone.items())[:_MOST_ALONE]]
+    if query.regex and alone:
+        counts.append(f"all of that without the regex: {await scope.total(where)}")
+    each = f" Lines that fit each condition alone: {', '.join(counts)}." if len(counts) > 1 else ""
+    text = f"No line of {files_listed(query.documents)} fits all of this.{each}"
+    # Words within words are found by a regex only: who asks for Exception may mean IOException.
+    return f"{text} Texts are matched as whole words; regex also finds parts of words." if alone else text
+
+
+def _citation(scope: Scope, line: StoredLine) -> Citation:
+    name = scope.document(line.doc_id).filename
+    return Citation(line.doc_id, name, line.line_no, line.line_no, said(line), f"{line.doc_id}:L{line.line_no}")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

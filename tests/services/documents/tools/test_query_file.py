@@ -1,0 +1,199 @@
+"""Forms about lines of files: answered verbatim, by the rules of access of the case evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.documents.results import QAResult, Status
+from services.documents.store.embedded import EmbeddedStore
+from services.documents.tools.query_file import QueryFile
+from services.documents.tools.toolset import Toolset
+from tests.services.documents import cases
+
+AUTH = """\
+Jun 14 15:16:01 host sshd(pam_unix)[1]: authentication failure; user=root rhost=10.0.0.1
+Jun 14 15:16:02 host sshd(pam_unix)[2]: authentication failure; user=guest rhost=10.0.0.12
+Jun 14 15:17:03 host sshd(pam_unix)[3]: message repeated 5 times: [ authentication failure; user=root rhost=10.0.0.1]
+Jun 15 04:06:18 host su[4]: session opened for PlcmSpIp
+"""
+MIXED = """\
+2031-03-04 10:00:30 ERROR [pool-1] shop.Cart: late
+2031-03-04 10:00:10 WARN [pool-2] shop.Cart: slow
+2031-03-04 10:00:20 ERROR [pool-2] shop.Mail: NullPointerException
+"""
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> EmbeddedStore:
+    made = cases.new_store(tmp_path)
+    await cases.post(made, "auth.log", AUTH)
+    await cases.post(made, "mixed.log", MIXED)
+    return made
+
+
+async def ask(store: EmbeddedStore, **form: Any) -> QAResult:
+    evidence = cases.tools_over(store)["answer_from_case_evidence"]
+    return await QueryFile(evidence).ask(cases.context(), form)
+
+
+def lines(result: QAResult) -> list[int]:
+    return [each.line_start for each in result.citations]
+
+
+async def test_a_count_by_address_names_each_with_its_number(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", all_of=["authentication failure"], group_by="address")
+    assert "3 lines fit" in found.answer
+    assert "  10.0.0.1: 6\n  10.0.0.12: 1" in found.answer
+    assert not found.citations
+
+
+async def test_a_repeated_message_counts_as_often_as_it_says(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", all_of=["user=root"], mode="count")
+    assert found.plan["count"] == 6
+    assert '1 line says "message repeated n times" and counts n times: 6 messages' in found.answer
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [
+        ({"all_of": ["user=root", "10.0.0.1"]}, [1, 3]),
+        ({"any_of": ["guest", "PlcmSpIp"]}, [2, 4]),
+        ({"all_of": ["host"], "none_of": ["authentication"]}, [4]),
+        ({"regex": r"user=(\w+) rhost=10\.0\.0\.12"}, [2]),
+        ({"component": "su"}, [4]),
+        ({"since": "Jun 15"}, [4]),
+        ({"since": "2005-06-15"}, [4]),
+        ({"since": "15:16", "until": "15:16"}, [1, 2]),
+        ({"until": "Jun 14 15:16:02"}, [1, 2]),
+        ({"line": 2, "mode": "list"}, [2]),
+    ],
+)
+async def test_conditions_hold_together(store: EmbeddedStore, form: dict[str, Any], wanted: list[int]) -> None:
+    assert lines(await ask(store, file="auth.log", **form)) == wanted
+
+
+async def test_what_is_shown_and_what_is_not_is_told(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", limit=2)
+    assert "4 lines fit" in found.answer
+    assert "Shown, in order of time: 2; not shown: 2; go on with offset 2." in found.answer
+    assert lines(await ask(store, file="auth.log", limit=2, offset=2)) == [3, 4]
+
+
+async def test_the_first_is_the_first_by_time_and_that_of_the_file_is_named(store: EmbeddedStore) -> None:
+    found = await ask(store, file="mixed.log", level=["ERROR"], mode="first")
+    assert lines(found) == [3]
+    assert "mixed.log is not in order of time" in found.answer
+    assert "the first of them in the file is line 1" in found.answer
+    assert lines(await ask(store, file="mixed.log", level=["ERROR"], mode="first", order="file")) == [1]
+    assert lines(await ask(store, file="mixed.log", level=["ERROR"], mode="last")) == [1]
+    by_regex = await ask(store, file="mixed.log", regex="ERROR", mode="first")
+    assert lines(by_regex) == [3]
+
+
+async def test_a_line_is_shown_with_those_around_it_marked(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", line=2, before=1, after=1)
+    assert "\n  auth.log:1: " in found.answer
+    assert "\n> auth.log:2: " in found.answer
+    assert "auth.log:4" not in found.answer
+
+
+async def test_windows_that_overlap_are_written_once(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", all_of=["authentication"], mode="context", before=2, after=2)
+    assert found.answer.count("auth.log:2:") == 1
+    assert found.answer.count("\n> ") == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [
+        ({"group_by": "day", "file": "auth.log"}, "  06-14: 7\n  06-15: 1"),
+        ({"group_by": "hour", "file": "auth.log"}, "  06-14 15h: 7"),
+        ({"group_by": "level", "file": "mixed.log"}, "  ERROR: 2\n  WARN: 1"),
+        ({"group_by": "component", "file": "mixed.log"}, "  shop.Cart: 2"),
+        ({"group_by": "thread", "file": "mixed.log"}, "  pool-2: 2\n  pool-1: 1"),
+        ({"group_by": "key", "key": "user", "file": "auth.log"}, "  root: 6\n  guest: 1\n  (without one: 1)"),
+        ({"group_by": "capture", "regex": r"user=(\w+)", "file": "auth.log"}, "  root: 6\n  guest: 1"),
+        ({"group_by": "day", "regex": "root", "file": "auth.log"}, "  06-14: 6"),
+        ({"group_by": "key", "key": "user", "top": 1, "file": "auth.log"}, "1 not shown; messages:\n  root: 6"),
+    ],
+)
+async def test_lines_are_grouped(store: EmbeddedStore, form: dict[str, Any], wanted: str) -> None:
+    assert wanted in (await ask(store, **form)).answer
+
+
+async def test_a_log_without_years_shows_none(store: EmbeddedStore) -> None:
+    for form in ({"mode": "first"}, {"group_by": "day"}, {"line": 1}):
+        assert "0000" not in (await ask(store, file="auth.log", **form)).answer
+
+
+async def test_when_nothing_fits_each_condition_has_its_own_count(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", all_of=["guest", "PlcmSpIp"])
+    assert found.status is Status.NOT_FOUND
+    assert '"guest": 1, "PlcmSpIp": 1' in found.answer
+    assert "regex also finds parts of words" in (await ask(store, all_of=["Exception", "late"])).answer
+    assert "There is no line 9: auth.log has 4 lines." in (await ask(store, file="auth.log", line=9)).answer
+
+
+async def test_a_text_never_matches_inside_a_word(store: EmbeddedStore) -> None:
+    assert (await ask(store, file="auth.log", all_of=["IP"])).plan["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"file": "gone.log"}, "There is no file gone.log; there are: auth.log, mixed.log."),
+        ({"mode": "sum"}, "mode has to be one of: count, list, first, last, context."),
+        ({"level": ["LOUD"]}, "LOUD is no level"),
+        ({"since": "yesterday"}, "yesterday is no time"),
+        ({"regex": "(a+)+b"}, "regex may not repeat a group"),
+        ({"regex": ".*a.*b.*c"}, "regex could be slow"),
+        ({"regex": "(a"}, "regex is not valid"),
+        ({"regex": r"(?=a)b"}, "is none of that"),
+        ({"regex": "a" * 201}, "200 characters"),
+        ({"limit": 0}, "limit has to be a whole number from 1 to 100."),
+        ({"all_of": [1]}, "all_of has to be a list of texts."),
+        ({"group_by": "capture"}, "needs a regex"),
+        ({"group_by": "key"}, "needs key"),
+    ],
+)
+async def test_a_wrong_form_is_refused_in_one_sentence(store: EmbeddedStore, form: dict[str, Any], why: str) -> None:
+    found = await ask(store, **form)
+    assert found.status is Status.INVALID
+    assert why in found.answer
+    assert "\n" not in found.answer
+
+
+async def test_who_may_ask_is_as_for_the_case_evidence(store: EmbeddedStore) -> None:
+    evidence = cases.tools_over(store)["answer_from_case_evidence"]
+    for stranger in (cases.context(guild=8), cases.context(cases.OTHER_THREAD)):
+        found = await QueryFile(evidence).ask(stranger, {"all_of": ["root"]})
+        assert found.status in {Status.DENIED, Status.NOT_INDEXED}
+        assert "root" not in found.answer
+
+
+async def test_it_is_offered_where_there_are_files_and_its_lines_may_be_cited(store: EmbeddedStore) -> None:
+    toolset = Toolset(cases.tools_over(store), cases.context())
+    await toolset.ready()
+    tool = next(each for each in toolset.tools if each.name == "query_file")
+    told = await tool.run({"file": "auth.log", "any_of": ["guest"]})
+    assert not isinstance(told, str)
+    assert told.counts
+    assert "Source: auth.log:2" in told.text
+    assert toolset.citations(["auth.log:2", "auth.log:3"]) == ["auth.log:2", "auth.log"]
+    nothing = await tool.run({"file": "auth.log", "any_of": ["nobody"]})
+    assert not isinstance(nothing, str)
+    assert not nothing.counts
+    elsewhere = Toolset(cases.tools_over(store), cases.context(cases.OTHER_THREAD))
+    await elsewhere.ready()
+    assert not elsewhere.tools
+
+
+async def test_long_results_say_how_much_of_them_is_shown(store: EmbeddedStore) -> None:
+    long = "".join(f"2031-03-04 10:00:00 INFO a.B: {n} {'x' * 380}\n" for n in range(60))
+    await cases.post(store, "long.log", long)
+    found = await ask(store, file="long.log", limit=50)
+    assert len(found.answer) < 8000
+    assert f"not shown: {60 - len(found.citations)}; go on with offset {len(found.citations)}" in found.answer
