@@ -16,6 +16,7 @@ from services.search.text.tables import Cell, fenced, table
 _FLUSH = "\x02"
 """Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
 _WORD = re.compile(r"\w")
+_MARKS = re.compile(r"<!-+|-+>|[{}%]+|\b\w+:\w+ ")
 _LANGUAGE = re.compile(r"\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
 _TAB = re.compile(r"\[(?P<title>[^\[\]]+)\]")
 _ANNOTATION = re.compile(r"[ \t]*(?:#|//|--|;|<!--|/\*)[ \t]*(?:\(\d{1,3}\)![ \t]*){1,5}(?:-->|\*/)?[ \t]*$", re.MULTILINE)
@@ -43,10 +44,14 @@ class _Reader:
     def read(self, start: int, end: int, *, top: bool = False) -> list[Piece]:
         """What stands between two tokens. Below the top, headings are bold lines."""
         found: list[Piece] = []
-        lead = False
+        lead = False  # the last piece is a title, and nothing has come below it
         at = start
         while at < end:
             token, close = self._tokens[at], self._ends[at]
+            if token.type == "lead_end":
+                if lead:
+                    found.pop()
+                lead = False
             for piece in self._one(token, at, close):
                 if isinstance(piece, Heading) and not top:
                     piece = Block(BlockKind.PROSE, f"**{piece.title}**")
@@ -63,7 +68,7 @@ class _Reader:
         kind = token.type
         if kind == "heading_open":
             inline = self._tokens[at + 1]
-            title = plain_text(inline.children) or inline.content.strip()
+            title = plain_text(inline.children) or " ".join(_MARKS.sub(" ", inline.content).split())
             if title:
                 yield Heading(int(token.tag[1]), title, token.meta.get("anchor", ""))
         elif kind == "paragraph_open":

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
 
-from services.search.text.marks import lead, line_text
+from services.search.text.marks import end_lead, lead, line_text
 from services.search.text.tags import INLINE, KNOWN, MAX_TAG_CHARS, RAW, Tag, braces_end, literal_text, read_tag
 
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
@@ -187,6 +187,8 @@ def _line_of_tags(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
         tags.append(following)
         at = following.end
     for each in tags:
+        if each.closing:
+            end_lead(state)
         lead(state, start, f"[{each.title}]({each.target})" if each.title and each.target else each.title)
         _push_prose(state, start, each.description)
     state.line = line + 1

@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 
 _INDENT = 4
+_WORDS_OF_A_TITLE = 4
 _INCLUDE_LINES = 50
 _STATEMENT_LINES = 300
 
@@ -56,6 +57,11 @@ def lead(state: StateBlock, line: int, title: str) -> None:
     state.push("paragraph_close", "p", -1)
 
 
+def end_lead(state: StateBlock) -> None:
+    """Ends what stands below the last title."""
+    state.push("lead_end", "", 0)
+
+
 def named_title(name: str, title: str) -> str:
     """The title of an admonition, or what its kind says in place of one."""
     return title or _SAYS_SO.get(name.lower(), "")
@@ -91,16 +97,23 @@ def _indented(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         title = tab["double"] or tab["single"]
     elif admonition := _ADMONITION.fullmatch(text):
         name, given = (admonition["types"] or "").strip(), admonition["title"]
-        if given is None and (inside == start + 1 or len(name.split()) > 4):
+        if given is None and inside == start + 1:
             return False
-        title = named_title(name.partition(" ")[0], given or "") if given != "" else ""
+        title = "" if given == "" else named_title(name.partition(" ")[0], given or _title_without_quotes(name))
     else:
         return False
     if silent:
         return True
     lead(state, start, title)
     _parse_inside(state, start + 1, inside)
+    end_lead(state)
     return True
+
+
+def _title_without_quotes(types: str) -> str:
+    """Four words after `!!!` are no classes: somebody has forgotten the quotes of a title."""
+    words = types.split()
+    return " ".join(words[1:]) if len(words) >= _WORDS_OF_A_TITLE else ""
 
 
 def _inside(state: StateBlock, start: int, end: int) -> int:
@@ -143,6 +156,8 @@ def _container(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     name = (found.groupdict().get("name") or "").lower()
     if name not in _WITHOUT_TITLE:
         lead(state, start, named_title(name, title))
+    if not name:
+        end_lead(state)
     state.line = _after_options(state, start + 1, end, everything="." in name)
     return True
 

@@ -14,7 +14,7 @@ MAX_INLINE_CHARS = 20_000
 """Of one paragraph. A longer one is no text that a person has written; it stays as it is, without markup."""
 
 _CLOSED_BY = {"{{": "}}", "{%": "%}", "{!": "!}"}
-_ATTRIBUTES = re.compile(r"\{:?[ \t]*(?:[.#][\w-]|[\w-]+=)[^{}\n]*\}|\{:[^{}\n]*\}")
+_ATTRIBUTES = re.compile(r"\{:?[ \t]*(?:[.#] ?[\w-]|[\w-]+=)[^{}\n]*\}|\{:[^{}\n]*\}")
 _ROLE = re.compile(r"\{[a-z][\w:+-]*\}(?=`)")
 _TITLED = re.compile(r"(?:tab|details|hint|callout|step|stepper|expand|accordion|card)\b[^\"]*\"(?P<title>[^\"]*)\"", re.IGNORECASE)
 _CROSS_REFERENCE = re.compile(r"\[(?P<target>(?:[A-Za-z_][^\[\]\n]{1,200})?)\]")
