@@ -1,13 +1,51 @@
 """Documents as people wrote them, made into sections that can be searched, shown to people and given to a model."""
 
-# pyright: reportUnusedImport=false
-from services.search.text.sections import Article, Block, BlockKind, Section
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import cast
+
+from services.search.text import html, markdown, mdx, plain, sections
+
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_UNDERLINED = re.compile(r"^\S[^\n]{0,200}\n(?:={3,}|-{3,}|~{3,}|\^{3,}|\*{3,}|\"{3,}|`{3,}|#{3,}|\+{3,})[ \t]*$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
+_WEB = ("https://", "http://")
 
 
-def read(name: str, text: str) -> Article:  # temporary
-    import sys
+def read(name: str, text: str) -> sections.Article:
+    """A document as sections. `name`: its path or address, which says in which language it is written. Never raises.
 
-    sys.path.insert(0, "/work/tmp/proto")
-    from rough import rough
+    Where the name does not say it, the text does: Markdown has headings or fences, reST underlined titles and
+    directives; else it is plain text.
+    """
+    if name.startswith(_WEB):
+        return _read_web(text)
+    ending = name.rpartition("/")[2].lower().rpartition(".")[2]
+    if ending in {"md", "markdown"}:
+        return mdx.read_mdx(text) if mdx.is_mdx(text) else markdown.read_markdown(text)
+    if ending == "mdx":
+        return mdx.read_mdx(text)
+    if ending in {"rst", "rest"}:
+        return _read_rest(text)
+    if ending in {"html", "htm", "xhtml"}:
+        return html.read_html(text)
+    if len(_UNDERLINED.findall(text)) > 1 and _DIRECTIVE.search(text):
+        return _read_rest(text)
+    if _HEADING.search(text) or _FENCE.search(text):
+        return markdown.read_markdown(text)
+    return plain.read_plain(text)
 
-    return rough(name, text)
+
+def _read_web(text: str) -> sections.Article:
+    return plain.read_web_text(text)
+
+
+def _read_rest(text: str) -> sections.Article:
+    try:
+        rest = import_module("services.search.text.rest")
+    except ModuleNotFoundError:
+        return plain.read_plain(text)
+    return cast("sections.Article", rest.read_rest(text))

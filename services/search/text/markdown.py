@@ -1,0 +1,61 @@
+"""Markdown as documentation is written in it, with what its generators add, read by markdown-it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import cast
+
+from markdown_it import MarkdownIt
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+
+from services.search.text.blocks import pieces
+from services.search.text.elements import add_elements
+from services.search.text.front_matter import read_front_matter
+from services.search.text.marks import add_marks
+from services.search.text.outline import GitHubSlugs, MkDocsSlugs, Piece, article
+from services.search.text.sections import Article
+from services.search.text.spans import add_spans
+
+_DEEPEST = 30
+"""Levels of lists and quotes in each other. What is nested deeper is one paragraph."""
+_OWN_SIGNS = str.maketrans("\x00\x01\x02", "\N{REPLACEMENT CHARACTER}" * 3)
+
+
+def read_markdown(text: str) -> Article:
+    """Markdown with front matter, tables, tabs, admonitions, containers, HTML and a few components; never raises.
+
+    Anchors are those that the document gives, else MkDocs' (`_1` is the second with a name).
+    """
+    front = read_front_matter(_lines(text))
+    return article(markdown_pieces(front.rest), MkDocsSlugs(), front.title, front.permalink)
+
+
+def read_components(text: str) -> Article:
+    """Markdown with components and expressions (MDX). Anchors are github-slugger's, which those generators use."""
+    front = read_front_matter(_lines(text))
+    tokens = _parser(mdx=True).parse(front.rest)
+    return article(pieces(tokens), GitHubSlugs(), front.title, front.permalink)
+
+
+def markdown_pieces(text: str) -> list[Piece]:
+    """The headings and blocks of Markdown without front matter."""
+    return pieces(_parser(mdx=False).parse(text))
+
+
+def _lines(text: str) -> str:
+    """With one kind of line end, and without the signs that the reader uses itself."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OWN_SIGNS)
+
+
+@cache
+def _parser(*, mdx: bool) -> MarkdownIt:
+    md = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+    md.use(footnote_plugin, inline=False, move_to_end=False)
+    md.use(deflist_plugin)
+    add_marks(md, mdx=mdx)
+    add_elements(md, mdx=mdx)
+    add_spans(md, mdx=mdx)
+    # Targets stay as they are written.
+    md.normalizeLink = cast("staticmethod[[str], str]", str)  # type: ignore[method-assign]
+    return md

@@ -1,0 +1,229 @@
+"""Block rules for what generators of documentation add to Markdown: tabs, admonitions, containers, includes."""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+
+_INDENT = 4
+_WORDS_OF_A_TITLE = 4
+_INCLUDE_LINES = 50
+_STATEMENT_LINES = 300
+
+_ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]*(?P<types>[\w-][\w -]{0,80})?(?:\"(?P<title>.*)\")?")
+_TAB = re.compile(r"===[!+]{0,2}[ \t]+(?:\"(?P<double>.+)\"|'(?P<single>.+)')")
+_SLASHES = re.compile(r"/{3,}(?:[ \t]+(?P<name>[\w-]+)(?:[ \t]*\|[ \t]*(?P<title>.*))?)?")
+_COLONS = re.compile(r":{3,}[ \t]*(?:\{?(?P<name>[\w.:-]+)\}?)?(?P<rest>(?:[ \t\[{].*)?)")
+_LEAF = re.compile(r"::[a-z][\w-]*(?:\[(?P<title>[^\]]*)\])?(?:\{[^{}]*\})?")
+_ATTRIBUTES = re.compile(r"\{[^{}]*\}")
+_OPTION = re.compile(r"[\w-]+:(?:\s.*)?|- .*")
+_SNIPPET = re.compile(r"(?:#+[ \t]*)?;?-{1,}8<-{1,}(?P<file>.*)")
+_VANISHES = re.compile(
+    r"<<<[ \t]*[@./\w~].*"  # VitePress: code from a file
+    r"|\*\[[^\]]+\]:.*"  # what an abbreviation stands for
+    r"|\{![^{}]*!\}|@include.*|\[\[?_?toc_?\]?\]|\{:[^{}]*\}|!\[\[.*\]\]|<!--more-->",
+    re.IGNORECASE,
+)
+_STATEMENT = re.compile(
+    r"import\s+(?:[\"']|(?:type\s+)?[{*]|(?:type\s+)?[\w$]+(?:\s*,|\s+from\b))"
+    r"|export\s+(?:const|let|var|function|default|async|class|type|interface|[{*])"
+)
+_WHOLE_IMPORT = re.compile(r"import\b[^\"'`]*[\"'][^\"']+[\"']\s*;?")
+_SAYS_SO = {"warning": "Warning", "danger": "Danger", "caution": "Caution", "deprecated": "Deprecated"}
+"""Admonitions that are told from a paragraph without a title of their own."""
+_WITHOUT_TITLE = {"code-group", "code", "html", "group", "raw", "steps", "cards", "grid", "v-pre"}
+_PARAGRAPHS = {"alt": ["paragraph", "reference", "blockquote"]}
+
+
+def add_marks(md: MarkdownIt, *, mdx: bool) -> None:
+    """Adds the rules to a parser. `mdx`: statements of JavaScript may stand between the paragraphs."""
+    md.block.ruler.before("fence", "deep", _deep)
+    md.block.ruler.before("fence", "indented", _indented, _PARAGRAPHS)
+    md.block.ruler.before("fence", "container", _container, _PARAGRAPHS)
+    md.block.ruler.before("fence", "gone", _gone, _PARAGRAPHS)
+    md.block.ruler.before("fence", "statement", _mdx_statement if mdx else _import_line)
+
+
+def lead(state: StateBlock, line: int, title: str) -> None:
+    """Adds a title as a paragraph of its own; the reader of the tokens makes it bold."""
+    title = title.strip()
+    if not title:
+        return
+    state.push("paragraph_open", "p", 1).meta = {"lead": True}
+    inline = state.push("inline", "", 0)
+    inline.content, inline.map, inline.children = title, [line, line + 1], []
+    state.push("paragraph_close", "p", -1)
+
+
+def end_lead(state: StateBlock) -> None:
+    """Ends what stands below the last title."""
+    state.push("lead_end", "", 0)
+
+
+def named_title(name: str, title: str) -> str:
+    """The title of an admonition, or what its kind says in place of one."""
+    return title or _SAYS_SO.get(name.lower(), "")
+
+
+def line_text(state: StateBlock, line: int) -> str:
+    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]].rstrip()
+
+
+def _starts_with(state: StateBlock, line: int, marks: tuple[str, ...]) -> bool:
+    return not state.is_code_block(line) and state.src.startswith(marks, state.bMarks[line] + state.tShift[line])
+
+
+def _deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """What is nested deeper than anybody writes is one paragraph: no word is lost, and no stack overflows."""
+    if silent or state.level < state.md.options["maxNesting"] - 2:
+        return False
+    state.push("paragraph_open", "p", 1)
+    inline = state.push("inline", "", 0)
+    inline.content, inline.map, inline.children = state.getLines(start, end, 0, False), [start, end], []
+    state.push("paragraph_close", "p", -1)
+    state.line = end
+    return True
+
+
+def _indented(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """`=== "Tab"`, `!!! note "Title"`, `??? tip`, and what is indented below."""
+    if not _starts_with(state, start, ("===", "!!!", "???")):
+        return False
+    text = line_text(state, start)
+    inside = _inside(state, start, end)
+    if tab := _TAB.fullmatch(text):
+        title = tab["double"] or tab["single"]
+    elif admonition := _ADMONITION.fullmatch(text):
+        name, given = (admonition["types"] or "").strip(), admonition["title"]
+        if given is None and inside == start + 1:
+            return False
+        title = "" if given == "" else named_title(name.partition(" ")[0], given or _title_without_quotes(name))
+    else:
+        return False
+    if silent:
+        return True
+    lead(state, start, title)
+    _parse_inside(state, start + 1, inside)
+    end_lead(state)
+    return True
+
+
+def _title_without_quotes(types: str) -> str:
+    """Four words after `!!!` are no classes: somebody has forgotten the quotes of a title."""
+    words = types.split()
+    return " ".join(words[1:]) if len(words) >= _WORDS_OF_A_TITLE else ""
+
+
+def _inside(state: StateBlock, start: int, end: int) -> int:
+    """The line after the last one that is indented below `start`."""
+    last = start
+    for line in range(start + 1, end):
+        if state.isEmpty(line):
+            continue
+        if state.sCount[line] < state.blkIndent + _INDENT:
+            break
+        last = line
+    return last + 1
+
+
+def _parse_inside(state: StateBlock, start: int, end: int) -> None:
+    indent, last_line = state.blkIndent, state.lineMax
+    state.blkIndent, state.lineMax = indent + _INDENT, end
+    state.level += 1
+    state.md.block.tokenize(state, start, end)
+    state.level -= 1
+    state.blkIndent, state.lineMax, state.line = indent, last_line, end
+
+
+def _container(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The lines that open and close a container: `:::tip Title`, `/// note | Title`, `::: module.name`, `::leaf[Text]`."""
+    if not _starts_with(state, start, (":::", "///", "::")):
+        return False
+    text = line_text(state, start)
+    if text.startswith("///"):
+        found = _SLASHES.fullmatch(text)
+        title = (found["title"] or "") if found else ""
+    elif text.startswith(":::"):
+        found = _COLONS.fullmatch(text)
+        title = _colon_title(found["rest"]) if found else ""
+    else:
+        found = _LEAF.fullmatch(text)
+        title = (found["title"] or "") if found else ""
+    if found is None or silent:
+        return found is not None
+    name = (found.groupdict().get("name") or "").lower()
+    if name not in _WITHOUT_TITLE:
+        lead(state, start, named_title(name, title))
+    if not name:
+        end_lead(state)
+    state.line = _after_options(state, start + 1, end, everything="." in name)
+    return True
+
+
+def _colon_title(rest: str) -> str:
+    rest = rest.strip()
+    if rest.startswith("["):
+        return rest[1:].partition("]")[0]
+    return _ATTRIBUTES.sub("", rest).strip().removesuffix(":::").strip().strip('"')
+
+
+def _after_options(state: StateBlock, start: int, end: int, *, everything: bool) -> int:
+    """The line after the options that are indented below a container's first line.
+
+    everything: of a documented module all that is indented is options.
+    """
+    line = start
+    while line < end and (everything or not state.isEmpty(line)):
+        if not state.isEmpty(line) and (
+            state.sCount[line] < state.blkIndent + _INDENT
+            or not (everything or _OPTION.fullmatch(line_text(state, line)))
+        ):
+            break
+        line += 1
+    return line
+
+
+def _gone(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Lines that stand for something else, or that only the generator reads."""
+    if not _starts_with(state, start, ("<<<", "*[", "{", "@include", "[", "!", "-", ";-", "<!--more", "#")):
+        return False
+    text = line_text(state, start)
+    snippet = _SNIPPET.fullmatch(text)
+    if snippet is None and not _VANISHES.fullmatch(text):
+        return False
+    if not silent:
+        state.line = start + 1
+        if snippet and not snippet["file"].strip():
+            closing = range(start + 1, min(end, start + _INCLUDE_LINES))
+            state.line = next((line + 1 for line in closing if line_text(state, line) == text), start + 1)
+    return True
+
+
+def _import_line(state: StateBlock, start: int, _: int, silent: bool) -> bool:
+    """An import that is whole on its line: in Markdown with components too."""
+    if silent or not _starts_with(state, start, ("import",)) or not _WHOLE_IMPORT.fullmatch(line_text(state, start)):
+        return False
+    state.line = start + 1
+    return True
+
+
+def _mdx_statement(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Imports and exports go on to an empty line, or further while brackets are open."""
+    if silent or state.level or state.sCount[start] or not _starts_with(state, start, ("import", "export")):
+        return False
+    if not _STATEMENT.match(line_text(state, start)):
+        return False
+    first_empty = None
+    depth = 0
+    for line in range(start, min(end, start + _STATEMENT_LINES)):
+        text = line_text(state, line)
+        if not text and first_empty is None:
+            first_empty = line
+        if not text and depth <= 0:
+            state.line = line
+            return True
+        depth += sum(text.count(mark) for mark in "([{") - sum(text.count(mark) for mark in ")]}")
+    state.line = end if depth <= 0 and end <= start + _STATEMENT_LINES else first_empty or min(end, start + 1)
+    return True

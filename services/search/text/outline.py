@@ -1,0 +1,108 @@
+"""Headings and blocks in their order, made into an article: paths of headings, titles and anchors."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from services.search.text.sections import Article, Block, Section
+
+
+class Heading(NamedTuple):
+    """`level`: 1 is the highest; `title`: plain text; `anchor`: the one that the author gave, empty where there is none."""
+
+    level: int
+    title: str
+    anchor: str = ""
+
+
+Piece = Heading | Block
+Slugs = Callable[[str], str]
+
+
+class MkDocsSlugs:
+    """The anchors of Python-Markdown's `toc`, which MkDocs uses: `_1` is the second with a name.
+
+    What it makes nothing of (a title in Chinese) gets GitHub's anchor, which is what the other generators give.
+    """
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def __call__(self, title: str) -> str:
+        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+        words = re.sub(r"[^\w\s-]", "", plain).strip().lower()
+        slug = re.sub(r"[-\s]+", "-", words)
+        return _unique(slug if slug.strip("-") else _github(title), "_", self._used, self._next)
+
+
+class GitHubSlugs:
+    """The anchors of github-slugger, which Docusaurus, Astro and GitHub use: `-1` is the second with a name."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def __call__(self, title: str) -> str:
+        return _unique(_github(title), "-", self._used, self._next)
+
+
+def _github(title: str) -> str:
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def _unique(slug: str, mark: str, used: set[str], following: dict[str, int]) -> str:
+    name = slug
+    while name in used:
+        following[slug] = following.get(slug, 0) + 1
+        name = f"{slug}{mark}{following[slug]}"
+    used.add(name)
+    return name
+
+
+def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:
+    """Sections below their headings. `title` and `permalink` are what the front matter says; the title opens every path.
+
+    Without a title the first heading of the highest level is it. A heading that says the same as the title is not
+    repeated below it, and one that opens the page has the page's address: no anchor.
+    """
+    top = _top(pieces)
+    title = title or (top.title if top else "")
+    sections: list[Section] = []
+    path: dict[int, str] = {0: title} if title else {}
+    anchor = ""
+    blocks: list[Block] = []
+    for at, piece in enumerate(pieces):
+        if isinstance(piece, Block):
+            blocks.append(piece)
+            continue
+        sections.append(Section(tuple(path.values()), anchor, tuple(blocks)))
+        slug = piece.anchor or slugs(piece.title)
+        anchor = "" if at == 0 and piece is top else slug
+        path = {level: name for level, name in path.items() if level < piece.level}
+        if not (piece is top and _says_the_same(piece.title, title)):
+            path[piece.level] = piece.title
+        blocks = []
+    sections.append(Section(tuple(path.values()), anchor, tuple(blocks)))
+    return Article(title, tuple(_without_empty(sections, bool(top))), permalink)
+
+
+def _top(pieces: Iterable[Piece]) -> Heading | None:
+    headings = [piece for piece in pieces if isinstance(piece, Heading) and piece.title]
+    return min(headings, key=lambda heading: heading.level, default=None)
+
+
+def _says_the_same(heading: str, title: str) -> bool:
+    return set(re.findall(r"\w+", heading.casefold())) <= set(re.findall(r"\w+", title.casefold()))
+
+
+def _without_empty(sections: list[Section], has_headings: bool) -> Iterable[Section]:
+    for at, section in enumerate(sections):
+        below = sections[at + 1].headings if at + 1 < len(sections) else ()
+        leads_on = len(below) > len(section.headings) and below[: len(section.headings)] == section.headings
+        repeated = at + 1 < len(sections) and below == section.headings
+        if section.blocks or (has_headings and section.headings and not leads_on and not repeated):
+            yield section
