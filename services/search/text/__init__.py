@@ -1,5 +1,6 @@
 """Documents as people wrote them, made into sections that can be searched, shown to people and given to a model."""
 
+# pyright: reportUnusedImport=false
 from __future__ import annotations
 
 import re
@@ -7,6 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from services.search.text import html, markdown, mdx, plain, sections
+from services.search.text.sections import Article, Block, BlockKind, Section
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
