@@ -31,7 +31,7 @@ ENGLISH = frozenset(
 _GERMAN = """aber alle allem allen aller alles als also am an ander andere anderen anders auch auf aus bei beim
     bekomme benutze benutzen bevor bin bis bist bitte braucht brauche bzw da dabei dafuer dafur dagegen damit danach
     dann daran darauf darf darin darueber daruber das dass davon dazu dein deine deinem deinen dem den denn der des
-    dessen die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines einfach
+    dessen dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines einfach
     er es etwas euch euer eure fuer fur funktioniert funktionieren gab ganz gar geht gehen genau gerade gerne gibt gut
     hab habe haben hallo hat hatte hatten hier hilfe ich ihm ihn ihnen ihr ihre im immer in indem ins irgendwie ist ja
     jede jedem jeden jeder jedes jemand jetzt kann kannst kein keine keinem keinen keiner klappt konnen koennen konnte
