@@ -138,7 +138,7 @@ class Phrases:
     no_file_yet = Fixed()
     searched = Filled("files", "question")
     files = Filled("count")
-    indexing = Filled("count", "all")
+    indexing = Filled("pending", "count")
     nothing_so_far = Fixed()
     unreadable = Filled("name")
 

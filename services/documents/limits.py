@@ -72,10 +72,9 @@ def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, 
     if files >= limits.max_files:
         raise FileRefused("too_many_files", "delete_one", name=shown(filename), count=files, most=limits.max_files)
     if total_bytes + size > limits.max_total_bytes:
+        told = "too_large_together", "remedy", "delete_one"
         most = amount(limits.max_total_bytes)
-        raise FileRefused(
-            "too_large_together", "remedy", "delete_one", name=shown(filename), size=amount(size), most=most
-        )
+        raise FileRefused(*told, name=shown(filename), size=amount(size), most=most)
 
 
 def check_name(filename: str) -> None:

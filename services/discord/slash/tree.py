@@ -45,9 +45,8 @@ class _Tree(app_commands.CommandTree[discord.Client]):
         """A call that does not fit what is registered: an older form of a command, mostly."""
         log.warning("a command was called in an unknown form: %s", type(error).__name__)
         try:
-            await interaction.response.send_message(
-                self._answering.phrases(interaction).command_changed, ephemeral=True
-            )
+            text = self._answering.phrases(interaction).say("command_changed")
+            await interaction.response.send_message(text, ephemeral=True)
         except FAILURES as failure:
             log.debug("not answered: %s", reason(failure))
 

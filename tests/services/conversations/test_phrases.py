@@ -11,7 +11,7 @@ from services.conversations.phrases import LANGUAGES, MOST_CHARS, Filled, Fixed,
 
 DECLARED = {name: each for name, each in vars(Phrases).items() if isinstance(each, Fixed | Filled)}
 OTHERS = [language for language in LANGUAGES if language != "en"]
-SAMPLE = {"count": 3, "most": 5, "all": 4, "name": "a.log", "ending": ".xyz", "share": "7%", "size": "2 MiB"}
+SAMPLE = {"count": 3, "most": 5, "pending": 4, "name": "a.log", "ending": ".xyz", "share": "7%", "size": "2 MiB"}
 
 
 def placeholders(text: str) -> set[str]:
