@@ -20,34 +20,29 @@ from model.conversations import Conversation, Role, Turn
 from model.messages import Author
 from model.outcomes import OutcomeKind, Reason
 from services.assistant import Assistant
+from services.conversations import Phrases, in_language, phrases
 from services.discord.slash import Call, Callbacks, CommandRefused, Commands
 from services.knowledge import Library, LibrarySearch, Search
 from services.llm import StructuredLLM
+from services.search import language_of
 from settings import Settings
 from streams.answers import AIResult, Answerer, RequestContext
-
-NO_ANSWER = "I have no answer to that in what I know."
-NOT_ANSWERABLE = "I cannot answer that. Ask one clear question, with what one needs to know to answer it."
-USED_UP = "No more questions can be answered just now. Please try again later."
-OPTED_OUT = "You have opted out, so I read nothing that you write. `/privacy opt-in` counts you in again."
-FAILED = "That did not work. Please try again later."
-
-_REFUSALS: dict[str | None, str] = {Reason.NOT_ANSWERABLE: NOT_ANSWERABLE, Reason.BUDGET: USED_UP}
 
 log = logging.getLogger(__name__)
 
 
-def shown(result: AIResult) -> str:
+def shown(result: AIResult, said: Phrases) -> str:
     """The answer, or in a few words why there is none."""
     if result.reply_text is not None:
         return result.reply_text
     if result.debug["result"] == OutcomeKind.FAILED:
-        return FAILED
-    return _REFUSALS.get(result.debug["reason"], NO_ANSWER)
+        return said.failed
+    refusals: dict[str | None, str] = {Reason.NOT_ANSWERABLE: said.not_answerable, Reason.BUDGET: said.used_up}
+    return refusals.get(result.debug["reason"], said.no_answer)
 
 
 def asking(
-    settings: Settings, parts: Parts, llm: StructuredLLM | None
+    settings: Settings, parts: Parts, llm: StructuredLLM | None, reply_language: str
 ) -> Callable[[Call, str], Coroutine[Any, Any, str]]:
     """`/ask`: the answer chain for one person, which counts against the budget like any answer. The team is also
     answered from the internal topics.
@@ -67,7 +62,7 @@ def asking(
 
     async def ask(call: Call, question: str) -> str:
         if parts.state.opted_out(call.user_id, question):
-            raise CommandRefused(OPTED_OUT)
+            raise CommandRefused(phrases(call.language).not_read)
         conversation = Conversation((Turn(Role.USER, redactor.text(question.strip()), asked_now=True),))
         from_team = services.people.is_team(Author(call.user_id, "", role_ids=call.role_ids))
         context = RequestContext(call.guild_id, call.place_id, call.id, call.user_id, from_team, call.can_view)
@@ -75,7 +70,7 @@ def asking(
             result = await (for_insiders if from_team else for_everybody).generate_reply(conversation, context)
         parts.state.changed.set()
         log.info("/ask: %s", result.debug["reason"] or result.debug["result"])
-        return shown(result)
+        return shown(result, phrases(in_language(reply_language, language_of(question))))
 
     return ask
 
@@ -87,19 +82,25 @@ async def slash_commands(
     parts: Parts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
+    *,
+    reply_language: str = "question",
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
 
-    `llm`: the one that answers; None: the extractive assistant does.
+    `llm`: the one that answers; None: the extractive assistant does. `reply_language`: `question`: the
+    commands speak as Discord does to the caller; else the code of a fixed language.
     """
     privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
         evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
-    callbacks = Callbacks(
-        asking(settings, parts, llm), privacy.opt_out, privacy.opt_in, privacy.forget, runbooks, evidence
-    )
+
+    def speaks(locale: str) -> Phrases:
+        return phrases(in_language(reply_language, locale))
+
+    ask = asking(settings, parts, llm, reply_language)
+    callbacks = Callbacks(ask, privacy.opt_out, privacy.opt_in, privacy.forget, speaks, runbooks, evidence)
     commands = Commands(client, callbacks)
     try:
         yield commands

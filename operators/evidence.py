@@ -35,10 +35,6 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-NOT_DOWNLOADED = "could not be downloaded from Discord. Post it again."
-NOT_STORED = "could not be kept just now. Post it again in a few minutes."
-NOT_READ = "could not be read, through a fault of the bot. Its people will see it in the log."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResult:
@@ -46,13 +42,15 @@ class IngestResult:
 
     Attributes:
         document: None: there is nothing to search, since it failed or was called off.
-        failure: why it cannot be read and what to do, in one line for people.
+        failure: why it cannot be read and what to do, in one line of English.
+        refusal: the same, for people in their language; None where they have been told.
         is_new: whether people have not been told of it.
     """
 
     job: IngestJob
     document: Document | None = None
     failure: str = ""
+    refusal: FileRefused | None = None
     is_new: bool = True
 
 
@@ -85,7 +83,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             return await read(job, [doc for doc in documents if doc is not known and doc.state is not State.FAILED])
         except StoreUnavailable as error:
             log.error("evidence: %s", error)  # noqa: TRY400 (one line for the operator)
-            return IngestResult(job=job, failure=f"{shown(candidate.filename)} {NOT_STORED}")
+            return _refused(job, FileRefused("not_stored", name=shown(candidate.filename)))
 
     async def read(job: IngestJob, others: Sequence[Document]) -> IngestResult:
         candidate = job.candidate
@@ -108,23 +106,27 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             work = partial(prepare, candidate.filename, data, limits=intake.limits, redactors=intake.redactors)
             prepared = await in_thread(work)
         except FileRefused as refused:
-            failure = str(refused)
+            refusal = refused
         except AttachmentFailed as error:
             log.warning("evidence: %s", error)
-            failure = f"{shown(candidate.filename)} {NOT_DOWNLOADED}"
+            refusal = FileRefused("download_failed", name=shown(candidate.filename))
         except StoreUnavailable:
             raise
         except Exception:
             log.exception("evidence: attachment %d cannot be read", candidate.attachment.id)
-            failure = f"{shown(candidate.filename)} {NOT_READ}"
+            refusal = FileRefused("fault", name=shown(candidate.filename))
         else:
             # As above: deleting the file waits for what is being written of it.
             stored = await to_its_end(store.add(collection, [NewDocument(origin, prepared)], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
-        await store.fail(collection.name, expected.doc_id, failure)
-        return IngestResult(job=job, failure=failure)
+        await store.fail(collection.name, expected.doc_id, str(refusal))
+        return _refused(job, refusal)
 
     return ingested
+
+
+def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:
+    return IngestResult(job=job, failure=str(refusal), refusal=refusal)
 
 
 async def to_its_end(work: Coroutine[Any, Any, T]) -> T:

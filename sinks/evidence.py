@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from model.messages import Author, Message, snowflake_time
 from operators.evidence import IngestResult
-from services.conversations import History, People
+from services.conversations import History, People, in_language, phrases
 from services.discord import Poster, PostFailed, inert, split
 from services.documents import IngestJob, Tombstones
+from services.search import language_of
 
 WORKING, DONE, FAILED = "⏳", "✅", "⚠️"
-POST_AGAIN = "The files of this thread were deleted when it was closed. Post them again if they are still needed."
 LARGE_BYTES = 1024 * 1024
 """Files from this size on take a while, which a reaction shows."""
 
@@ -22,12 +22,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNotes:
-    """Shows under each file's message how far it is. Nothing waits for it, and its failures are only logged."""
+    """Shows under each file's message how far it is. Nothing waits for it, and its failures are only logged.
+
+    Attributes:
+        reply_language: `question`: as people write in the thread; else the code of a fixed language.
+    """
 
     poster: Poster
     history: History
     people: People
     gone: Tombstones
+    reply_language: str = "question"
 
     async def begun(self, job: IngestJob) -> None:
         """The reading of a file begins: shown for large ones only."""
@@ -44,8 +49,9 @@ class FileNotes:
             await _tried(self.poster.unreact(file.place_id, file.message_id, WORKING))
         await _tried(self.poster.react(file.place_id, file.message_id, FAILED if result.failure else DONE))
         # In a channel the answer itself says so: there is no thread to write to yet.
-        if result.failure and file.place_id == file.case_id:
-            (text, *_) = split(f"{FAILED} {inert(result.failure)}")
+        if result.refusal is not None and file.place_id == file.case_id:
+            told = result.refusal.told(self._language(file.place_id, file.uploader_id))
+            (text, *_) = split(f"{FAILED} {inert(told)}")
             await self._send(file.place_id, text, f"{file.attachment.id:x}-f")
 
     async def reopened(self, case_id: int) -> None:
@@ -56,7 +62,13 @@ class FileNotes:
             await self.gone.announced(case_id)
         except OSError as error:
             log.warning("evidence: thread %d: may be told again: %s", case_id, error)
-        await self._send(case_id, POST_AGAIN, f"{case_id:x}-r")
+        await self._send(case_id, phrases(self._language(case_id)).post_again, f"{case_id:x}-r")
+
+    def _language(self, place_id: int, author_id: int | None = None) -> str:
+        """What is written there, by one person or by all."""
+        people = [message for message in self.history.recent(place_id) if not message.author.is_bot]
+        texts = [message.text for message in people if author_id in {None, message.author.id}]
+        return in_language(self.reply_language, language_of("\n".join(texts)))
 
     async def _send(self, place_id: int, text: str, nonce: str) -> None:
         # No reply: after a crash, a reply to the message would be taken for its answer.

@@ -1,10 +1,12 @@
-"""Who has said what, and where: history and people, routing, what is in flight, what was posted and seen."""
+"""Who has said what, and where: history and people, routing, what is in flight, what was posted and seen; and the
+fixed sentences that the bot itself says.
+"""
 
 # pyright: reportUnusedImport=false
 from services.conversations.context import Context, ContextRules
 from services.conversations.history import History, edited
 from services.conversations.in_flight import CalledOff, InFlight
 from services.conversations.people import OptOuts, People, TeamActivity, Viewing
-from services.conversations.phrases import Phrases, phrases
+from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.records import Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.conversations.routing import Router, RouteRules, Routing

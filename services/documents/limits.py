@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from services.conversations import phrases
 from services.documents.units import DocumentKind
 from services.llm import one_line
 from services.telemetry import number_of
@@ -19,33 +20,36 @@ _KINDS: dict[DocumentKind | None, str] = {
 }
 KINDS = {ending: kind for kind, endings in _KINDS.items() for ending in endings.split()}  # None: see the content
 
-_EXECUTABLE = "a program, and only text is read. Send its log or its configuration"
-_ARCHIVE = "an archive, and those are not opened. Unpack it and send the text files in it"
-_PICTURE = "a picture, and pictures are not read yet. Copy the text into a .txt file and send that"
-_PAGES = "a formatted document, and those are not read yet. Save it as text (.txt or .md) and send that"
-_DATA = "binary data, and only text is read. Send an export as text (.txt, .csv or .json)"
-
 _BINARY = {
-    _EXECUTABLE: ".exe .dll .so .dylib .msi .apk .class .jar .pyc .wasm",
-    _ARCHIVE: ".zip .gz .tgz .bz2 .xz .7z .rar .tar .zst .evtx",
-    _PICTURE: ".png .jpg .jpeg .gif .webp .bmp .tiff .svg .heic .ico",
-    _PAGES: ".pdf .doc .docx .odt .rtf .xls .xlsx .ods .ppt .pptx",
-    _DATA: ".bin .dat .db .sqlite .sqlite3 .pcap .dmp .core .mp3 .mp4 .mov .wav .parquet .pickle .pkl",
+    "program": ".exe .dll .so .dylib .msi .apk .class .jar .pyc .wasm",
+    "archive": ".zip .gz .tgz .bz2 .xz .7z .rar .tar .zst .evtx",
+    "picture": ".png .jpg .jpeg .gif .webp .bmp .tiff .svg .heic .ico",
+    "pages": ".pdf .doc .docx .odt .rtf .xls .xlsx .ods .ppt .pptx",
+    "data": ".bin .dat .db .sqlite .sqlite3 .pcap .dmp .core .mp3 .mp4 .mov .wav .parquet .pickle .pkl",
 }
 BINARY = {ending: reason for reason, endings in _BINARY.items() for ending in endings.split()}
-"""Endings of files that are never text, and what users read about them."""
+"""Endings of files that are never text, and the sentence that says so."""
 
 _ROTATED = re.compile(r"\.log(?:[.-][0-9][0-9_.-]*)$")
 _ENVIRONMENT = re.compile(r"(?:^|[/\\])\.env(?:\.[a-z]+)?$")
 
-REMEDY = "Cut the time range, filter to errors, send one component, or split it."
 _KIB = 1024
 _MIB = 1024 * 1024
 _LONGEST_NAME = 80
 
 
 class FileRefused(Exception):
-    """One line for people: what is too much or cannot be read, and what to do about it."""
+    """What is too much or cannot be read, and what to do about it: one line for people, in English as `str`."""
+
+    def __init__(self, *sentences: str, **values: object) -> None:
+        """`sentences`: their names in the phrase book, one after another. `values`: what they show."""
+        self.sentences, self.values = sentences, values
+        super().__init__(self.told("en"))
+
+    def told(self, language: str) -> str:
+        """The line in a language (ISO 639-1)."""
+        said = phrases(language)
+        return " ".join(said.say(sentence, **self.values) for sentence in self.sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,11 @@ def check_file(filename: str, size: int, limits: FileLimits, *, files: int = 0, 
     check_name(filename)
     check_size(filename, size, limits.max_file_bytes)
     if files >= limits.max_files:
-        raise FileRefused(
-            f"{shown(filename)} is one too many: this place has {number_of(files, 'file')}, and "
-            f"{limits.max_files} is the most. Delete one that is no longer needed."
-        )
+        raise FileRefused("too_many_files", "delete_one", name=shown(filename), count=files, most=limits.max_files)
     if total_bytes + size > limits.max_total_bytes:
-        raise FileRefused(
-            f"{shown(filename)} has {amount(size)}, and with it the files here would pass the limit of "
-            f"{amount(limits.max_total_bytes)} together. {REMEDY} Or delete a file that is no longer needed."
-        )
+        told = "too_large_together", "remedy", "delete_one"
+        most = amount(limits.max_total_bytes)
+        raise FileRefused(*told, name=shown(filename), size=amount(size), most=most)
 
 
 def check_name(filename: str) -> None:
@@ -83,26 +83,22 @@ def check_name(filename: str) -> None:
         return
     ending = extension(filename)
     if reason := BINARY.get(ending):
-        raise FileRefused(f"{shown(filename)} is {reason}.")
-    what = f"files ending in {ending} are" if ending else "a file without an extension is"
-    raise FileRefused(
-        f"{shown(filename)} is not taken: {what} none of the kinds known as text. "
-        "If it is text, send it as .txt or .log."
-    )
+        raise FileRefused(reason, name=shown(filename))
+    raise FileRefused("ending" if ending else "no_ending", name=shown(filename), ending=one_line(ending))
 
 
 def check_size(filename: str, size: int, most: int) -> None:
     """Raises FileRefused: the file is too large, or empty."""
     if size == 0:
-        raise FileRefused(f"{shown(filename)} is empty. Save it again and send it once more.")
+        raise FileRefused("empty", name=shown(filename))
     if size > most:
-        raise FileRefused(f"{shown(filename)} has {amount(size)}, and {amount(most)} is the most. {REMEDY}")
+        raise FileRefused("too_large", "remedy", name=shown(filename), size=amount(size), most=amount(most))
 
 
 def check_lines(filename: str, lines: int, most: int) -> None:
     """Raises FileRefused: the file has too many lines."""
     if lines > most:
-        raise FileRefused(f"{shown(filename)} has {lines:,} lines, and {most:,} is the most. {REMEDY}")
+        raise FileRefused("too_many_lines", "remedy", name=shown(filename), count=f"{lines:,}", most=f"{most:,}")
 
 
 def shown(filename: str) -> str:

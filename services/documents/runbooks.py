@@ -14,7 +14,6 @@ from services.documents.reading import DocumentRedactors, prepare
 from services.documents.store import naming
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
 from services.storage import files, in_thread, json_state
-from services.telemetry import number_of
 
 USER_PREFIX = "user_"
 _MIB = 1024 * 1024
@@ -25,7 +24,11 @@ class NoSuchRunbook(Exception):
 
 
 class TooManyRunbooks(Exception):
-    """The person has as many as they may have; the message says how many."""
+    """The person has as many as they may have."""
+
+    def __init__(self, count: int, most: int) -> None:
+        super().__init__(count, most)
+        self.count, self.most = count, most
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +85,7 @@ class Runbooks:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
             if not replaced and len(known) >= self.max_runbooks:
-                count = number_of(len(known), "runbook")
-                raise TooManyRunbooks(f"You have {count}, and {self.max_runbooks} is the most.")
+                raise TooManyRunbooks(len(known), self.max_runbooks)
             same = [doc for doc in replaced if doc.sha256 == prepared.sha256 and doc.filename == filename]
             if same:
                 return same[0]

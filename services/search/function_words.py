@@ -1,6 +1,6 @@
 """Words that carry no subject, per language: left out of a search, and telling which language a text is in.
 
-Written and compared without accents (`fuer` and `fur` both stand for `für`), since many people type none. The lists hold
+Written and compared without accents (`fuer` and `fur` both stand for `für`): many people type none. The lists hold
 what is frequent in any question, and what people say around a problem ("does not work", "thanks").
 """
 
@@ -31,7 +31,8 @@ ENGLISH = frozenset(
 _GERMAN = """aber alle allem allen aller alles als also am an ander andere anderen anders auch auf aus bei beim
     bekomme benutze benutzen bevor bin bis bist bitte braucht brauche bzw da dabei dafuer dafur dagegen damit danach
     dann daran darauf darf darin darueber daruber das dass davon dazu dein deine deinem deinen dem den denn der des
-    dessen die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines einfach
+    dessen dich
+    die dies diese diesem diesen dieser dieses dir doch dort du durch ein eine einem einen einer eines einfach
     er es etwas euch euer eure fuer fur funktioniert funktionieren gab ganz gar geht gehen genau gerade gerne gibt gut
     hab habe haben hallo hat hatte hatten hier hilfe ich ihm ihn ihnen ihr ihre im immer in indem ins irgendwie ist ja
     jede jedem jeden jeder jedes jemand jetzt kann kannst kein keine keinem keinen keiner klappt konnen koennen konnte

@@ -45,11 +45,11 @@ def _marks() -> str:
 
 
 _MARKS = _marks()
-# Thai, Lao, Burmese, Khmer, kana with the marks that belong to it, Han: no blanks between words. Hangul, the first: words
-# have their particles and endings written onto them.
+# Thai, Lao, Burmese, Khmer, kana with the marks that belong to it, Han: no blanks between words. Hangul, the first:
+# words have their particles and endings written onto them.
 _UNSPACED = (
-    "\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3\u3005\u3041-\u3096\u30a1-\u30fa\u30fc"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+    "\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3\u3005\u3041-\u3096\u30a1-\u30fa"
+    "\u30fc\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 )
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _CLUSTER = re.compile(f"[^{_MARKS}][{_MARKS}]*")

@@ -14,10 +14,10 @@ from assembly import documents as documents_module
 from assembly.callbacks import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
+from services.conversations import phrases
 from services.discord.slash.calls import Call, CommandRefused
 from services.documents.store import naming
 from services.documents.store.protocol import Document, State
-from sinks.evidence import POST_AGAIN
 from tests.world import (
     ANNA,
     BEN,
@@ -643,7 +643,7 @@ async def test_what_somebody_had_forgotten_stays_so_when_the_thread_is_reopened(
     assert str(first.attachments[0].id) in kept
     assert "app.log" not in kept
     # Nothing was lost by the closing, so that nobody is told to post anything.
-    assert POST_AGAIN not in [sent.text for sent in world.board.sent]
+    assert phrases("en").post_again not in [sent.text for sent in world.board.sent]
     await stage.close()
     again = await begin(uploads=uploads)
     again.world.opens(forum_post(88, ANNA))
@@ -667,7 +667,7 @@ async def test_a_reopened_thread_is_told_once_that_its_files_have_to_be_posted_a
     for _ in range(2):
         world.opens(place)
         await world.wait(1)
-    told = [sent for sent in world.board.sent if sent.text == POST_AGAIN]
+    told = [sent for sent in world.board.sent if sent.text == phrases("en").post_again]
     assert [sent.place_id for sent in told] == [question.id]
     world.says(ANNA, "what does the first ERROR say?", where=question.id)
     await world.wait(120)

@@ -10,6 +10,7 @@ import pytest
 
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
+from services.conversations import phrases
 from services.llm.recording import read
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm
@@ -193,7 +194,7 @@ async def test_a_failure_is_one_neutral_line(
     await start(ai_response={"llm": llm(llm_server)})
     await until_offered(discord_server)
     one = await discord_server.call(help_, ada, "ask", question=QUESTION)
-    assert await said(discord_server, one) == "That did not work. Please try again later."
+    assert await said(discord_server, one) == phrases("en").failed
     assert "Rejected" in caplog.text
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from model.messages import Attachment
+from services.conversations import phrases
 from services.discord.slash.calls import Call, Callbacks, CommandRefused
 from services.discord.slash.tree import Commands
 from tests.loopback.clients import logged_in
@@ -86,6 +87,7 @@ async def offering(server: DiscordServer, notes: Notes, *, documents: bool = Tru
                 plain,
                 plain,
                 plain,
+                phrases,
                 Shelf(notes) if documents else None,
                 Files(notes) if documents else None,
             ),

@@ -17,11 +17,7 @@ from services.discord.text import split
 Interaction = discord.Interaction[discord.Client]
 Answer = Awaitable[str]  # what the caller reads: Markdown of any length, shown to nobody else
 
-NOTHING = "There is nothing to say."
-FAILED = "That did not work. Please try again later; if it goes on, tell the people who run this bot."
-STOPPING = "The bot is being restarted. Please try again in a minute."
 MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
-CUT = "… (the rest is left out)"
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +37,22 @@ class Call:
     is_moderator: bool  # may manage messages or threads there
     can_view: bool  # can view the channel
     role_ids: tuple[int, ...] = ()
+    language: str = "en"  # to answer in
+
+
+class CallPhrases(Protocol):
+    """What is said about calls themselves, in one language."""
+
+    @property
+    def language(self) -> str: ...
+
+    def say(self, sentence: str) -> str:
+        """A sentence by its name."""
+        ...
+
+
+Speaks = Callable[[str], CallPhrases]
+"""The sentences for a caller, by the locale that Discord shows to them (`pt-BR`)."""
 
 
 class CommandRefused(Exception):
@@ -83,6 +95,7 @@ class Callbacks:
     opt_out: Callable[[Call], Answer]
     opt_in: Callable[[Call], Answer]
     forget: Callable[[Call], Answer]
+    speaks: Speaks
     runbooks: RunbookActions | None = None
     evidence: EvidenceActions | None = None
 
@@ -90,7 +103,8 @@ class Callbacks:
 class Answering:
     """Runs callbacks and shows what they return. `close` cancels what is in progress."""
 
-    def __init__(self) -> None:
+    def __init__(self, speaks: Speaks) -> None:
+        self._speaks = speaks
         self._tasks: set[asyncio.Task[object]] = set()
         self._closing = False
 
@@ -102,7 +116,10 @@ class Answering:
         try:
             # Within three seconds, or Discord says that the bot did not respond.
             await interaction.response.defer(ephemeral=True, thinking=True)
-            await _show(interaction, STOPPING if self._closing else await _said(interaction, say))
+            said = self.phrases(interaction)
+            await _show(
+                interaction, said.say("stopping") if self._closing else await _said(interaction, say, said), said
+            )
         except asyncio.CancelledError:
             if not self._closing:
                 raise
@@ -113,6 +130,9 @@ class Answering:
         finally:
             self._tasks.discard(task)
 
+    def phrases(self, interaction: Interaction) -> CallPhrases:
+        return self._speaks(str(interaction.locale))
+
     async def close(self) -> None:
         """Answer nothing more; cancel what is in progress."""
         self._closing = True
@@ -121,22 +141,22 @@ class Answering:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _said(interaction: Interaction, say: Callable[[Call], Answer]) -> str:
+async def _said(interaction: Interaction, say: Callable[[Call], Answer], said: CallPhrases) -> str:
     try:
-        return await say(_call_of(interaction))
+        return await say(_call_of(interaction, said))
     except CommandRefused as refused:
         return str(refused)
     except Exception:
         # The text of an error may hold anything, and is for the operator.
         log.exception("command /%s failed", _name(interaction))
-        return FAILED
+        return said.say("failed")
 
 
-async def _show(interaction: Interaction, text: str) -> None:
+async def _show(interaction: Interaction, text: str, said: CallPhrases) -> None:
     """Replace "thinking" by `text`, and post below it what does not fit."""
-    pieces = split(text) or [NOTHING]
+    pieces = split(text) or [said.say("nothing_to_say")]
     if len(pieces) > MANY_PIECES:
-        pieces = [*pieces[: MANY_PIECES - 1], CUT]
+        pieces = [*pieces[: MANY_PIECES - 1], said.say("rest_left_out")]
     first, *more = pieces
     nobody = discord.AllowedMentions.none()
     await interaction.edit_original_response(content=first, allowed_mentions=nobody)
@@ -144,9 +164,9 @@ async def _show(interaction: Interaction, text: str) -> None:
         await interaction.followup.send(piece, ephemeral=True, allowed_mentions=nobody, suppress_embeds=True)
 
 
-def _call_of(interaction: Interaction) -> Call:
+def _call_of(interaction: Interaction, said: CallPhrases) -> Call:
     if interaction.guild_id is None or interaction.channel_id is None:
-        raise CommandRefused("Commands work in a server only.")
+        raise CommandRefused(said.say("server_only"))
     granted = interaction.permissions
     user = interaction.user
     return Call(
@@ -157,6 +177,7 @@ def _call_of(interaction: Interaction) -> Call:
         is_moderator=granted.administrator or granted.manage_messages or granted.manage_threads,
         can_view=granted.administrator or granted.view_channel,
         role_ids=tuple(role.id for role in user.roles) if isinstance(user, discord.Member) else (),
+        language=said.language,
     )
 
 

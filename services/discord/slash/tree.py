@@ -37,11 +37,15 @@ log = logging.getLogger(__name__)
 
 
 class _Tree(app_commands.CommandTree[discord.Client]):
+    def __init__(self, client: discord.Client, answering: Answering) -> None:
+        super().__init__(client)
+        self._answering = answering
+
     async def on_error(self, interaction: Interaction, error: app_commands.AppCommandError, /) -> None:
         """A call that does not fit what is registered: an older form of a command, mostly."""
         log.warning("a command was called in an unknown form: %s", type(error).__name__)
         try:
-            text = "This command has changed. Please reload Discord and call it again."
+            text = self._answering.phrases(interaction).say("command_changed")
             await interaction.response.send_message(text, ephemeral=True)
         except FAILURES as failure:
             log.debug("not answered: %s", reason(failure))
@@ -51,8 +55,8 @@ class Commands:
     """One bot's commands. They replace the commands that the application had in a guild before."""
 
     def __init__(self, client: discord.Client, callbacks: Callbacks) -> None:
-        self._answering = Answering()
-        self._tree = _Tree(client)
+        self._answering = Answering(callbacks.speaks)
+        self._tree = _Tree(client, self._answering)
         for form in _forms(callbacks, self._answering):
             self._tree.add_command(form)
         self._registered: set[int] = set()
@@ -125,9 +129,9 @@ def _kb(runbooks: RunbookActions, answering: Answering) -> Form:
     ) -> None:
         async def kept(call: Call) -> str:
             if (file is None) == (text is None):
-                raise CommandRefused("Give either a file or a text.")
+                raise CommandRefused(answering.phrases(interaction).say("file_or_text"))
             if text is not None and title is None:
-                raise CommandRefused("A text needs a title.")
+                raise CommandRefused(answering.phrases(interaction).say("text_needs_title"))
             return await runbooks.add(call, text or "" if file is None else _attachment(file), title)
 
         await answering.answer(interaction, kept)

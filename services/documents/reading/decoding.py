@@ -24,16 +24,10 @@ def decode(filename: str, data: bytes) -> tuple[str, list[str]]:
     else:
         text, given = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"), data.count("\ufffd".encode())
     if "\x00" in text:
-        raise FileRefused(
-            f"{shown(filename)} is refused: it holds NUL bytes, so it is not text. "
-            "Export it as UTF-8 text and send that."
-        )
+        raise FileRefused("nul_bytes", name=shown(filename))
     replaced = text.count("\ufffd") - given
     if replaced > MOST_UNDECODABLE * len(data):
-        raise FileRefused(
-            f"{shown(filename)} is refused: {replaced / len(data):.0%} of it cannot be decoded, and 5% is the most. "
-            "Save it as UTF-8 text and send that."
-        )
+        raise FileRefused("undecodable", name=shown(filename), share=f"{replaced / len(data):.0%}")
     flags = [REPLACED] if replaced > 0 else []
     if "\x1b[" in text:
         text, coloured = _COLOUR.subn("", text)

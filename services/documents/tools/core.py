@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import clock
 from clock.shared_calls import SharedCalls
+from services.conversations import Phrases, in_language, phrases
 from services.documents.asking import rewriting
 from services.documents.asking.passages import Retrieved, Scope
 from services.documents.asking.plan import Plan, Position, plan
@@ -25,6 +26,7 @@ from services.documents.store.protocol import Collection, Document, DocumentStor
 from services.documents.tools import judging
 from services.documents.tools.cache import AnswerCache, normalised
 from services.documents.tools.libraries import DEFAULT_K, HIDDEN, MAX_QUESTION_CHARS, MOST_K, KBConfig
+from services.search import language_of
 from services.search.embedding import Embedder, EmbeddingFailed, Vectors
 
 T = TypeVar("T")
@@ -89,6 +91,7 @@ class DocumentQATool:
     synthesiser: Synthesiser = field(default_factory=ExtractiveSynthesiser)
     rewriter: Rewriter | None = None  # rewrites follow-up questions; None: they are joined to the question before
     store_seconds: float = STORE_SECONDS  # the time limit of one try of a search
+    reply_language: str = "question"  # what is said where nothing was found; else the code of a fixed language
     _calls: SharedCalls = field(default_factory=SharedCalls, init=False)
 
     def __call__(self, *_args: object, **_named: object) -> str:
@@ -193,7 +196,7 @@ class DocumentQATool:
         if asker is not None and not _same_guild(asker, described.collection):
             return judging.nothing(self.config, Status.DENIED)
         visible = self._visible(described.documents, filters)
-        unready = judging.unready(self.config, visible)
+        unready = judging.unready(self.config, visible, self._phrases(question))
         if unready is not None:
             return unready
         return Scope(self.store, name, _in_scope(visible, filters)), visible, described.version
@@ -236,7 +239,8 @@ class DocumentQATool:
             return replace(judging.nothing(self.config, Status.RETRIEVAL_ERROR), query_used=asked.resolved.query)
         retrieved = time.perf_counter()
         documents, visible = asked.scope.documents, asked.visible
-        result = await judging.judged(self.config, self.synthesiser, found, asked.resolved, documents, visible)
+        said = self._phrases(asked.resolved.question)
+        result = await judging.judged(self.config, self.synthesiser, found, asked.resolved, documents, visible, said)
         done = time.perf_counter()
         spans = {"retrieval": (searched, retrieved), "synthesis": (retrieved, done), "total": (begun, done)}
         result = replace(
@@ -276,6 +280,9 @@ class DocumentQATool:
             return f"The question has {len(question)} characters; {MAX_QUESTION_CHARS} is the most."
         unknown = sorted(set(filters) - self.config.filterable_fields)
         return f"There is no filter {', '.join(unknown)} here." if unknown else ""
+
+    def _phrases(self, question: str) -> Phrases:
+        return phrases(in_language(self.reply_language, language_of(question)))
 
     def _visible(self, documents: Sequence[Document], filters: Mapping[str, str]) -> tuple[Document, ...]:
         """Without what this person may not see: not even its number shows."""

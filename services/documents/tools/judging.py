@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from services.conversations import Phrases
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved
 from services.documents.asking.rewriting import Resolved
 from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
@@ -25,14 +26,14 @@ def nothing(config: KBConfig, status: Status) -> QAResult:
     return QAResult(config.no_result_message(status), status)
 
 
-def unready(config: KBConfig, documents: Sequence[Document]) -> QAResult | None:
+def unready(config: KBConfig, documents: Sequence[Document], said: Phrases) -> QAResult | None:
     """Why there is nothing to search: no file was posted, all are pending or unreadable; None: there is something."""
     if not documents:
         return nothing(config, Status.NOT_INDEXED)
     if any(doc.state.searchable for doc in documents):
         return None
     if is_pending(documents):
-        return _indexing(documents)
+        return _indexing(documents, said)
     return QAResult("\n".join(f"{unreadable(doc)}." for doc in documents), Status.NOT_INDEXED)
 
 
@@ -54,13 +55,14 @@ async def judged(
     resolved: Resolved,
     documents: Sequence[Document],
     visible: Sequence[Document],
+    said: Phrases,
 ) -> QAResult:
-    """`documents`: those that were searched. `visible`: all that the asker may see."""
+    """`documents`: those that were searched. `visible`: all that the asker may see. `said`: in the asker's language."""
     pending = is_pending(visible)
     if not found.passages and not found.facts:
         if pending:
-            return _indexing(visible, " Nothing was found in the others so far.")
-        return _not_found(documents, found, resolved.question)
+            return _indexing(visible, said, f" {said.nothing_so_far}")
+        return _not_found(documents, found, resolved.question, said)
     if _too_far(config, found):
         return nothing(config, Status.REFUSED_IRRELEVANT)
     notes = [f"{_pending(visible)} still being indexed"] if pending else []
@@ -77,13 +79,17 @@ def _pending(documents: Sequence[Document]) -> str:
     return f"{sum(doc.state is State.PENDING for doc in documents)} of {number_of(len(documents), 'file')}"
 
 
-def _indexing(documents: Sequence[Document], also: str = "") -> QAResult:
-    return QAResult(f"{_pending(documents)} being indexed; ask again in a moment.{also}", Status.INDEXING)
+def _indexing(documents: Sequence[Document], said: Phrases, also: str = "") -> QAResult:
+    pending = sum(doc.state is State.PENDING for doc in documents)
+    return QAResult(f"{said.indexing(pending, len(documents))}{also}", Status.INDEXING)
 
 
-def _not_found(documents: Sequence[Document], found: Retrieved, asked: str) -> QAResult:
+def _not_found(documents: Sequence[Document], found: Retrieved, asked: str, said: Phrases) -> QAResult:
     names = found.searched or tuple(doc.filename for doc in documents)
     listed = f" ({', '.join(names)})" if len(names) <= MOST_NAMED else ""
+    if not found.missing and not found.notes and found.count is None:
+        return QAResult(said.searched(f"{said.files(len(names))}{listed}", asked), Status.NOT_FOUND)
+    # What is missing is told in English: it was understood from English words.
     text = f'Searched {number_of(len(names), "file")}{listed} for "{asked}": {found.missing or "no entry matched"}.'
     text += "".join(f" Note: {note}." for note in found.notes if note not in found.missing)
     if found.count is None:

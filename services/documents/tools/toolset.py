@@ -42,6 +42,7 @@ def build(
     shares: Callable[[int], bool] | None = None,
     internal_topics: Collection[str] = (),
     store_seconds: float = STORE_SECONDS,
+    reply_language: str = "question",
 ) -> dict[str, DocumentQATool]:
     """The tools by name, over one store and with one cache between them.
 
@@ -74,6 +75,7 @@ def build(
             synthesiser=synthesiser,
             rewriter=None if asker is None else ModelRewriter(asker, usage),
             store_seconds=store_seconds,
+            reply_language=reply_language,
         )
         for name, config in libraries.items()
     }
