@@ -17,6 +17,7 @@ from services.search.text.tags import INLINE, KNOWN, MAX_TAG_CHARS, RAW, Tag, br
 
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _HEADING = re.compile(r"#{1,6}[ \t]")
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _ANY_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _TABLE_PART = re.compile(r"<(?P<closing>/?)(?P<part>table|thead|tbody|tfoot|tr|th|td|caption)\b[^<>]*>", re.IGNORECASE)
 _EXPRESSION_CHARS = 20_000
@@ -235,18 +236,33 @@ def _expression(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """As CommonMark has it, except that a fence which nobody closes ends where the next heading follows an empty line."""
+    opening = None if silent or state.level else _FENCE.match(state.src, state.bMarks[start] + state.tShift[start])
+    if opening is None:
+        return fence(state, start, end, silent)
+    env = cast("dict[tuple[str, str], int]", state.env)
+    mark = opening.group()
+    if len(mark) >= env.get(("unclosed", mark[0]), len(state.src) + 1):
+        end = _next_heading(state, start + 2, end)  # looked for before: nothing closes it
     if not fence(state, start, end, silent):
         return False
-    if silent or state.level or state.line < state.lineMax or _is_closed(state, start):
-        return True
-    for line in range(start + 2, state.line):
-        at = state.bMarks[line] + state.tShift[line]
-        if state.isEmpty(line - 1) and not state.is_code_block(line) and _HEADING.match(state.src, at):
-            token = state.tokens[-1]
-            token.content = state.getLines(start + 1, line, state.sCount[start], True)
-            state.line = line
-            break
+    if state.line >= state.lineMax and not _is_closed(state, start):
+        env["unclosed", mark[0]] = len(mark)
+        state.line = _next_heading(state, start + 2, end)
+        state.tokens[-1].content = state.getLines(start + 1, state.line, state.sCount[start], True)
     return True
+
+
+def _next_heading(state: StateBlock, start: int, end: int) -> int:
+    return next(
+        (
+            line
+            for line in range(start, end)
+            if state.isEmpty(line - 1)
+            and not state.is_code_block(line)
+            and _HEADING.match(state.src, state.bMarks[line] + state.tShift[line])
+        ),
+        end,
+    )
 
 
 def _is_closed(state: StateBlock, start: int) -> bool:
