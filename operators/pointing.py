@@ -14,6 +14,9 @@ from services.conversations import phrases
 from services.knowledge import Search
 from services.search import Found, Level, language_of
 
+_HARDLY = 0.02
+"""The confidence from which somebody who addressed the bot is shown a few pages rather than the nearest one."""
+
 log = logging.getLogger(__name__)
 
 
@@ -58,13 +61,13 @@ def point(
             return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
         query = inquiry.query or inquiry.request
         say = phrases(rules.language or language_of(query))
-        if may_help:
+        if found.confidence >= _HARDLY:
             draft, named = pointers(found, query, say, rules.addresses)
         else:
             draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
         if not repeats.is_new(inquiry.part.author.id, draft, now()):
             return skipped(inquiry, Reason.UNSURE)
-        log.info("point: %s", "to %d pages" % len(named) if may_help else "nothing was found")
+        log.info("point: to %d pages", len(named))
         return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
 
     def links_of(inquiry: Inquiry, found: Found) -> tuple[str, ...]:

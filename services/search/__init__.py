@@ -17,6 +17,7 @@ from services.search.questions import (
     asks_for_something,
     continues,
     is_question,
+    may_ask,
     searched,
 )
 from services.search.store import Cut, Kept, PassageStore

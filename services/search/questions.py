@@ -33,6 +33,7 @@ _ASKS = re.compile(
     | (?:where|why|when|who|whom|whose)(?:'s|’s|\s+(?:is|are|do|does|did|can|could|should|would|will|was|were|am|isn|don
         |doesn|won|to|has|have)\b)
     | which\s+(?!is\b|was\b|means\b)\w+
+    | (?:can|could|does|should|would)\s+(?!you\b|be\b|have\b)[\w.-]+\s+\w+
     | (?:is|are|was|were)\s+(?:there|it|this|that|the|any|my|these|those|anyone|anybody|someone)\b
     | (?:can|could|may|should|shall|must|do|does|did|will|would|has|have)(?:n['’]t)?\s+
         (?:i|we|it|the|this|that|these|they|someone|somebody|anyone|anybody|my|one|people)\b
@@ -108,9 +109,21 @@ _CONTINUES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _ADDRESSED = re.compile(
-    r"^@?(?!(?:error|warning|exception|question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
+    r"^@?(?!\w*(?:error|warning|exception)\b|(?:question|problem|issue|traceback|fatal|panic|help)\b)[a-z][\w-]{2,24}:\s",
     re.IGNORECASE,
 )
+_FIRST_PERSON = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
+_TO_OTHERS = re.compile(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
+_ERROR = re.compile(
+    r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b", re.IGNORECASE
+)
+_BRIEFLY = re.compile(
+    r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?|thoughts|is that|right|help)"
+    r"\W*|\w+(?:\s\w+)?\?+",
+    re.IGNORECASE,
+)
+_TELLING = 6
+"""Different words that such a report has at least."""
 _MIN_WORDS = 3
 _KEYWORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
@@ -148,6 +161,19 @@ def _split(text: str) -> tuple[str, list[str]]:
     return now, [line.removeprefix(BEFORE) for line in lines if line.startswith(BEFORE)]
 
 
+def may_ask(text: str) -> bool:
+    """Whether `text` may be a report of one's own trouble although it is not put as a question: "404 handler on my
+    blueprint is never called". Not so for what speaks to others, tells that something is solved, or is short.
+    """
+    prose = _prose(text)
+    if _SETTLED.search(prose) or _TO_OTHERS.search(prose) or _ADDRESSED.match(prose):
+        return False
+    if any(_ADVISES.match(_GREETING.sub("", part.strip())) for part in _SENTENCE.split(prose)):
+        return False
+    own = _FIRST_PERSON.search(prose) or _ERROR.search(text)
+    return bool(own) and len(set(terms(searched(text)))) >= _TELLING
+
+
 def asks_for_something(text: str) -> bool:
     """Whether a message to the bot is about something, if only in keywords: neither thanks nor a greeting."""
     prose = _prose(text)
@@ -165,6 +191,9 @@ def is_question(text: str) -> bool:
         prose = prose[addressed.end() :]
     sentences = [_GREETING.sub("", part.strip()) for part in _SENTENCE.split(prose)]
     if any(_asks(sentence) for sentence in sentences):
+        return True
+    # "possible?", "how", "any ideas": they ask about what stands before them.
+    if _BRIEFLY.fullmatch(sentences[-1].strip()) and len(set(terms(prose))) >= _TELLING:
         return True
     # A statement addressed to somebody by name is help for them.
     if addressed or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):

@@ -15,7 +15,7 @@ from services.conversations import phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
 from services.llm import Usage
-from services.search import BEFORE, Hit, Level, asks_for_something, continues, is_question, language_of, searched, terms
+from services.search import BEFORE, Hit, Level, asks_for_something, continues, is_question, language_of, may_ask, searched, terms
 
 # ruff: noqa: ARG002 (the Protocol's arguments: quoting needs no `usage`, and no `conversation` once there is a query)
 
@@ -43,7 +43,8 @@ class ExtractiveAssistant:
     ) -> GatingResult:
         asked, earlier = _asked(conversation)
         goes_on = bool(earlier) and continues(asked)
-        if not goes_on and not is_question(asked) and not (addressed and asks_for_something(asked)):
+        asks = goes_on or is_question(asked) or (addressed and asks_for_something(asked))
+        if not asks and not may_ask(asked):
             return _gated(None, "Not put as a question.", is_question=False)
         if earlier and (goes_on or len(set(terms(searched(asked)))) < _SELF_CONTAINED):
             asked = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
@@ -51,6 +52,8 @@ class ExtractiveAssistant:
         if files:
             return _gated(rewritten, f"Files to look in: {len(files)}.", is_answerable=True)
         found = await self._search.find(asked)
+        if not asks and found.level is not Level.ANSWER:
+            return _gated(None, "Not put as a question, and no passage answers it.", is_question=False)
         if found.level is Level.SILENCE:
             return _gated(rewritten, f"No passage of the sources resembles it ({found.confidence:.2f}).")
         reason = f"Resembles {found.hits[0].source_id} ({found.confidence:.2f}: {found.level})."
