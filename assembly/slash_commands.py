@@ -50,8 +50,15 @@ def asking(
     services, rules = parts.services, parts.rules.answers
 
     def answerer(assistant: Assistant, library: Library, search: Search) -> Answerer:
-        shared = {"budget": services.budget, "usage": services.usage, "lookup": services.lookup}
-        return Answerer(assistant, library, search, rules, **shared)
+        return Answerer(
+            assistant,
+            library,
+            search,
+            rules,
+            budget=services.budget,
+            usage=services.usage,
+            lookup=services.lookup,
+        )
 
     for_everybody = for_insiders = answerer(services.assistant, services.library, services.search)
     if settings.kb.internal_topics and isinstance(services.search, LibrarySearch):

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 def gate(
     assistant: Assistant, budget: Budget, chain_seconds: float
-) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Pass answerable questions, with the query to search for.
 
     Here the chain is counted against the budget, and its `chain_seconds` begin.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from reactivex import Observable
 
@@ -24,7 +24,8 @@ T = TypeVar("T", bound=Inquiry | Unanswered)
 
 Gauge = Callable[[str, int], object]
 """Called with the name of an operator and how many items it is working on."""
-Step = Callable[[Observable[Inquiry | Outcome]], Observable[Inquiry | Outcome]]
+Item = Inquiry | Unanswered | Outcome
+Step = Callable[[Observable[Item]], Observable[Item]]
 
 
 class TookTooLong(Exception):
@@ -56,7 +57,7 @@ def step(
         finally:
             log.debug("%s took %.0f ms", name, (now() - began) * 1000)
 
-    return pass_through(
+    through: object = pass_through(
         passing,
         map_async(
             timed,
@@ -66,6 +67,7 @@ def step(
             gauge=named(gauge, name),
         ),
     )
+    return cast("Step", through)
 
 
 def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:

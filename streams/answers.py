@@ -159,7 +159,7 @@ class Answerer:
         usage, began = Usage(self._usage), now()
         inquiry = _inquiry(conversation, context or RequestContext(), usage)
         try:
-            result = await rx.just(inquiry).pipe(self._chain)
+            result = settled(await rx.just(inquiry).pipe(self._chain))
         except Exception as error:
             log.exception("the answer chain failed")
             result = end(inquiry, OutcomeKind.FAILED, f"{type(error).__name__} at chain")
@@ -178,6 +178,11 @@ class Answerer:
         self._budget.answered(now())
         text = result.draft + links_block(result.links)
         return AIResult(True, text, result.shown_sources, {**debug, "result": "replied", "reason": None})
+
+
+def settled(item: Inquiry | Unanswered | Outcome) -> Inquiry | Outcome:
+    """What has come through the whole chain, whose step `point` leaves nothing unanswered."""
+    return skipped(item.inquiry, item.reason) if isinstance(item, Unanswered) else item
 
 
 def _inquiry(conversation: Conversation, context: RequestContext, usage: Usage) -> Inquiry:

@@ -15,6 +15,7 @@ from services.assistant.ids import clean_id, resolve_ids
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
+from services.search import ranked
 from services.storage import in_thread
 from services.team import By, Capture, Pair, Picture, Speaker
 

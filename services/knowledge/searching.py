@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -21,7 +21,6 @@ from services.search import (
     Found,
     Kept,
     Meaning,
-    Passage,
     PassageStore,
     find,
     language_of,
@@ -197,7 +196,8 @@ class LibrarySearch:
             sources = [await self._load(wanted[source_id]) for source_id in due[start : start + _AT_ONCE]]
             hashes = {source.id: hash_text(source.text) for source in sources}
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
-            cuts = await in_thread(lambda s=sources, k=same, h=hashes: [cut(x, h[x.id]) for x in s if x.id not in k])
+            new = [source for source in sources if source.id not in same]
+            cuts = await in_thread(_cut_all, new, hashes)
             await in_thread(partial(store.change, cuts, stamps=same))
             changed += len(cuts)
         if changed or gone:
@@ -213,6 +213,10 @@ class LibrarySearch:
             return Source(entry.id, entry.description)
 
 
+def _cut_all(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[Cut]:
+    return [cut(source, hashes[source.id]) for source in sources]
+
+
 def cut(source: Source, text_hash: str) -> Cut:
     """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
     article = article_of(source)
@@ -223,7 +227,7 @@ def cut(source: Source, text_hash: str) -> Cut:
         title=article.title,
         permalink=article.permalink,
         language=language_of(source.text[:20_000]),
-        passages=passages(article) or _by_name(source),
+        passages=passages(article),
         anchors=[section.anchor for section in article.sections] or [""],
     )
 
@@ -231,9 +235,3 @@ def cut(source: Source, text_hash: str) -> Cut:
 def article_of(source: Source) -> Article:
     namespace, _, name = source.id.partition(":")
     return read_topic(source.text) if namespace == "team" else read(name, source.text)
-
-
-def _by_name(source: Source) -> list[Passage]:
-    """A source without prose is found by its name, if by anything; it is never quoted."""
-    _ = source
-    return []

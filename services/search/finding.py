@@ -165,10 +165,10 @@ def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] |
     depth = min(len(scores), 2 * DEPTH)
     near = np.partition(scores, len(scores) - depth)[len(scores) - depth]
     places = np.flatnonzero((scores >= near) & (scores > 0))
-    team = np.array([not source_ids[place].startswith("team:") for place in places], dtype=bool)
+    team = np.array([not source_ids[place].startswith("team:") for place in map(int, places)], dtype=bool)
     ranked = places[np.lexsort((places, team, -scores[places]))]
     if allowed is not None:
-        ranked = np.array([place for place in ranked if source_ids[place] in allowed], dtype=np.int64)
+        ranked = np.array([place for place in map(int, ranked) if source_ids[place] in allowed], dtype=np.int64)
     return ranked[:DEPTH]
 
 
@@ -184,7 +184,7 @@ def _first_sources(scores: Floats, source_ids: Sequence[str]) -> set[str]:
     near = np.argpartition(-scores, some - 1)[:some]
     first: dict[str, None] = {}
     for place in near[np.lexsort((near, -scores[near]))]:
-        first[source_ids[place]] = None
+        first[source_ids[int(place)]] = None
         if len(first) == _NEAR:
             break
     return set(first)

@@ -79,7 +79,8 @@ _REPORTS = re.compile(
 _SETTLED = re.compile(
     r"""\b(?:
       (?:it|that|this|everything|all)(?:['’]s)?\s+(?:now\s+)?(?:works?|worked|working|fixed|solved|did\s+it|helped)\b
-    | works?\s+(?:now|fine|again|great|perfectly) | working\s+(?:now|again) | (?:i|we|just|finally)\s+(?:\w+\s+)?
+    | works?\s+(?:now|fine|again|great|perfectly)(?!\s+(?:in|on|with|for|as|from|when|if|without|locally|here|until))
+    | working\s+(?:now|again) | (?:i|we|just|finally)\s+(?:\w+\s+)?
         (?:fixed|solved|figured|found)\s+(?:it|that|this|the\s+\w+|out) | nvm | never\s*mind | got\s+it
     | no\s+longer\s+(?:crash|fail|hang)\w*
     | problem\s+solved | solved | fixed\s+(?:now|it)
@@ -115,7 +116,8 @@ _ADDRESSED = re.compile(
 _FIRST_PERSON = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|i['’]?d|my|mine|me|we|we['’]re|our|us|im|ive)\b", re.IGNORECASE)
 _TO_OTHERS = re.compile(r"\b(?:you|your|you['’]re|yours|u|ur)\b", re.IGNORECASE)
 _ERROR = re.compile(
-    r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b", re.IGNORECASE
+    r"\b\w*(?:Error|Exception|Warning)\b\s*:|\b(?:error|warning|fatal|panic|traceback)\b\s*[:(]|\b[45]\d\d\b",
+    re.IGNORECASE,
 )
 _BRIEFLY = re.compile(
     r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?|thoughts|is that|right|help)"

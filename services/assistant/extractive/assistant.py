@@ -15,7 +15,18 @@ from services.conversations import phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
 from services.llm import Usage
-from services.search import BEFORE, Hit, Level, asks_for_something, continues, is_question, language_of, may_ask, searched, terms
+from services.search import (
+    BEFORE,
+    Hit,
+    Level,
+    asks_for_something,
+    continues,
+    is_question,
+    language_of,
+    may_ask,
+    searched,
+    terms,
+)
 
 # ruff: noqa: ARG002 (the Protocol's arguments: quoting needs no `usage`, and no `conversation` once there is a query)
 

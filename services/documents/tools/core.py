@@ -155,7 +155,9 @@ class DocumentQATool:
         invalid = self._invalid(question, scope_id, filters)
         if invalid:
             return QAResult(invalid, Status.INVALID)
-        reached = await self._reached(self.config.get_collection_name(scope_id), filters, asker)
+        reached = await self._reached(
+            self.config.get_collection_name(scope_id), filters, asker, self._phrases(question)
+        )
         if isinstance(reached, QAResult):
             return reached
         scope, visible, version = reached
@@ -180,11 +182,11 @@ class DocumentQATool:
             name = self.config.get_collection_name(self.config.scope_of(ctx))
         except ValueError:
             return judging.nothing(self.config, Status.INVALID)
-        reached = await self._reached(name, self.config.filters(ctx), ctx)
+        reached = await self._reached(name, self.config.filters(ctx), ctx, self._phrases(""))
         return reached if isinstance(reached, QAResult) else reached[0]
 
     async def _reached(
-        self, name: str, filters: Mapping[str, str], asker: ToolContext | None
+        self, name: str, filters: Mapping[str, str], asker: ToolContext | None, said: Phrases
     ) -> tuple[Scope, tuple[Document, ...], int] | QAResult:
         """What may be searched, all that is visible, and the collection's version; or why there is nothing."""
         try:
@@ -196,7 +198,7 @@ class DocumentQATool:
         if asker is not None and not _same_guild(asker, described.collection):
             return judging.nothing(self.config, Status.DENIED)
         visible = self._visible(described.documents, filters)
-        unready = judging.unready(self.config, visible, self._phrases(question))
+        unready = judging.unready(self.config, visible, said)
         if unready is not None:
             return unready
         return Scope(self.store, name, _in_scope(visible, filters)), visible, described.version

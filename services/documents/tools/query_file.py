@@ -13,7 +13,7 @@ from services.documents.tools.core import DocumentQATool
 
 NAME = "query_file"
 
-DESCRIPTION = f"""\
+DESCRIPTION = """\
 Counts, lists and groups lines of the files posted in this thread, exactly and over whole files; no model reads them.
 Use it for how many, which most often, the first, the last, all of, what stands around it, when you know the words:
 failed logins by address, errors by day, everything of one component between two times, line 1045 with its neighbours.
