@@ -17,10 +17,14 @@ _FLUSH = "\x02"
 """Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
 _WORD = re.compile(r"\w")
 _MARKS = re.compile(r"<!-+|-+>|[{}%]+|\b\w+:\w+ ")
-_LANGUAGE = re.compile(r"\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
+_LANGUAGE = re.compile(r"\s*\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
 _TAB = re.compile(r"\[(?P<title>[^\[\]]+)\]")
-_ANNOTATION = re.compile(r"[ \t]*(?:#|//|--|;|<!--|/\*)[ \t]*(?:\(\d{1,3}\)![ \t]*){1,5}(?:-->|\*/)?[ \t]*$", re.MULTILINE)
-_EDITOR_MARK = re.compile(r"[ \t]*(?:#|//|--|;|<!--|\{?/\*)[ \t]*\[!code[^\]\n]*\][ \t]*(?:-->|\*/\}?)?[ \t]*$", re.MULTILINE)
+_ANNOTATION = re.compile(
+    r"[ \t]*(?:#|//|--|;|<!--|/\*)[ \t]*(?:\(\d{1,3}\)![ \t]*){1,5}(?:-->|\*/)?[ \t]*$", re.MULTILINE
+)
+_EDITOR_MARK = re.compile(
+    r"[ \t]*(?:#|//|--|;|<!--|\{?/\*)[ \t]*\[!code[^\]\n]*\][ \t]*(?:-->|\*/\}?)?[ \t]*$", re.MULTILINE
+)
 _GONE_LINE = re.compile(
     r"^[ \t]*(?:(?://|#|<!--|\{?/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/\}?)?"
     r"|(?:#[ \t]*)?-{1,}8<-{1,}.*|(?:<!--|#|//)[ \t]*-{1,}8<-{1,}.*)[ \t]*\n?",

@@ -41,7 +41,7 @@ def _element(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     limit = state.eMarks[end - 1]
     if state.src.startswith("<!--", at):
-        return silent or _skip_to(state, start, end, state.src.find("-->", at, limit), 3)
+        return silent or _comment(state, start, end, at)
     tag = _tag_at(state, at, limit)
     if tag is None or (tag.element in INLINE and not tag.is_component):
         return False
@@ -54,6 +54,15 @@ def _element(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         if _whole_element(state, start, end, tag):
             return True
     return _line_of_tags(state, start, end, tag)
+
+
+def _comment(state: StateBlock, start: int, end: int, at: int) -> bool:
+    env, limit = cast("dict[tuple[str, int], bool]", state.env), state.eMarks[end - 1]
+    if env.get(("comment", limit)):
+        return False  # looked for before: nothing closes it
+    closing = state.src.find("-->", at, limit)
+    env["comment", limit] = closing < 0
+    return _skip_to(state, start, end, closing, 3)
 
 
 def _tag_at(state: StateBlock, at: int, limit: int) -> Tag | None:

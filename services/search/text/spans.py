@@ -16,9 +16,13 @@ MAX_INLINE_CHARS = 20_000
 _CLOSED_BY = {"{{": "}}", "{%": "%}", "{!": "!}"}
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*(?:[.#] ?[\w-]|[\w-]+=)[^{}\n]*\}|\{:[^{}\n]*\}")
 _ROLE = re.compile(r"\{[a-z][\w:+-]*\}(?=`)")
-_TITLED = re.compile(r"(?:tab|details|hint|callout|step|stepper|expand|accordion|card)\b[^\"]*\"(?P<title>[^\"]*)\"", re.IGNORECASE)
+_TITLED = re.compile(
+    r"(?:tab|details|hint|callout|step|stepper|expand|accordion|card)\b[^\"]*\"(?P<title>[^\"]*)\"", re.IGNORECASE
+)
 _CROSS_REFERENCE = re.compile(r"\[(?P<target>(?:[A-Za-z_][^\[\]\n]{1,200})?)\]")
-_ANCHOR = re.compile(r"[ \t]*\{:?[ \t]*#(?P<anchor>[^\s{}]+)[^{}]*\}[ \t]*$|[ \t]*\{/\*[ \t]*#(?P<comment>[^\s{}*]+)[ \t]*\*/\}[ \t]*$")
+_ANCHOR = re.compile(
+    r"[ \t]*\{:?[ \t]*#(?P<anchor>[^\s{}]+)[^{}]*\}[ \t]*$|[ \t]*\{/\*[ \t]*#(?P<comment>[^\s{}*]+)[ \t]*\*/\}[ \t]*$"
+)
 _ALERT = re.compile(r"\[!(?P<kind>\w+)\][+-]?[ \t]*(?P<title>[^\n]*)\n?")
 _SAYS_SO = {"warning": "Warning", "caution": "Caution", "danger": "Danger"}
 
