@@ -56,9 +56,8 @@ class _Reader:
                 if lead:
                     found.pop()
                 lead = False
-            for piece in self._one(token, at, close):
-                if isinstance(piece, Heading) and not top:
-                    piece = Block(BlockKind.PROSE, f"**{piece.title}**")
+            for each in self._one(token, at, close):
+                piece = each if top or isinstance(each, Block) else Block(BlockKind.PROSE, f"**{each.title}**")
                 last = found[-1] if found else None
                 if lead and isinstance(piece, Block) and piece.kind is BlockKind.PROSE and isinstance(last, Block):
                     found[-1] = Block(BlockKind.PROSE, f"{last.text}\n{piece.text}")

@@ -6,6 +6,7 @@ import re
 from typing import cast
 
 from markdown_it import MarkdownIt
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 
 _INDENT = 4
@@ -35,7 +36,7 @@ _WHOLE_IMPORT = re.compile(r"import\b[^\"'`]*[\"'][^\"']+[\"']\s*;?")
 _SAYS_SO = {"warning": "Warning", "danger": "Danger", "caution": "Caution", "deprecated": "Deprecated"}
 """Admonitions that are told from a paragraph without a title of their own."""
 _WITHOUT_TITLE = {"code-group", "code", "html", "group", "raw", "steps", "cards", "grid", "v-pre"}
-_PARAGRAPHS = {"alt": ["paragraph", "reference", "blockquote"]}
+_PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
 def add_marks(md: MarkdownIt, *, mdx: bool) -> None:
@@ -139,7 +140,7 @@ def _parse_inside(state: StateBlock, start: int, end: int) -> None:
 
 
 def _container(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The lines that open and close a container: `:::tip Title`, `/// note | Title`, `::: module.name`, `::leaf[Text]`."""
+    """Lines that open and close a container: `:::tip Title`, `/// note | Title`, `::: module.name`, `::leaf[Text]`."""
     if not _starts_with(state, start, (":::", "///", "::")):
         return False
     text = line_text(state, start)

@@ -65,9 +65,8 @@ def _pieces(lines: Sequence[str]) -> Iterator[Piece]:
             yield from _blocks(paragraph)
             paragraph = []
         if len(paragraph) > 1 and not paragraph[-2] and not _is_indented(paragraph[-1:]):
-            *listing, line = paragraph
-            yield from _blocks(listing)
-            paragraph = [line]
+            yield from _blocks(paragraph[:-1])
+            paragraph = paragraph[-1:]
     yield from _blocks(paragraph)
 
 

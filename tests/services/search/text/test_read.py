@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,12 +11,13 @@ from services.search.text.sections import BlockKind
 from tests.services.quickly import QUICKLY
 
 NAMES = ["a.md", "b.mdx", "c.txt", "d", "https://a.b/c", "e.rst", "f.html"]
+REAL = [path.read_text() for path in sorted((Path(__file__).parents[4] / "docs").glob("*.md"))]
 PARTS = [
     "# ", "## A\n", "\n\n", "\n", "    ", "- ", "1. ", "> ", "```", "```py\n", "~~~\n", '=== "T"\n', "!!! note\n",
     "/// tab | T\n", "///\n", ":::tip X\n", ":::\n", "::: a.b\n", "<div>", "</div>", "<table>", "<td>", "</table>",
-    "<pre>", "</pre>", "<A b={", "}", "{", "{{", "}}", "{%", "%}", "<!--", "-->", "<script>", "[a][b]", "[a](b)", "[^1]",
-    "[^1]: ", "|a|b|\n|-|-|\n", "|c|", "*", "**", "_", "`", "~~", "word", "import a from 'b'\n", "export {\n", "---\n",
-    "title: x\n", "===\n", ": d\n", "<h1>", "</h1>", "&amp;", "\\", "\0", "\x01", "\x02", "\x0c", "\r", "\t", "é", "漢",
+    "<pre>", "</pre>", "<A b={", "}", "{", "{{", "}}", "{%", "%}", "<!--", "-->", "<script>", "[a][b]", "[a](b)",
+    "[^1]", "[^1]: ", "|a|b|\n|-|-|\n", "|c|", "*", "**", "_", "`", "~~", "word", "import a from 'b'\n", "export {\n",
+    "---\n", "title: x\n", "===\n", ": d\n", "<h1>", "</h1>", "&amp;", "\\", "\0", "\x01", "\x02", "\x0c", "\r", "\t", "é", "漢",
 ]  # fmt: skip
 WORDS = st.from_regex(r"[a-z]{3,8}", fullmatch=True)
 PROSE = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
@@ -64,6 +67,14 @@ def test_no_text_is_refused(name: str, text: str) -> None:
         for block in section.blocks:
             assert block.text.strip()
             assert not {"\x01", "\x02"} & set(block.text)
+
+
+@QUICKLY
+@given(st.sampled_from(NAMES), st.sampled_from(REAL), st.integers(0, 3000), st.integers(0, 400), st.sampled_from(PARTS))
+def test_no_damaged_document_is_refused(name: str, text: str, at: int, length: int, part: str) -> None:
+    """A piece is missing, another stands in its place, and all of it comes twice."""
+    damaged = text[:at] + part + text[at + length :]
+    assert documents.read(name, damaged + damaged).sections
 
 
 @QUICKLY
