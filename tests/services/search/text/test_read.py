@@ -17,7 +17,8 @@ PARTS = [
     "/// tab | T\n", "///\n", ":::tip X\n", ":::\n", "::: a.b\n", "<div>", "</div>", "<table>", "<td>", "</table>",
     "<pre>", "</pre>", "<A b={", "}", "{", "{{", "}}", "{%", "%}", "<!--", "-->", "<script>", "[a][b]", "[a](b)",
     "[^1]", "[^1]: ", "|a|b|\n|-|-|\n", "|c|", "*", "**", "_", "`", "~~", "word", "import a from 'b'\n", "export {\n",
-    "---\n", "title: x\n", "===\n", ": d\n", "<h1>", "</h1>", "&amp;", "\\", "\0", "\x01", "\x02", "\x0c", "\r", "\t", "é", "漢",
+    "---\n", "title: x\n", "===\n", ": d\n", "<h1>", "</h1>", "&amp;", "\\", "\0", "\x01", "\x02",
+    "\x0c", "\r", "\t", "é", "漢",
 ]  # fmt: skip
 WORDS = st.from_regex(r"[a-z]{3,8}", fullmatch=True)
 PROSE = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
