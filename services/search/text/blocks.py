@@ -17,7 +17,7 @@ _FLUSH = "\x02"
 """Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
 _WORD = re.compile(r"\w")
 _MARKS = re.compile(r"<!-+|-+>|[{}%]+|\b\w+:\w+ ")
-_LANGUAGE = re.compile(r"\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
+_LANGUAGE = re.compile(r"\s*\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
 _TAB = re.compile(r"\[(?P<title>[^\[\]]+)\]")
 _ANNOTATION = re.compile(
     r"[ \t]*(?:#|//|--|;|<!--|/\*)[ \t]*(?:\(\d{1,3}\)![ \t]*){1,5}(?:-->|\*/)?[ \t]*$", re.MULTILINE
@@ -56,9 +56,8 @@ class _Reader:
                 if lead:
                     found.pop()
                 lead = False
-            for piece in self._one(token, at, close):
-                if isinstance(piece, Heading) and not top:
-                    piece = Block(BlockKind.PROSE, f"**{piece.title}**")
+            for each in self._one(token, at, close):
+                piece = each if top or isinstance(each, Block) else Block(BlockKind.PROSE, f"**{each.title}**")
                 last = found[-1] if found else None
                 if lead and isinstance(piece, Block) and piece.kind is BlockKind.PROSE and isinstance(last, Block):
                     found[-1] = Block(BlockKind.PROSE, f"{last.text}\n{piece.text}")

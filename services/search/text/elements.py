@@ -9,6 +9,7 @@ from functools import cache
 from typing import cast
 
 from markdown_it import MarkdownIt
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.fence import fence
 
@@ -22,7 +23,7 @@ _ANY_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _TABLE_PART = re.compile(r"<(?P<closing>/?)(?P<part>table|thead|tbody|tfoot|tr|th|td|caption)\b[^<>]*>", re.IGNORECASE)
 _EXPRESSION_CHARS = 20_000
 _LANGUAGE = re.compile(r"(?:language|lang|highlight)-(?:source-)?([\w+#-]+)")
-_PARAGRAPHS = {"alt": ["paragraph", "reference", "blockquote"]}
+_PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
 def add_elements(md: MarkdownIt, *, mdx: bool) -> None:
@@ -39,21 +40,32 @@ def _element(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     at = state.bMarks[start] + state.tShift[start]
     if state.is_code_block(start) or not state.src.startswith("<", at):
         return False
-    limit = state.eMarks[end - 1]
     if state.src.startswith("<!--", at):
-        return silent or _skip_to(state, start, end, state.src.find("-->", at, limit), 3)
-    tag = _tag_at(state, at, limit)
+        return silent or _comment(state, start, end, at)
+    tag = _tag_at(state, at, state.eMarks[end - 1])
     if tag is None or (tag.element in INLINE and not tag.is_component):
         return False
     if silent:
         return tag.element in KNOWN or tag.is_component or not tag.name
+    return _element_of(state, start, end, tag)
+
+
+def _element_of(state: StateBlock, start: int, end: int, tag: Tag) -> bool:
+    limit = state.eMarks[end - 1]
     if tag.element in RAW and not (tag.closing or tag.alone):
         closing = closing_tag(tag.element, state.src, tag.end, limit, state.env)
         return closing is not None and _skip_to(state, start, end, closing.end(), 0)
-    if not tag.closing and (tag.element in {"pre", "table"} or tag.element in _HEADINGS):
-        if _whole_element(state, start, end, tag):
-            return True
-    return _line_of_tags(state, start, end, tag)
+    is_whole = not tag.closing and (tag.element in {"pre", "table"} or tag.element in _HEADINGS)
+    return (is_whole and _whole_element(state, start, end, tag)) or _line_of_tags(state, start, end, tag)
+
+
+def _comment(state: StateBlock, start: int, end: int, at: int) -> bool:
+    env, limit = cast("dict[tuple[str, int], bool]", state.env), state.eMarks[end - 1]
+    if env.get(("comment", limit)):
+        return False  # looked for before: nothing closes it
+    closing = state.src.find("-->", at, limit)
+    env["comment", limit] = closing < 0
+    return _skip_to(state, start, end, closing, 3)
 
 
 def _tag_at(state: StateBlock, at: int, limit: int) -> Tag | None:
@@ -235,7 +247,7 @@ def _expression(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _fence(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """As CommonMark has it, except that a fence which nobody closes ends where the next heading follows an empty line."""
+    """As CommonMark has it, except that a fence which nobody closes ends at the next heading below an empty line."""
     opening = None if silent or state.level else _FENCE.match(state.src, state.bMarks[start] + state.tShift[start])
     if opening is None:
         return fence(state, start, end, silent)

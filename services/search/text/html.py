@@ -29,7 +29,7 @@ class _Element(Protocol):
 def read_html(text: str) -> Article:
     """The main text of a page, its title, and the address that it names as its own. Never raises.
 
-    Where trafilatura finds no main text, it is all text of the body; that may be empty.
+    Where trafilatura finds no main text, it is all text of the body.
     """
     # lxml refuses text that says how it is encoded, and stops at a NUL.
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}").lstrip("\N{ZERO WIDTH NO-BREAK SPACE} \t\r\n")
@@ -37,7 +37,7 @@ def read_html(text: str) -> Article:
         text = text.partition("?>")[2].lstrip()
     tree = trafilatura.load_html(text if text.startswith("<") else f"<html><body>{text}</body></html>")
     if tree is None:
-        return Article("", ())
+        return read_web_text(text)  # no page, whatever its name says
     page = cast("_Element", tree)
     title, permalink = _title(page), _permalink(page)
     main = None
@@ -50,7 +50,8 @@ def read_html(text: str) -> Article:
             include_links=True,
             include_formatting=True,
         )
-    return read_web_text((main or trafilatura.html2txt(tree)).strip(), title)._replace(permalink=permalink)
+    main = main or trafilatura.html2txt(tree) or text
+    return read_web_text(main.strip(), title)._replace(permalink=permalink)
 
 
 def _title(page: _Element) -> str:

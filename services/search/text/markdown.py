@@ -27,23 +27,23 @@ def read_markdown(text: str) -> Article:
 
     Anchors are those that the document gives, else MkDocs' (`_1` is the second with a name).
     """
-    front = read_front_matter(_lines(text))
+    front = read_front_matter(clean(text))
     return article(markdown_pieces(front.rest), MkDocsSlugs(), front.title, front.permalink)
 
 
 def read_components(text: str) -> Article:
     """Markdown with components and expressions (MDX). Anchors are github-slugger's, which those generators use."""
-    front = read_front_matter(_lines(text))
+    front = read_front_matter(clean(text))
     tokens = _parser(mdx=True).parse(front.rest)
     return article(pieces(tokens), GitHubSlugs(), front.title, front.permalink)
 
 
 def markdown_pieces(text: str) -> list[Piece]:
     """The headings and blocks of Markdown without front matter."""
-    return pieces(_parser(mdx=False).parse(text))
+    return pieces(_parser(mdx=False).parse(clean(text)))
 
 
-def _lines(text: str) -> str:
+def clean(text: str) -> str:
     """With one kind of line end, and without the signs that the reader uses itself."""
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(_OWN_SIGNS)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from markdown_it import MarkdownIt
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 
 _INDENT = 4
@@ -34,7 +36,7 @@ _WHOLE_IMPORT = re.compile(r"import\b[^\"'`]*[\"'][^\"']+[\"']\s*;?")
 _SAYS_SO = {"warning": "Warning", "danger": "Danger", "caution": "Caution", "deprecated": "Deprecated"}
 """Admonitions that are told from a paragraph without a title of their own."""
 _WITHOUT_TITLE = {"code-group", "code", "html", "group", "raw", "steps", "cards", "grid", "v-pre"}
-_PARAGRAPHS = {"alt": ["paragraph", "reference", "blockquote"]}
+_PARAGRAPHS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote"]}
 
 
 def add_marks(md: MarkdownIt, *, mdx: bool) -> None:
@@ -138,7 +140,7 @@ def _parse_inside(state: StateBlock, start: int, end: int) -> None:
 
 
 def _container(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The lines that open and close a container: `:::tip Title`, `/// note | Title`, `::: module.name`, `::leaf[Text]`."""
+    """Lines that open and close a container: `:::tip Title`, `/// note | Title`, `::: module.name`, `::leaf[Text]`."""
     if not _starts_with(state, start, (":::", "///", "::")):
         return False
     text = line_text(state, start)
@@ -213,17 +215,26 @@ def _mdx_statement(state: StateBlock, start: int, end: int, silent: bool) -> boo
     """Imports and exports go on to an empty line, or further while brackets are open."""
     if silent or state.level or state.sCount[start] or not _starts_with(state, start, ("import", "export")):
         return False
-    if not _STATEMENT.match(line_text(state, start)):
+    text = line_text(state, start)
+    if not _STATEMENT.match(text):
         return False
+    state.line = start + 1
+    tried = cast("dict[str, int]", state.env)
+    if not _WHOLE_IMPORT.fullmatch(text) and start >= tried.get("statements tried to", 0):
+        state.line = _end_of_statement(state, start, min(end, start + _STATEMENT_LINES))
+        tried["statements tried to"] = state.line
+    return True
+
+
+def _end_of_statement(state: StateBlock, start: int, end: int) -> int:
+    """The line after it. Where brackets stay open, it is the first empty line."""
     first_empty = None
     depth = 0
-    for line in range(start, min(end, start + _STATEMENT_LINES)):
+    for line in range(start, end):
         text = line_text(state, line)
+        if not text and depth <= 0:
+            return line
         if not text and first_empty is None:
             first_empty = line
-        if not text and depth <= 0:
-            state.line = line
-            return True
         depth += sum(text.count(mark) for mark in "([{") - sum(text.count(mark) for mark in ")]}")
-    state.line = end if depth <= 0 and end <= start + _STATEMENT_LINES else first_empty or min(end, start + 1)
-    return True
+    return end if depth <= 0 or first_empty is None else first_empty

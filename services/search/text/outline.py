@@ -11,7 +11,7 @@ from services.search.text.sections import Article, Block, Section
 
 
 class Heading(NamedTuple):
-    """`level`: 1 is the highest; `title`: plain text; `anchor`: the one that the author gave, empty where there is none."""
+    """`level`: 1 is the highest; `title`: plain text; `anchor`: the author's own, empty where there is none."""
 
     level: int
     title: str
@@ -64,7 +64,7 @@ def _unique(slug: str, mark: str, used: set[str], following: dict[str, int]) -> 
 
 
 def article(pieces: Sequence[Piece], slugs: Slugs, title: str = "", permalink: str = "") -> Article:
-    """Sections below their headings. `title` and `permalink` are what the front matter says; the title opens every path.
+    """Sections below their headings. `title` and `permalink`: from the front matter; the title opens every path.
 
     Without a title the first heading of the highest level is it. A heading that says the same as the title is not
     repeated below it, and one that opens the page has the page's address: no anchor.

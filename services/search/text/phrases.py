@@ -56,10 +56,8 @@ class _Writer:
             self._parts.append(_prose(token.content))
         elif kind == "text_special":
             self._parts.append(self._special(token))
-        elif kind == "softbreak":
-            self._parts.append(self._soft_break())
-        elif kind == "hardbreak":
-            self._parts.append("\n")
+        elif kind.endswith("break"):
+            self._parts.append("\n" if kind == "hardbreak" else self._soft_break())
         elif kind == "code_inline":
             self._parts.append(self._code(token.content))
         elif kind == "image":

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from services.search.text.markdown import markdown_pieces
+from services.search.text.markdown import clean, markdown_pieces
 from services.search.text.outline import Heading, MkDocsSlugs, Piece, article
 from services.search.text.sections import Article, Block, BlockKind
 from services.search.text.tables import fenced
@@ -22,7 +22,7 @@ def read_plain(text: str) -> Article:
     """Paragraphs, lists and indented listings, word for word. Underlined lines are headings; without any, so are short
     lines on their own that end like no sentence. Never raises.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n").split("\n")
+    lines = clean(text).replace("\f", "\n\n").split("\n")
     return article(with_bare_titles([*_pieces(lines)]), MkDocsSlugs())
 
 
@@ -65,9 +65,8 @@ def _pieces(lines: Sequence[str]) -> Iterator[Piece]:
             yield from _blocks(paragraph)
             paragraph = []
         if len(paragraph) > 1 and not paragraph[-2] and not _is_indented(paragraph[-1:]):
-            *listing, line = paragraph
-            yield from _blocks(listing)
-            paragraph = [line]
+            yield from _blocks(paragraph[:-1])
+            paragraph = paragraph[-1:]
     yield from _blocks(paragraph)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 
 from services.search.text.elements import closing_tag
@@ -36,9 +37,9 @@ def add_spans(md: MarkdownIt, *, mdx: bool) -> None:
     md.core.ruler.before("inline", "prepare", _prepare)
 
 
-def _prepare(state: object) -> None:
+def _prepare(state: StateCore) -> None:
     """Between blocks and their text: explicit anchors, alerts, and text that is too long to be read."""
-    tokens = state.tokens  # pyright: ignore
+    tokens = state.tokens
     for at, token in enumerate(tokens):
         if token.type != "inline":
             continue

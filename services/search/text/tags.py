@@ -15,12 +15,20 @@ _SPACE = re.compile(r"\s*")
 _IN_BRACES = re.compile(r"""[{}]|/\*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
 _LITERAL = re.compile(r"""\s*(?P<quote>["'`])(?P<text>[^"'`]*)(?P=quote)\s*""")
 
-_INLINE_NAMES = "a abbr acronym b bdi bdo big br button cite code data del dfn em font i img input ins kbd label mark meter q rp rt ruby s samp small span strike strong sub sup time tt u var wbr"
+_INLINE_NAMES = """
+    a abbr acronym b bdi bdo big br button cite code data del dfn em font i img input ins kbd label mark
+    meter q rp rt ruby s samp small span strike strong sub sup time tt u var wbr
+"""
 INLINE = frozenset(_INLINE_NAMES.split())
 """Elements of running text. All others stand on their own."""
 RAW = frozenset("audio canvas iframe math noscript object script style svg video".split())  # noqa: SIM905
 """Elements whose content is no text."""
-_BLOCK_NAMES = "address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt fieldset figcaption figure footer form frame h1 h2 h3 h4 h5 h6 head header hr html legend li link main menu meta nav ol optgroup option p picture pre search section select slot source summary table tbody td template textarea tfoot th thead title tr track ul"
+_BLOCK_NAMES = """
+    address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt
+    fieldset figcaption figure footer form frame h1 h2 h3 h4 h5 h6 head header hr html legend li link
+    main menu meta nav ol optgroup option p picture pre search section select slot source summary table
+    tbody td template textarea tfoot th thead title tr track ul
+"""
 KNOWN = INLINE | RAW | frozenset(_BLOCK_NAMES.split())
 VOID = frozenset("br col hr img input link meta source track wbr".split())  # noqa: SIM905
 
@@ -29,7 +37,14 @@ _TITLES = ("title", "label", "header", "heading", "summary", "question")
 
 
 class Tag(NamedTuple):
-    """One tag. `name` as written, empty for a fragment; `attributes`: those with a text for value; `end`: the index after it."""
+    """One tag.
+
+    Attributes:
+        name: as written; empty for a fragment.
+        attributes: those with a text for value, their names in small letters.
+        alone: whether nothing closes it.
+        end: the index after it.
+    """
 
     name: str
     attributes: dict[str, str]
@@ -48,7 +63,7 @@ class Tag(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What a component shows above its content; empty for HTML and for components that are no more than ornament."""
+        """What a component shows above its content; empty for HTML and for mere ornament."""
         if not self.is_component or self.closing or self.element in _WITHOUT_TITLE:
             return ""
         names = (*_TITLES, "name", "value") if "tab" in self.element else _TITLES
@@ -76,10 +91,10 @@ def read_tag(text: str, start: int, limit: int) -> Tag | None:
         began, at = at, space.end() if space else at
         if text.startswith((">", "/>"), at) and at < limit:
             return _tag(opening, attributes, alone=text[at] == "/", end=text.index(">", at) + 1)
-        if not opening["name"] or began == at:
-            # Attributes are set apart by space, except after a quote.
-            if not (attributes and text[began - 1 : began] in {'"', "'", "}"}):
-                return None
+        # Attributes are set apart by space, except after a quote.
+        after_quote = bool(attributes) and text[began - 1 : began] in {'"', "'", "}"}
+        if (not opening["name"] or began == at) and not after_quote:
+            return None
         after = _attribute(text, at, limit, attributes)
         if after is None:
             return None
@@ -97,25 +112,24 @@ def _attribute(text: str, at: int, limit: int, attributes: dict[str, str]) -> in
     named = _ATTRIBUTE.match(text, at, limit)
     if named is None:
         return None
-    at = named.end()
     if named["equals"] is None:
-        return at
+        return named.end()
+    value, end = _value(text, named.end(), limit)
+    if value:
+        attributes[named["name"].lower()] = value
+    return end
+
+
+def _value(text: str, at: int, limit: int) -> tuple[str, int | None]:
+    """The text of an attribute's value and the index after it; None where it has no end."""
     if text.startswith("{", at):
         end = braces_end(text, at, limit)
-        if end is not None and (literal := literal_text(text[at + 1 : end - 1])):
-            attributes[named["name"].lower()] = literal
-        return end
+        return ("" if end is None else literal_text(text[at + 1 : end - 1])), end
     if text.startswith(('"', "'"), at):
         end = text.find(text[at], at + 1, limit)
-        if end < 0:
-            return None
-        attributes[named["name"].lower()] = " ".join(text[at + 1 : end].split())
-        return end + 1
+        return " ".join(text[at + 1 : max(end, at)].split()), end + 1 if end >= 0 else None
     value = _UNQUOTED.match(text, at, limit)
-    if value is None:
-        return None
-    attributes[named["name"].lower()] = value.group()
-    return value.end()
+    return (value.group(), value.end()) if value else ("", None)
 
 
 def braces_end(text: str, start: int, limit: int, most: int = _MAX_BRACES) -> int | None:

@@ -1,0 +1,63 @@
+"""Chooses the reader of a document by its name, or by its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from services.search.text import html, markdown, mdx, plain, sections
+
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_UNDERLINED = re.compile(
+    r"^\S[^\n]{0,200}\n(?:={3,}|-{3,}|~{3,}|\^{3,}|\*{3,}|\"{3,}|`{3,}|#{3,}|\+{3,})[ \t]*$", re.MULTILINE
+)
+_DIRECTIVE = re.compile(r"^[ \t]*\.\. (?:[\w:-]+::|_[^\n:]+:)", re.MULTILINE)
+_WEB = ("https://", "http://")
+
+
+def read(name: str, text: str) -> sections.Article:
+    """A document as sections. `name`: its path or address, which says in which language it is written. Never raises.
+
+    Where the name does not say it, the text does: Markdown has headings or fences, reST underlined titles and
+    directives; else it is plain text.
+    """
+    ending = name.rpartition("/")[2].lower().rpartition(".")[2]
+    reader = _read_web if name.startswith(_WEB) else _BY_ENDING.get(ending) or _by_looks(text)
+    return reader(text)
+
+
+def _by_looks(text: str) -> Callable[[str], sections.Article]:
+    if len(_UNDERLINED.findall(text)) > 1 and _DIRECTIVE.search(text):
+        return _read_rest
+    return markdown.read_markdown if _HEADING.search(text) or _FENCE.search(text) else plain.read_plain
+
+
+def _read_markdown(text: str) -> sections.Article:
+    return mdx.read_mdx(text) if mdx.is_mdx(text) else markdown.read_markdown(text)
+
+
+def _read_web(text: str) -> sections.Article:
+    return plain.read_web_text(text)
+
+
+def _read_rest(text: str) -> sections.Article:
+    try:
+        rest = import_module("services.search.text.rest")
+    except ModuleNotFoundError:
+        return plain.read_plain(text)
+    return cast("sections.Article", rest.read_rest(text))
+
+
+_BY_ENDING = {
+    "md": _read_markdown,
+    "markdown": _read_markdown,
+    "mdx": mdx.read_mdx,
+    "rst": _read_rest,
+    "rest": _read_rest,
+    "html": html.read_html,
+    "htm": html.read_html,
+    "xhtml": html.read_html,
+}
