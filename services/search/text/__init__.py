@@ -2,3 +2,4 @@
 
 # pyright: reportUnusedImport=false
 from services.search.text.reading import read
+from services.search.text.sections import Article, Block, BlockKind, Section
