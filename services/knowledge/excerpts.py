@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from services.knowledge.library import Source
 from services.knowledge.searching import Search, article_of
+from services.search import passages, ranked
 from services.search.text import Article, Section
 from services.storage import in_thread
 
 _GAP = "[…]"
+_PAIR = "--- QA ---\n"
+"""Begins each conversation of a topic of the team."""
 _OUTLINE_SHARE = 0.15
 """Of the room of an excerpt; the rest is for its sections."""
 
@@ -30,8 +33,11 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
         if len(whole) <= room:
             given.append(replace(source, text=whole, title=title))
             continue
-        best = await search.sections_of(source.id, query)
-        cut = whole[:room] if article is None else excerpt(article, best, room)
+        if article is None:
+            cut = await in_thread(best_pairs, whole, query, room)
+        else:
+            best = await search.sections_of(source.id, query)
+            cut = await in_thread(excerpt, article, best, query, room)
         given.append(replace(source, text=cut, title=title, is_excerpt=True))
     return given
 
@@ -51,16 +57,18 @@ def rendered(article: Article) -> str:
     return "\n\n".join(_section(section) for section in article.sections)
 
 
-def excerpt(article: Article, best: Sequence[int], room: int) -> str:
-    """`best`: the places of the sections that fit, best first. At most `room` characters."""
+def excerpt(article: Article, best: Sequence[int], query: str, room: int) -> str:
+    """`best`: the places of the sections that fit `query`, best first; empty: the first ones. At most `room`
+    characters. Blocking: a section that is too long itself is read again for its best part.
+    """
     outline = _outline(article, int(room * _OUTLINE_SHARE))
-    left = room - len(outline) - 2
+    left = room - len(outline) - len(_GAP) - 4
     chosen: dict[int, str] = {}
-    for place in dict.fromkeys(each for each in best if each < len(article.sections)):
-        text = _section(article.sections[place])
-        if len(text) > left and chosen:
+    for place in dict.fromkeys(each for each in best or range(len(article.sections)) if each < len(article.sections)):
+        section = article.sections[place]
+        if len(_section(section)) > left and chosen:
             continue
-        chosen[place] = text[: max(left, 0)]
+        chosen[place] = _part(section, query, max(left, 0))
         left -= len(chosen[place]) + len(_GAP) + 4
         if left <= 0:
             break
@@ -73,6 +81,22 @@ def excerpt(article: Article, best: Sequence[int], room: int) -> str:
     return "\n\n".join(parts)[:room]
 
 
+def best_pairs(topic: str, query: str, room: int) -> str:
+    """Whole conversations of a topic file, those first that fit `query`; in their order, at most `room` characters.
+    Blocking.
+    """
+    if not topic.startswith(_PAIR):
+        return topic[:room]
+    pairs = [f"{_PAIR}{pair}" for pair in topic.split(_PAIR) if pair]
+    chosen: set[int] = set()
+    left = room
+    for place in ranked(pairs, query):
+        if len(pairs[place]) <= left:
+            chosen.add(place)
+            left -= len(pairs[place])
+    return "".join(pairs[place] for place in sorted(chosen)) or topic[:room]
+
+
 def _shown(source: Source) -> Article | None:
     """None: the source is shown as it is, like the team's topics, whose form the prompts explain."""
     if source.id.startswith("team:"):
@@ -81,19 +105,30 @@ def _shown(source: Source) -> Article | None:
     return article if article.sections else None
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, text: str | None = None) -> str:
+    """`text`: what of the section is shown; None: all of it."""
+    text = section.text if text is None else text
     if not section.headings:
-        return section.text
-    return f"{'#' * min(len(section.headings), 6)} {section.headings[-1]}\n\n{section.text}".rstrip()
+        return text
+    return f"{'#' * min(len(section.headings), 6)} {section.headings[-1]}\n\n{text}".rstrip()
+
+
+def _part(section: Section, query: str, room: int) -> str:
+    """The section if it fits, else from its best passage on."""
+    whole = _section(section)
+    if len(whole) <= room:
+        return whole
+    texts = [passage.text for passage in passages(Article("", (section,)))]
+    if not texts:
+        return whole[:room]
+    first = ranked(texts, query)[0]
+    return _section(section, "\n\n".join([_GAP] * (first > 0) + texts[first:]))[:room].rstrip()
 
 
 def _outline(article: Article, room: int) -> str:
-    lines = ["Contents:"]
-    for section in article.sections:
-        if section.headings:
-            lines.append(f"{'  ' * (len(section.headings) - 1)}- {section.headings[-1]}")
+    headings = [section.headings for section in article.sections if section.headings]
     text = ""
-    for line in lines:
+    for line in ("Contents:", *(f"{'  ' * (len(path) - 1)}- {path[-1]}" for path in headings)):
         if len(text) + len(line) + 1 > room:
             break
         text += f"{line}\n"
