@@ -28,9 +28,9 @@ class CountedFiles(TextFiles):
         super().__init__(folder, max_bytes=2_000_000)
         self.names: list[str] = []
 
-    def read(self, name: str) -> Text:
-        self.names.append(name)
-        return super().read(name)
+    def read(self, source_id: str) -> Text:
+        self.names.append(source_id)
+        return super().read(source_id)
 
 
 class CountingEmbedder(HashingEmbedder):
@@ -78,8 +78,8 @@ class Folder:
             team_index_path=self.root / "index-team.txt",
             team_topics_dir=self.topics,
         )
-        stores = (PassageStore(self.root / name, read_only=read_only) for name in ("team.sqlite", "kb.sqlite"))
-        made = LibrarySearch(library, *stores, self.embedder, alone)
+        team, kb = (PassageStore(self.root / f"{name}.sqlite", read_only=read_only) for name in ("team", "kb"))
+        made = LibrarySearch(library, team, kb, self.embedder, alone)
         self.files.names.clear()
         self.opened.append(made)
         return made

@@ -92,7 +92,7 @@ def test_a_report_of_ones_own_trouble_may_ask(text: str) -> None:
         "Tom: my lock file resolves another version of numpy on the server",
         "try my lock file, it resolves another version of numpy on servers",
         "my lock file resolves another version of numpy, but it works now",
-        "my lock file resolves another version of numpy, figured it out",
+        "my lock file resolves another version of numpy, I figured it out",
     ],
 )
 def test_what_is_short_settled_or_said_to_others_does_not(text: str) -> None:
@@ -141,10 +141,10 @@ def test_thanks_in_other_languages_are_none(text: str) -> None:
     assert not is_question(text)
 
 
-def test_of_the_catalogued_languages_most_marked_questions_are_recognised() -> None:
+def test_marked_questions_of_three_words_or_more_are_recognised_in_all_catalogued_languages() -> None:
     marked = [text for _, text in LABELLED if text.endswith(("?", "？"))]
-    missed = [text for text in marked if not is_question(text)]
-    assert len(missed) <= len(marked) // 20, missed
+    assert len(marked) > 50
+    assert [text for text in marked if not is_question(text) and len(text.split()) > 2] == []
 
 
 def test_names_attachments_and_addresses_are_not_looked_for_and_earlier_questions_are() -> None:
