@@ -17,10 +17,11 @@ class Repeats:
         self._said: OrderedDict[tuple[int, bytes], float] = OrderedDict()
 
     def is_new(self, person_id: int, text: str, at: float) -> bool:
-        """Whether a person was not told `text` within the time; from now on they have been."""
+        """Whether a person was not told `text` within the time. Then they are told it now."""
         key = person_id, hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
         last = self._said.pop(key, None)
-        self._said[key] = at
+        is_new = last is None or at - last >= self._seconds
+        self._said[key] = at if is_new or last is None else last
         if len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-        return last is None or at - last >= self._seconds
+        return is_new

@@ -19,7 +19,7 @@ from services.llm import Usage
 from services.search import PassageStore
 from services.search.embedding import PackagedEmbedder, installed
 from settings import load
-from tests.services.assistant.extractive.marlstow import SCENES, Scene
+from tests.services.assistant.extractive.marlstow import Scene
 
 DEMO = Path(__file__).parents[4] / "examples" / "demo.yaml"
 MOST_SOURCES: Final = 3
