@@ -35,7 +35,8 @@ class Addresses:
         """
         if source_id.startswith("team:"):
             return None
-        page = Source(source_id, "").url or self._published(source_id.removeprefix("kb:"), permalink)
+        own = permalink if permalink.startswith(_WEB) else None
+        page = Source(source_id, "").url or own or self._published(source_id.removeprefix("kb:"), permalink)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section(self, kept: Kept) -> str | None:
@@ -71,8 +72,6 @@ class Addresses:
         return self.of(f"kb:{beside}", anchor=anchor)
 
     def _published(self, path: str, permalink: str) -> str | None:
-        if permalink.startswith(_WEB):
-            return permalink
         folder = max(
             (f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None
         )
