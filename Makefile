@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Errors only: its warnings are about the metadata of packages, and help nobody here.
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
-EXTRAS := extra-embeddings extra-chroma extra-pdf extra-browser
+EXTRAS := extra-chroma extra-pdf extra-browser
 CHROMA := .venv-chroma
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
@@ -21,7 +21,7 @@ help:
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
-	@echo "make extra-NAME     install an extra: embeddings, chroma, pdf or browser"
+	@echo "make extra-NAME     install an extra: chroma, pdf or browser"
 	@echo "make lock           resolve the dependencies anew"
 
 demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json
