@@ -142,7 +142,13 @@ def assemble(
     evidence = lookup = None
     if documents is not None:
         lookup = documents.lookup(viewing, state.usage, settings.kb.internal_topics)
-        notes = FileNotes(poster=poster, history=history, people=people, gone=documents.cases.gone)
+        notes = FileNotes(
+            reply_language=settings.ai_response.reply_language,
+            poster=poster,
+            history=history,
+            people=people,
+            gone=documents.cases.gone,
+        )
         evidence = EvidenceParts(
             history=history,
             people=people,

@@ -27,6 +27,7 @@ from services.knowledge import (
     index_file,
 )
 from services.storage import Signature, confined, files, in_thread
+from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
