@@ -14,7 +14,7 @@ _SECOND_CHARS = 700
 _MIN_QUOTE_CHARS = 40
 _TITLE_CHARS = 120
 _LINE_CHARS = 180
-_SECOND = 0.85
+_SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
 """So much of it makes another page worth naming."""
