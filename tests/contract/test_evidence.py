@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from assembly import documents as documents_module
 from assembly.callbacks import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
@@ -41,12 +40,6 @@ LOG = "\n".join(
     + [f"2026-02-16T00:00:{n:02} INFO  web: request {n} served" for n in range(31, 59)]
 )
 CASE_TOOL = "answer_from_case_evidence"
-
-
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packaged model has its own tests; here it would only take time."""
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
 @dataclass

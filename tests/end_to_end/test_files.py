@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from assembly import documents as documents_module
 from services.storage import files, json_state
 from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import RunningBot, posts_in
@@ -36,11 +35,6 @@ LOG = "\n".join(
 UPLOAD: Upload = ("app.log", LOG.encode(), "text/plain")
 RUNBOOK = "# Restarting Lanternfish\n\n1. Stop the frobnicator.\n2. Turn the lantern off and on.\n3. Call Mia.\n"
 QUESTION = "what is the first ERROR in app.log?"
-
-
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
 async def said(server: DiscordServer, place: Place, who: User, command: str, **options: str | Upload) -> str:
