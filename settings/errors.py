@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
-from settings.kinds import FollowsData, Says, Section
+from settings.kinds import FollowsData, Says, SettingsSection
 from settings.sections import Settings
 
 # Whatever is longer, or has other signs, may be a token that slipped to where a key belongs.
@@ -72,7 +72,7 @@ class SettingKey:
     kind: str  # what its value must be
     description: str
     default: Any
-    section: type[Section] | None = None  # the model of what lies below it
+    section: type[SettingsSection] | None = None  # the model of what lies below it
     nullable: bool = False  # of a section: null, or a word, may stand in its place
     required: bool = False
     as_text: bool = False
@@ -104,7 +104,7 @@ def names_below(path: Sequence[str]) -> list[str]:
     return [key.path[-1] for key in all_keys() if _fits(key.path[:-1], path)]
 
 
-def _below(model: type[Section], above: tuple[str, ...]) -> Iterator[SettingKey]:
+def _below(model: type[SettingsSection], above: tuple[str, ...]) -> Iterator[SettingKey]:
     for name, field in model.model_fields.items():
         path = (*above, name)
         section, nullable, by_id = _section_of(field.annotation)
@@ -135,11 +135,11 @@ def _default(field: FieldInfo) -> Any:
     return None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
 
 
-def _section_of(annotation: Any) -> tuple[type[Section] | None, bool, bool]:
+def _section_of(annotation: Any) -> tuple[type[SettingsSection] | None, bool, bool]:
     """The model in an annotation, whether null or a word may stand for it, and whether it comes once per channel id."""
     choices = (annotation, *(part for choice in get_args(annotation) for part in (choice, *get_args(choice))))
     for choice in choices:
-        if isinstance(choice, type) and issubclass(choice, Section):
+        if isinstance(choice, type) and issubclass(choice, SettingsSection):
             by_id = get_origin(annotation) is Mapping
             return choice, len(choices) > 1 and not by_id, by_id
     return None, False, False

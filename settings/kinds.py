@@ -35,7 +35,7 @@ class FollowsData:
     learned: bool  # what the bot itself has learned, which a rehearsal keeps in a folder of its own
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A mapping of the configuration: no unknown keys, no change after loading, no values in error texts."""
 
     model_config = ConfigDict(
@@ -54,7 +54,7 @@ class Section(BaseModel):
         return {} if given is None else given
 
 
-S = TypeVar("S", bound=Section)
+S = TypeVar("S", bound=SettingsSection)
 
 
 def setting(default: T, description: str) -> T:

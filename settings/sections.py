@@ -38,7 +38,7 @@ from settings.kinds import (
     Says,
     Seconds,
     Secret,
-    Section,
+    SettingsSection,
     Share,
     Snowflake,
     SnowflakeOrNone,
@@ -63,7 +63,7 @@ MIB = 1024 * 1024
 HOUR = 3600
 
 
-class AppSettings(Section):
+class AppSettings(SettingsSection):
     """The program as a whole."""
 
     data_dir: PathBeside = setting(Path("data"), "Folder for everything that the bot keeps.")
@@ -71,20 +71,20 @@ class AppSettings(Section):
     shutdown_grace_seconds: Seconds = setting(20, "How long work in flight may continue after a stop signal.")
 
 
-class LogRotationSettings(Section):
+class LogRotationSettings(SettingsSection):
     """Daily rotation of the log file."""
 
     backup_count: Count = setting(5, "How many past days of log files are kept.")
 
 
-class LogFileSettings(Section):
+class LogFileSettings(SettingsSection):
     """A log file beside the console."""
 
     path: PathOrNone = setting(None, "A file that the log is also written to; empty: console only.")
     rotation: LogRotationSettings = section(LogRotationSettings, "Daily rotation of the log file.")
 
 
-class LoggingSettings(Section):
+class LoggingSettings(SettingsSection):
     """What is logged, and where to."""
 
     level: Level = setting(
@@ -96,14 +96,14 @@ class LoggingSettings(Section):
     file: LogFileSettings = section(LogFileSettings, "A log file beside the console.")
 
 
-class ChannelSettings(Section):
+class ChannelSettings(SettingsSection):
     """What differs in one channel; null: what holds elsewhere."""
 
     reply_mode: ReplyModeOrNone = setting(None, "Replaces discord.reply_mode in this channel.")
     when_unsure: WhenUnsureOrNone = setting(None, "Replaces ai_response.when_unsure in this channel.")
 
 
-class DiscordSettings(Section):
+class DiscordSettings(SettingsSection):
     """Where the bot listens, when it speaks, and who belongs to the team."""
 
     token: Secret = setting(SecretStr(""), "The bot's token; best kept in .env as APP__DISCORD__TOKEN.")
@@ -148,7 +148,7 @@ class DiscordSettings(Section):
     )
 
 
-class LimitSettings(Section):
+class LimitSettings(SettingsSection):
     """Limits; a question beyond them is not answered."""
 
     chains_per_user_per_hour: Count = setting(20, "How many questions of one user are processed per hour.")
@@ -156,14 +156,14 @@ class LimitSettings(Section):
     tokens_per_day: CountOrNone = setting(0, "LLM tokens per UTC day; 0: unlimited.")
 
 
-class MetricsSettings(Section):
+class MetricsSettings(SettingsSection):
     """Prometheus metrics and the health check."""
 
     port: Port = setting(0, "The port that serves /metrics and /healthz; 0: off.")
     host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
 
 
-class LLMSettings(Section):
+class LLMSettings(SettingsSection):
     """An endpoint that speaks the OpenAI protocol, and a model on it."""
 
     base_url: Url = Field(description="The endpoint, up to and including the version, such as …/v1.")
@@ -178,7 +178,7 @@ class LLMSettings(Section):
     retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
 
 
-class AnswerSettings(Section):
+class AnswerSettings(SettingsSection):
     """How questions are answered."""
 
     llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
@@ -217,7 +217,7 @@ class AnswerSettings(Section):
     verification_prompt: Word = setting(prompts.VERIFICATION, "The task of checking a draft.")
 
 
-class KnowledgeSettings(Section):
+class KnowledgeSettings(SettingsSection):
     """Where knowledge comes from and how it is kept up to date."""
 
     llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
@@ -272,7 +272,7 @@ class KnowledgeSettings(Section):
     )
 
 
-class EmbeddingSettings(Section):
+class EmbeddingSettings(SettingsSection):
     """An OpenAI-compatible endpoint for embeddings."""
 
     base_url: Url = Field(description="The endpoint, up to and including the version.")
@@ -285,7 +285,7 @@ def _form_of(given: Any) -> str:
     return "<endpoint>" if isinstance(given, dict | EmbeddingSettings) else "<word>"
 
 
-class SearchSettings(Section):
+class SearchSettings(SettingsSection):
     """How documents are searched, for every use of them."""
 
     embeddings: Annotated[
@@ -297,7 +297,7 @@ class SearchSettings(Section):
     )
 
 
-class DocumentCacheSettings(Section):
+class DocumentCacheSettings(SettingsSection):
     """How many answers of the document tools are cached, and for how long."""
 
     max_entries: Count = setting(1000, "How many answers are cached.")
@@ -309,7 +309,7 @@ class DocumentCacheSettings(Section):
     not_found_seconds: Seconds = setting(60, 'Lifetime of a "not found".')
 
 
-class RankingSettings(Section):
+class RankingSettings(SettingsSection):
     """The weights of keyword and vector search."""
 
     prose_weight: Share = setting(0.7, "Share of the vector score in prose.")
@@ -322,7 +322,7 @@ class RankingSettings(Section):
     bm25_b: Share = setting(0.75, "BM25: how much long passages lose (b).")
 
 
-class DocumentSettings(Section):
+class DocumentSettings(SettingsSection):
     """Questions about uploaded files and personal runbooks."""
 
     enabled: Flag = setting(True, "Offer the document tools and their commands.")
@@ -352,7 +352,7 @@ class DocumentSettings(Section):
     ranking: RankingSettings = section(RankingSettings, "Weights of keyword and vector search.")
 
 
-class Settings(Section):
+class Settings(SettingsSection):
     """The whole configuration. `Settings()` holds the defaults, with paths relative to wherever it is used."""
 
     app: AppSettings = section(AppSettings)

@@ -18,11 +18,10 @@ from services.assistant.curator import (
     summaries_in,
 )
 from services.assistant.describing import Describer, ModelDescriber, NotDescribed, SaysNothing, key_of
-from services.assistant.ids import clean_id, resolve_ids
+from services.assistant.ids import resolve_ids
 from services.assistant.inquiry import CaptureJob, Inquiry, Unanswered, end, replied, skipped
 from services.assistant.links import keep_citations, linkable_texts, links_block, remove_foreign_links
-from services.assistant.outlines import says_nothing
 from services.assistant.pointing import nothing_found, pointers
-from services.assistant.prompts import Given, Offered, Tasks
+from services.assistant.prompts import Offered, Tasks
 from services.assistant.quoting import first_quote
 from services.assistant.repeats import Repeats

@@ -66,7 +66,8 @@ class Curator(Protocol):
 class ModelCurator:
     """Composes the prompts, and leaves calls and retries to the asker.
 
-    `max_entries`: of a longer index the topics that rank best are shown; `max_topic_chars`: of a longer topic the pairs.
+    `max_entries`: of a longer index the topics that rank best are shown; `max_topic_chars`: of a longer topic the pairs
+    that do.
     """
 
     by = By.LLM

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from services.assistant import prompts
 from services.assistant.outlines import plain_article, says_nothing, summary_text
 from services.llm import Asker, Usage
-from services.search.text.sections import Article
+from services.search.text import Article
 from services.storage import in_thread
 
 MAX_CHARS = 12_000

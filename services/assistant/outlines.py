@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from services.search.text.sections import Article, Block, BlockKind, Section
+from services.search.text import Article, Block, BlockKind, Section
 
 OUTLINE_SHARE = 3
 """Of the room for a long document, at most one part in so many goes to its headings."""

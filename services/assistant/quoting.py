@@ -45,7 +45,7 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:
-    """The passage with as much of its section as fits: the whole of it, else from the passage on, then what precedes."""
+    """The passage with as much of its section as fits, which is all of it, or what follows and precedes the passage."""
     texts = [each.text for each in section]
     if kept.text not in texts:
         return shortened(kept.text, max_chars)

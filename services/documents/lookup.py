@@ -109,7 +109,7 @@ class Lookup:
         return [*map(_settled, settled), *map(_unread, unread)]
 
 
-class Unreadable(str):
+class UnreadableFile(str):
     """What is said of a file that cannot be read: it is nothing to look in."""
 
     __slots__ = ()
@@ -117,7 +117,7 @@ class Unreadable(str):
 
 def _settled(doc: Document) -> str:
     if doc.state is State.FAILED:
-        return Unreadable(unreadable(doc))
+        return UnreadableFile(unreadable(doc))
     return f"{shown(doc.filename)} ({doc.kind}, {amount(doc.size)}, {number_of(doc.n_lines, 'line')})"
 
 

@@ -11,7 +11,7 @@ from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
 from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
-from services.knowledge.searching import LibrarySearch, Search, article_of
+from services.knowledge.searching import LibrarySearch, Search
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,

@@ -40,9 +40,9 @@ _ANSWER, _ANSWER_BY_WORDS, _POINT = 0.5, 0.35, 0.15
 questions in other languages that their documentation does not answer, none is above 0.06.
 """
 
-# Fitted by logistic regression to 118 questions about five documentations that these answer, 38 that they do not, all of
-# them asked of the other documentations too, and 680 messages of chats about other things. Leaving one documentation out
-# at a time, the right page is among those shown for 0.53 of its questions, and 0.84 of what is shown is right
+# Fitted by logistic regression to 118 questions about five documentations that these answer, 38 that they do not, all
+# of them asked of the other documentations too, and 680 messages of chats about other things. Leaving one documentation
+# out at a time, the right page is among those shown for 0.53 of its questions, and 0.84 of what is shown is right
 # (benchmarks/README.md, "Answers"). Weights set by hand: 0.42 and 0.75.
 _WITH_MEANING = {"best_cosine": 12.36, "keywords": 0.99, "agreement": 0.33}
 _OFFSET_WITH_MEANING = -9.82

@@ -168,14 +168,13 @@ def _both(keywords: Floats, cosines: Floats | None, meaning: float) -> Floats:
 
 def _order(scores: Floats, source_ids: Sequence[str], allowed: Collection[str] | None) -> Places:
     """The best places; on a tie what the team said, then the earlier passage."""
-    depth = min(len(scores), 2 * DEPTH)
+    if allowed is not None:
+        scores = np.where([source_id in allowed for source_id in source_ids], scores, 0)
+    depth = min(len(scores), DEPTH)
     near = np.partition(scores, len(scores) - depth)[len(scores) - depth]
     places = np.flatnonzero((scores >= near) & (scores > 0))
     team = np.array([not source_ids[place].startswith("team:") for place in map(int, places)], dtype=bool)
-    ranked = places[np.lexsort((places, team, -scores[places]))]
-    if allowed is not None:
-        ranked = np.array([place for place in map(int, ranked) if source_ids[place] in allowed], dtype=np.int64)
-    return ranked[:DEPTH]
+    return places[np.lexsort((places, team, -scores[places]))][:DEPTH]
 
 
 def _agreement(keywords: Floats, cosines: Floats | None, source_ids: Sequence[str]) -> int:

@@ -59,16 +59,19 @@ _SEEKS = re.compile(
 )
 _REPORTS = re.compile(
     r"""\b(?:
-      (?:can['’]?t|cannot|can\s+not|couldn['’]?t|could\s+not|unable\s+to|not\s+able\s+to|failing\s+to|failed\s+to|fails\s+to)
+      (?:can['’]?t|cannot|can\s+not|couldn['’]?t|could\s+not|unable\s+to|not\s+able\s+to|failing\s+to|failed\s+to
+        |fails\s+to)
     | (?:doesn['’]?t|does\s+not|don['’]?t|isn['’]?t|is\s+not|not|stopped|never|won['’]?t|wont|will\s+not|didn['’]?t)\s+
         (?:\w+\s+)?(?:work|start|load|connect|install|show|appear|run|respond|find|build|compile|boot|open|update|detect
         |recogni[sz]e|accept|sync|save|send|receive|finish|stop|upload|download|play|log|refresh|render|scan|print|trigger
-        |fire|apply|persist|close|restart|wake|let|allow|go|come|boot|mount|resolve|authenticate|match|change|get)(?:ed|s|ing|ning|ting|d)?
+        |fire|apply|persist|close|restart|wake|let|allow|go|come|boot|mount|resolve|authenticate|match|change|get)
+        (?:ed|s|ing|ning|ting|d)?
     | (?:i|we)\s+(?:have\s+|just\s+)?(?:forgot|forgotten|lost)
     | (?:fails|failed|crash(?:es|ed|ing)?|hangs|freezes|timed?\s+out|times\s+out|segfaults?|panic(?:s|ked))
     | keeps?\s+(?:on\s+)?\w+ing
     | (?:get|gets|getting|got|see|seeing|throws|throwing|gives|giving|shows|says|receiv\w+
-        |return(?:s|ed|ing)?|with|an|this)\s+(?:an?\s+|the\s+|this\s+|me\s+|following\s+|[\w-]+\s+){0,4}(?:errors?|exception|traceback|warning|code)
+        |return(?:s|ed|ing)?|with|an|this)\s+(?:an?\s+|the\s+|this\s+|me\s+|following\s+|[\w-]+\s+){0,4}
+        (?:errors?|exception|traceback|warning|code)
     | error(?:\s+code|\s+message)?\s*[:#]\s*\S | exited?\s+with | exception: | traceback | stack\s*trace
     | (?:problems?|issues?|trouble|errors?)\s+(?:with|when|while|after|installing|connecting|running|getting|starting)
     | (?:is|are|was|got|gets)\s+(?:broken|missing|stuck|rejected|denied|refused|empty|blank|not\s+\w+ed)
@@ -120,8 +123,8 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 _BRIEFLY = re.compile(
-    r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?|thoughts|is that|right|help)"
-    r"\W*|\w+(?:\s\w+)?\?+",
+    r"(?:(?:but|and|so)\s+)?(?:how|why|where|what now|wtf|possible|any(?:one|body)?(?:\s+ideas?|\s+else)?|ideas?"
+    r"|thoughts|is that|right|help)\W*|\w+(?:\s\w+)?\?+",
     re.IGNORECASE,
 )
 _TELLING = 6
@@ -131,9 +134,12 @@ _KEYWORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
 _WORDS_THAT_ASK = re.compile(
     r"""(?:^|[,:]\s*)(?:
-      (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich|wei(?:ß|ss)\s+jemand|hat\s+jemand)
-    | (?:c[oó]mo|por\s*qu[eé]|qu[eé]\s+\w+|cu[aá]l(?:es)?|d[oó]nde|cu[aá]ndo|se\s+puede|hay\s+(?:alguna|forma|manera)|alguien\s+sabe)
-    | (?:comment|pourquoi|quel(?:le)?s?|o[uù]|quand|est[\s-]ce\s+qu\w*|c['’]est\s+quoi|y\s+a[\s-]t[\s-]il|quelqu['’]un\s+sait)
+      (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
+        |wei(?:ß|ss)\s+jemand|hat\s+jemand)
+    | (?:c[oó]mo|por\s*qu[eé]|qu[eé]\s+\w+|cu[aá]l(?:es)?|d[oó]nde|cu[aá]ndo|se\s+puede
+        |hay\s+(?:alguna|forma|manera)|alguien\s+sabe)
+    | (?:comment|pourquoi|quel(?:le)?s?|o[uù]|quand|est[\s-]ce\s+qu\w*|c['’]est\s+quoi|y\s+a[\s-]t[\s-]il
+        |quelqu['’]un\s+sait)
     | (?:como|por\s*que|qual|quais|onde|quando|d[aá]\s+para|tem\s+como|algu[eé]m\s+sabe)
     | (?:как|почему|зачем|где|когда|какой|какая|какие|можно\s+ли|есть\s+ли|кто[\s-]нибудь|подскажите|что\s+делать)
     )(?!\w)""",

@@ -47,7 +47,9 @@ CREATE TABLE passages (
 );
 CREATE INDEX passages_by_source ON passages (source_no, section);
 CREATE INDEX passages_by_hash ON passages (hash);
-CREATE VIRTUAL TABLE words USING fts5(tokens, detail=full, tokenize="unicode61 remove_diacritics 0 tokenchars '_./:-+#'");
+CREATE VIRTUAL TABLE words USING fts5(
+    tokens, detail=full, tokenize="unicode61 remove_diacritics 0 tokenchars '_./:-+#'"
+);
 CREATE VIRTUAL TABLE words_found USING fts5vocab(words, instance);
 """
 _DERIVED = ("words_found", "words", "passages", "sources")
@@ -125,7 +127,7 @@ class PassageStore:
     def change(
         self, put: Sequence[Cut], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
     ) -> None:
-        """In one step: sources that are new or different, the ids of those that are gone, and new stamps of the rest."""
+        """In one step: sources that are new or different, ids of those that are gone, new stamps of the rest."""
         with self._writing() as connection:
             for source_id in [*drop, *(cut.source_id for cut in put)]:
                 _delete(connection, source_id)
@@ -225,13 +227,8 @@ class PassageStore:
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
-        with self._opened() as connection:
-            if self._read_only and not self._in_memory:
-                copy = _connect(None)
-                connection.backup(copy)
-                connection.close()
-                connection = self._connection = copy
-                self._in_memory = True
+        with self._opened() as opened:
+            connection = self._copied(opened) if self._read_only and not self._in_memory else opened
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -239,6 +236,14 @@ class PassageStore:
                 connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
+
+    def _copied(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A copy in memory, used from now on."""
+        copy = self._connection = _connect(None)
+        connection.backup(copy)
+        connection.close()
+        self._in_memory = True
+        return copy
 
     def _open(self) -> sqlite3.Connection:
         path = None if self._in_memory else self._path
@@ -312,7 +317,8 @@ def _insert(connection: sqlite3.Connection, cut: Cut) -> None:
         key = hashlib.sha256(passage.with_heading.encode("utf-8", "replace")).digest()[:16]
         row = (number, passage.section, json.dumps(passage.headings), cut.anchors[passage.section], passage.text)
         at = connection.execute(
-            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO passages (source_no, section, headings, anchor, text, hash, length) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (*row, key, len(words)),
         ).lastrowid
         connection.execute("INSERT INTO words (rowid, tokens) VALUES (?, ?)", (at, " ".join(map(_coded, words))))

@@ -26,7 +26,7 @@ from services.team.fold import Placement, TopicFold, fold
 from services.team.index import TeamIndex
 from services.team.library import TeamLibrary
 from services.team.state import LibraryUnusable, TeamPlaces, TeamState
-from services.team.topics import Block, Topic, block_of, place, teaches
+from services.team.topics import Topic, TopicBlock, block_of, place, teaches
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class TopicHistory:
             return False
         return any(self._were(blocks, keys) for keys in self._held(topic) if blocks.keys() <= keys)
 
-    def _were(self, blocks: Mapping[Decimal, Block], keys: frozenset[Decimal]) -> bool:
+    def _were(self, blocks: Mapping[Decimal, TopicBlock], keys: frozenset[Decimal]) -> bool:
         """Whether these were the blocks of a topic that held the pairs `keys`, as far as the archive has them."""
         pairs = self.reader.find(keys)
         if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
@@ -138,7 +138,7 @@ class TopicHistory:
                 yield frozenset(key for key, name in placement.topic_of.items() if name == topic)
 
 
-def _once_was(block: Block, pair: Pair) -> bool:
+def _once_was(block: TopicBlock, pair: Pair) -> bool:
     """Whether this was the block of a pair, possibly before a person's texts were taken out of it."""
     if (block.id, block.timestamp) != (pair.id, pair.timestamp):
         return False

@@ -26,7 +26,7 @@ _HEADERS = ("id", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TopicBlock:
     """A pair in a topic file."""
 
     id: str
@@ -80,21 +80,21 @@ def teaches(pair: Pair) -> bool:
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
 
 
-def block_of(pair: Pair) -> Block:
-    return Block(pair.id, pair.timestamp, tuple(turn for turn in pair.turns if turn.text != REMOVED))
+def block_of(pair: Pair) -> TopicBlock:
+    return TopicBlock(pair.id, pair.timestamp, tuple(turn for turn in pair.turns if turn.text != REMOVED))
 
 
-def render(block: Block) -> str:
+def render(block: TopicBlock) -> str:
     """One block, including the empty line that ends it; blocks directly follow each other."""
     return render_block(_HEADERS, (block.id, block.timestamp), block.turns)
 
 
-def parse(text: str) -> list[Block]:
+def parse(text: str) -> list[TopicBlock]:
     """The blocks of a topic file. Raises Malformed: it is none; the message names the line."""
     *pieces, rest = text.split("\n\n")
     if rest:
         raise Malformed(f"line {text.count(chr(10)) + 1}: the last block has no empty line that ends it")
-    found: list[Block] = []
+    found: list[TopicBlock] = []
     number = 1
     for marker, *lines in (piece.split("\n") for piece in pieces):
         if marker != MARKER:
@@ -104,6 +104,6 @@ def parse(text: str) -> list[Block]:
             qa_ids.check(pair_id, timestamp)
         except Malformed as error:
             raise Malformed(f"line {number}: {error}") from None
-        found.append(Block(pair_id, timestamp, turns))
+        found.append(TopicBlock(pair_id, timestamp, turns))
         number += len(lines) + 2
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.assistant.answering import AnswerResult
-from services.documents import QAResult, Status, Toolset, Unreadable
+from services.documents import QAResult, Status, Toolset, UnreadableFile
 from services.search import asked_now, terms
 
 NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
@@ -37,7 +37,7 @@ _WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_
 
 def readable(files: Sequence[str]) -> list[str]:
     """Of the files that a gate is told of, those that there is something to look up in."""
-    return [each for each in files if not isinstance(each, Unreadable)]
+    return [each for each in files if not isinstance(each, UnreadableFile)]
 
 
 def about_unreadable(files: Sequence[str]) -> str | None:

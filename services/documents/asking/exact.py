@@ -285,8 +285,7 @@ async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, 
     if more:
         said = number_of(len(repeats), "line says", "lines say")
         notes = (*notes, f'{said} "message repeated n times", and counts n times: {lines.total} lines')
-    if len(asked.documents) > 1:
-        facts += [f"{doc.filename}: {lines.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
+    facts += _per_file(asked, lines)
     total = lines.total + more
     usual = ("severity", "component") if not counted else ("severity",) if len(asked.where.severities) > 1 else ()
     for column in plan.grouped_by or usual:
@@ -299,12 +298,22 @@ async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, 
         groups = await _groups(scope, asked, key)
         facts += [f"by {key}: {_listed(groups, None)}"] if groups else []
         notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
-    if counted and not (
-        plan.grouped_by or plan.distinct or plan.counted_by or plan.position or _ASKS_TO_SEE.search(plan.text)
-    ):
+    if counted and _asks_for_a_number_alone(plan):
         names = _names_of(asked.documents)
         return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched=names)
     return replace(await scope.shown(lines.lines, examples, notes), facts="\n".join(facts), count=total)
+
+
+def _per_file(asked: Conditions, lines: MatchingLines) -> list[str]:
+    if len(asked.documents) == 1:
+        return []
+    return [f"{doc.filename}: {lines.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
+
+
+def _asks_for_a_number_alone(plan: Plan) -> bool:
+    """And wants to see no lines."""
+    by_groups = plan.grouped_by or plan.distinct or plan.counted_by
+    return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
 
 
 async def _groups(scope: Scope, asked: Conditions, column: str) -> list[tuple[str, int]]:

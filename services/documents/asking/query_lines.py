@@ -19,7 +19,7 @@ _MOST_ALONE = 8  # conditions whose own counts are told
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLines:
     """The answer. `total`: messages that fit, of which a line may stand for several."""
 
     text: str
@@ -27,14 +27,14 @@ class Found:
     citations: tuple[Citation, ...] = ()
 
 
-async def answer(scope: Scope, query: LineQuery) -> Found:
+async def answer(scope: Scope, query: LineQuery) -> FoundLines:
     """Raises:
     QueryRefused: the regex takes too long on these files.
     """
     where = await where_of(scope, query)
     matches = await find(scope, query, where)
     if not matches.lines:
-        return Found(await _nothing(scope, query, where), 0)
+        return FoundLines(await _nothing(scope, query, where), 0)
     counted = _counted(query, matches)
     groups = await _groups(scope, query, where, matches) if query.group_by else []
     room = ROOM - sum(map(len, groups))
@@ -42,7 +42,7 @@ async def answer(scope: Scope, query: LineQuery) -> Found:
     kept = list(shown)
     notes = [f"Note: {note}." for note in matches.notes]
     text = "\n".join([counted, *notes, *groups, *_left(query, matches, len(kept)), *lines])
-    return Found(text, matches.messages, tuple(_citation(scope, line) for line in kept))
+    return FoundLines(text, matches.messages, tuple(_citation(scope, line) for line in kept))
 
 
 def _counted(query: LineQuery, matches: Matches) -> str:

@@ -11,7 +11,7 @@ from services.documents.asking import conditions, exact, meanings
 from services.documents.asking.grouping import yearless
 from services.documents.asking.passages import RECORDS, CitedPassage, Retrieved, Scope
 from services.documents.asking.plan import Plan
-from services.documents.store.protocol import Hit, LineWhere, Search, SearchMode, StoredChunk, Weights, Where
+from services.documents.store.protocol import ChunkHit, ChunkSearch, LineWhere, SearchMode, StoredChunk, Weights, Where
 from services.documents.units import ChunkType, DocumentKind
 from services.search.embedding import Vectors
 
@@ -64,14 +64,14 @@ async def retrieve(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: V
     return Retrieved(tuple(passages), notes=notes)
 
 
-async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[Hit], bool]:
+async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Vector) -> tuple[list[ChunkHit], bool]:
     """Hits in order, and whether only words were compared."""
     documents = scope.chosen(plan)
     embedded = await vector()
     text = plan.text
     if any(doc.kind in RECORDS for doc in documents):
         text = f"{text} {meanings.words_in_logs(text)}"
-    search = Search(
+    search = ChunkSearch(
         text=text,
         vector=None if embedded is None else embedded[0],
         embedder_id="" if embedded is None else embedded[1],
@@ -87,7 +87,7 @@ async def _ranked(scope: Scope, plan: Plan, k: int, ranking: Ranking, vector: Ve
     return hits, keyword_only and bool(hits)
 
 
-def _of_level(plan: Plan, hits: list[Hit]) -> tuple[list[Hit], tuple[str, ...]]:
+def _of_level(plan: Plan, hits: list[ChunkHit]) -> tuple[list[ChunkHit], tuple[str, ...]]:
     """A level that is named stays a condition where the rest of a question is ranked; what has no levels may stay."""
     level = plan.severity
     if level is None or not level.hard:
@@ -98,7 +98,7 @@ def _of_level(plan: Plan, hits: list[Hit]) -> tuple[list[Hit], tuple[str, ...]]:
     return kept or hits, (f"no entry matched {level.text}",)
 
 
-def _raised(plan: Plan, hit: Hit) -> Hit:
+def _raised(plan: Plan, hit: ChunkHit) -> ChunkHit:
     """With what only the question's words and the kind of a chunk can tell."""
     chunk, more = hit.chunk, 0.0
     if chunk.type is ChunkType.LEAF and chunk.key_path:
@@ -111,7 +111,7 @@ def _raised(plan: Plan, hit: Hit) -> Hit:
     return replace(hit, rank_score=hit.rank_score + more)
 
 
-async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) -> list[CitedPassage]:
+async def _passages(scope: Scope, hits: Sequence[ChunkHit], k: int, *, spread: bool) -> list[CitedPassage]:
     passages: list[CitedPassage] = []
     shown: set[tuple[str, int]] = set()
     for hit in _spread_out(hits) if spread else hits:
@@ -125,11 +125,11 @@ async def _passages(scope: Scope, hits: Sequence[Hit], k: int, *, spread: bool) 
     return passages
 
 
-def _spread_out(hits: Sequence[Hit]) -> list[Hit]:
+def _spread_out(hits: Sequence[ChunkHit]) -> list[ChunkHit]:
     """The first hits of each document, then the others."""
     seen = Counter[str]()
-    first: list[Hit] = []
-    later: list[Hit] = []
+    first: list[ChunkHit] = []
+    later: list[ChunkHit] = []
     for hit in hits:
         seen[hit.chunk.doc_id] += 1
         (first if seen[hit.chunk.doc_id] <= PER_DOCUMENT else later).append(hit)
@@ -142,7 +142,7 @@ def _matched(chunk: StoredChunk) -> tuple[int, ...]:
     return tuple(range(chunk.line_start, chunk.line_end + 1))
 
 
-async def _passage(scope: Scope, hit: Hit) -> CitedPassage:
+async def _passage(scope: Scope, hit: ChunkHit) -> CitedPassage:
     chunk = hit.chunk
     relevance = hit.score if hit.score is not None else hit.coverage
     if hit.verbatim >= 1:

@@ -19,18 +19,18 @@ import aiohttp
 
 import clock
 from services.documents.store import naming
-from services.documents.store.chroma_records import TRIES, ChromaRecords, Kept, Overtaken
+from services.documents.store.chroma_records import TRIES, ChromaRecords, KeptRecords, Overtaken
 from services.documents.store.embedded import EmbeddedStore, Folders
 from services.documents.store.protocol import (
+    ChunkHit,
+    ChunkSearch,
     Collection,
     CollectionSummary,
     Document,
-    Hit,
     LineWhere,
     MatchingLines,
     NewDocument,
     Origin,
-    Search,
     StoredChunk,
     StoreUnavailable,
     Unembedded,
@@ -66,7 +66,7 @@ class ChromaStore:
         """
         self._address = address
         self._copies = EmbeddedStore(Folders(folder, folder, folder))
-        self._held: dict[str, Kept] = {}  # what each copy that is up to date was made from
+        self._held: dict[str, KeptRecords] = {}  # what each copy that is up to date was made from
         self._locks: dict[str, asyncio.Lock] = {}
         self._records = (
             ChromaRecords(lambda: connected(address, request_seconds), disconnect)
@@ -92,7 +92,7 @@ class ChromaStore:
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
         return await self._written(name, lambda: self._copies.embed(name, doc_id, embedder_id, vectors))
 
-    async def search(self, name: str, search: Search) -> list[Hit]:
+    async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
         return await self._read(name, lambda: self._copies.search(name, search))
 
     async def lines(
@@ -168,7 +168,7 @@ class ChromaStore:
                 return result
             raise StoreUnavailable(f"{name} is written by other processes all the time")
 
-    async def _brought_up_to_date(self, name: str) -> Kept | None:
+    async def _brought_up_to_date(self, name: str) -> KeptRecords | None:
         """Bring what other processes have written into the copy; None: there is no such collection."""
         mark = await self._ask(self._records.mark, name)
         held = self._held.get(name)

@@ -61,7 +61,7 @@ class WriteMark:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRecords:
     """What a collection consists of."""
 
     mark: WriteMark
@@ -86,13 +86,13 @@ class ChromaRecords:
         """None: there is no such collection."""
         return self._looked(name, _mark)
 
-    def fetch(self, name: str, now: float) -> tuple[Kept, Packed] | None:
+    def fetch(self, name: str, now: float) -> tuple[KeptRecords, Packed] | None:
         """All of a collection as it was at one moment; None: there is none. `now`: seconds since the epoch.
         Raises StoreUnavailable: it changed each time before it was read.
         """
         return self._looked(name, lambda shelf: _fetched(shelf, name, now))
 
-    def store(self, name: str, base: Kept | None, after: Packed, now: float) -> Kept | None:
+    def store(self, name: str, base: KeptRecords | None, after: Packed, now: float) -> KeptRecords | None:
         """Make `after` what the collection consists of, where that still is `base`. `now`: as above.
 
         None: it is kept, beside what another process has written at the same moment; so it must be read anew.
@@ -150,7 +150,7 @@ class ChromaRecords:
         return self._looked(name, look) if known else None
 
 
-def _fetched(shelf: Any, name: str, now: float) -> tuple[Kept, Packed] | None:
+def _fetched(shelf: Any, name: str, now: float) -> tuple[KeptRecords, Packed] | None:
     for _ in range(TRIES):
         version, heads, gone = _found(shelf)
         if version is None:
@@ -167,7 +167,7 @@ def _fetched(shelf: Any, name: str, now: float) -> tuple[Kept, Packed] | None:
             packed = _packed(name, version, heads, texts)
             # A document that has lost a part is rewritten with the next write, or else deleted.
             whole = {doc_id: head if doc_id in packed.rows else emptied(head) for doc_id, head in heads.items()}
-            return Kept(mark, whole), packed
+            return KeptRecords(mark, whole), packed
     raise StoreUnavailable(f"{name} changes while it is read")
 
 
@@ -182,7 +182,7 @@ def _packed(name: str, version: Record, heads: Mapping[str, Record], texts: Mapp
     return Packed(json.loads(version["collection"]), version["version"], packing.side_by_side(rows), vectors)
 
 
-def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | None:
+def _stored(shelf: Any, base: KeptRecords | None, after: Packed, now: float) -> KeptRecords | None:
     known: Mapping[str, Record] = {} if base is None else base.heads
     heads: dict[str, Record] = {}
     for doc_id in after.rows:
@@ -210,7 +210,7 @@ def _stored(shelf: Any, base: Kept | None, after: Packed, now: float) -> Kept | 
         _drop_pieces(shelf, doc_id, found[doc_id], known.get(doc_id), now)
     _drop_documents(shelf, found, left, now)
     if mark is not None and version is not None and _mark_of(version) == mark and found == heads:
-        return Kept(mark, heads)
+        return KeptRecords(mark, heads)
     # Two wrote at once. Each sees both now; a higher version makes all look again.
     _upsert(shelf, _version_record(WriteMark(after.version + 1, secrets.token_hex(8)), after.collection))
     return None

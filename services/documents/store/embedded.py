@@ -16,15 +16,15 @@ import clock
 from services.documents.store import line_search, naming, packing, schema, searching, writing
 from services.documents.store.packing import Packed
 from services.documents.store.protocol import (
+    ChunkHit,
+    ChunkSearch,
     Collection,
     CollectionSummary,
     Document,
-    Hit,
     LineWhere,
     MatchingLines,
     NewDocument,
     Origin,
-    Search,
     StoredChunk,
     StoreUnavailable,
     Unembedded,
@@ -62,7 +62,7 @@ class _OpenFile:
     path: Path
     connection: sqlite3.Connection
     lock: threading.Lock = field(default_factory=threading.Lock)
-    frame: searching.Frame | None = None
+    frame: searching.ChunkFrame | None = None
     embedder_id: str = ""
 
     def close(self) -> None:
@@ -106,8 +106,8 @@ class EmbeddedStore:
     async def embed(self, name: str, doc_id: str, embedder_id: str, vectors: Mapping[int, Vectors]) -> bool:
         return bool(await self._change(name, lambda at: writing.embed(at, doc_id, embedder_id, vectors)))
 
-    async def search(self, name: str, search: Search) -> list[Hit]:
-        def work(file: _OpenFile) -> list[Hit]:
+    async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
+        def work(file: _OpenFile) -> list[ChunkHit]:
             return searching.search(file.connection, _frame_of(file, search.embedder_id), search)
 
         return await self._read(name, work, [])
@@ -300,7 +300,7 @@ class EmbeddedStore:
             return self._writing.setdefault(name, threading.Lock())
 
 
-def _frame_of(file: _OpenFile, embedder_id: str) -> searching.Frame:
+def _frame_of(file: _OpenFile, embedder_id: str) -> searching.ChunkFrame:
     version = writing.version(file.connection)
     if file.frame is None or file.frame.version != version or file.embedder_id != embedder_id:
         file.frame = searching.load(file.connection, version, embedder_id)

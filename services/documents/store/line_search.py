@@ -57,6 +57,16 @@ def distinct(connection: sqlite3.Connection, where: LineWhere, column: str, limi
 def _condition(where: LineWhere) -> tuple[str, list[object]]:
     parts: list[str] = [f"d.doc_id IN ({schema.marks(len(where.doc_ids))})"]
     values: list[object] = list(where.doc_ids)
+    for some, wanted in (_at_places(where), _of_kinds(where), _with_words(where), _with_texts(where)):
+        parts += some
+        values += wanted
+    return " AND ".join(parts), values
+
+
+def _at_places(where: LineWhere) -> tuple[list[str], list[object]]:
+    """Line numbers and times."""
+    parts: list[str] = []
+    values: list[object] = []
     if where.first is not None:
         parts.append("l.line_no >= ?")
         values.append(where.first)
@@ -72,6 +82,13 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
     if where.days is not None:
         parts.append(f"{_day(where.days)} BETWEEN ? AND ?")
         values += where.days
+    return parts, values
+
+
+def _of_kinds(where: LineWhere) -> tuple[list[str], list[object]]:
+    """Levels and components."""
+    parts: list[str] = []
+    values: list[object] = []
     if where.severities:
         parts.append(f"l.severity IN ({schema.marks(len(where.severities))})")
         values += where.severities
@@ -80,17 +97,27 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
             "(" + " OR ".join(["(lower(l.component) = ? OR holds(l.component, ?))"] * len(where.components)) + ")"
         )
         values += [value for component in where.components for value in (component.casefold(), component)]
+    return parts, values
+
+
+def _with_words(where: LineWhere) -> tuple[list[str], list[object]]:
+    """Whole words, found by the index of words, which is quicker than reading the lines."""
+    wanted: list[str] = []
     words = [word for text in (*where.holding, *where.words) for word in tokenizer.parts(text)]
     if words:
-        parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
-        values.append(match_of(list(dict.fromkeys(words))))
+        wanted.append(match_of(list(dict.fromkeys(words))))
     if forms := [found for word in where.words_any if (found := list(dict.fromkeys(tokenizer.parts(word))))]:
-        parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
-        values.append(" OR ".join(f"({match_of(found)})" for found in forms))
+        wanted.append(" OR ".join(f"({match_of(found)})" for found in forms))
     either = [list(dict.fromkeys(tokenizer.parts(needle))) for needle in where.holding_any]
     if either and all(either):
-        parts.append("l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)")
-        values.append(" OR ".join(f"({match_of(words)})" for words in either))
+        wanted.append(" OR ".join(f"({match_of(words)})" for words in either))
+    return ["l.line_row IN (SELECT rowid FROM line_words WHERE line_words MATCH ?)"] * len(wanted), [*wanted]
+
+
+def _with_texts(where: LineWhere) -> tuple[list[str], list[object]]:
+    """Texts as they are written."""
+    parts: list[str] = []
+    values: list[object] = []
     for needle in where.holding:
         parts.append("holds(l.text, ?)")
         values.append(needle)
@@ -100,7 +127,7 @@ def _condition(where: LineWhere) -> tuple[str, list[object]]:
     for needle in where.lacking:
         parts.append("NOT holds(l.text, ?)")
         values.append(needle)
-    return " AND ".join(parts), values
+    return parts, values
 
 
 def _day(span: tuple[str, str] | None) -> str:

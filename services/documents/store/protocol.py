@@ -131,7 +131,7 @@ class SearchMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class ChunkSearch:
     text: str
     vector: Vectors | None = None  # of one row; None: by words only
     embedder_id: str = ""  # vectors of another embedder are never compared with it
@@ -164,7 +164,7 @@ class StoredChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class ChunkHit:
     chunk: StoredChunk
     score: float | None  # the cosine with the question, an absolute figure; None where there is no vector to compare
     rank_score: float  # for order only
@@ -261,7 +261,7 @@ class DocumentStore(Protocol):
         """Keep vectors by chunk index. With the last one the document is `ready`. False: it is gone."""
         ...
 
-    async def search(self, name: str, search: Search) -> list[Hit]:
+    async def search(self, name: str, search: ChunkSearch) -> list[ChunkHit]:
         """Best first: the union of both arms' best, and of what holds an identifier literally."""
         ...
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.documents.store import schema
-from services.documents.store.protocol import Hit, Search, SearchMode, Weights, Where
+from services.documents.store.protocol import ChunkHit, ChunkSearch, SearchMode, Weights, Where
 from services.documents.units import ChunkType
 from services.search import tokenizer
 from services.search.embedding import Vectors
@@ -39,7 +39,7 @@ MANY, MOST = 1000, 0.4
 
 
 @dataclass(slots=True)
-class Frame:
+class ChunkFrame:
     """Every chunk of one version of a collection, in order of its row number."""
 
     version: int
@@ -85,7 +85,7 @@ class Frame:
         return held
 
 
-def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Frame:
+def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> ChunkFrame:
     """Read from the database. Vectors of other embedders than `embedder_id` are left out."""
     table = connection.execute("SELECT chunk_no, doc_no, chunk_type, n_tokens FROM chunks ORDER BY chunk_no").fetchall()
     rows = np.array([row[0] for row in table], dtype=np.int64)
@@ -96,7 +96,7 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Fram
     ).fetchall()
     vectors = np.frombuffer(b"".join(blob for _, blob in blobs), dtype=np.float32)
     embedded = np.searchsorted(rows, np.array([row for row, _ in blobs], dtype=np.int64))
-    return Frame(
+    return ChunkFrame(
         version,
         rows,
         np.array([row[1] for row in table], dtype=np.int64),
@@ -107,7 +107,7 @@ def load(connection: sqlite3.Connection, version: int, embedder_id: str) -> Fram
     )
 
 
-def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[Hit]:
+def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch) -> list[ChunkHit]:
     """The union of the best by meaning, the best by words, and what holds an identifier; best first."""
     allowed = _allowed(connection, frame, asked.where)
     if not len(allowed):
@@ -136,12 +136,12 @@ def search(connection: sqlite3.Connection, frame: Frame, asked: Search) -> list[
     # On a tie the newer document, then the earlier chunk.
     order = np.lexsort((union, -frame.documents[union], -ranks.round(6)))
     chunks = _chunks(connection, frame, union)
-    hits: list[Hit] = []
+    hits: list[ChunkHit] = []
     for at in order:
         place = int(union[at])
         cosine = None if vector_scores is None or np.isnan(vector_scores[at]) else float(vector_scores[at])
         scores = (ranks[at], keywords[place], found[at], coverage[place])
-        hits.append(Hit(chunks[place], cosine, *map(float, scores)))
+        hits.append(ChunkHit(chunks[place], cosine, *map(float, scores)))
     return hits
 
 
@@ -161,7 +161,7 @@ def match_of(words: list[str]) -> str:
     return " AND ".join(f'"{word}"' for word in words)
 
 
-def _allowed(connection: sqlite3.Connection, frame: Frame, where: Where) -> Places:
+def _allowed(connection: sqlite3.Connection, frame: ChunkFrame, where: Where) -> Places:
     numbers = [row[0] for row in connection.execute(CURRENT)]
     if where.doc_ids is not None or not where.internal:
         known = connection.execute("SELECT doc_no, doc_id, extra FROM documents").fetchall()
@@ -180,7 +180,7 @@ def _allowed(connection: sqlite3.Connection, frame: Frame, where: Where) -> Plac
     return np.flatnonzero(mask)
 
 
-def _cosines(frame: Frame, asked: Search) -> Floats | None:
+def _cosines(frame: ChunkFrame, asked: ChunkSearch) -> Floats | None:
     if asked.vector is None or not len(frame.embedded):
         return None
     cosines = np.full(len(frame.rows), np.nan, dtype=np.float32)
@@ -188,12 +188,14 @@ def _cosines(frame: Frame, asked: Search) -> Floats | None:
     return cosines
 
 
-def _unembedded(frame: Frame, places: Places) -> Mask:
+def _unembedded(frame: ChunkFrame, places: Places) -> Mask:
     """Which of the chunks are of documents that have no vectors, or none yet."""
     return ~np.isin(frame.documents[places], frame.documents[frame.embedded])
 
 
-def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[str, ...], allowed: Places) -> Floats:
+def _verbatim(
+    connection: sqlite3.Connection, frame: ChunkFrame, identifiers: tuple[str, ...], allowed: Places
+) -> Floats:
     share = np.zeros(len(frame.rows), dtype=np.float32)
     ok = np.zeros(len(frame.rows), dtype=bool)
     ok[allowed] = True
@@ -213,7 +215,7 @@ def _verbatim(connection: sqlite3.Connection, frame: Frame, identifiers: tuple[s
     return share
 
 
-def _chunks(connection: sqlite3.Connection, frame: Frame, union: Places) -> dict[int, schema.StoredChunk]:
+def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) -> dict[int, schema.StoredChunk]:
     wanted = [int(row) for row in frame.rows[union]]
     rows = connection.execute(
         f"SELECT c.chunk_no, {schema.CHUNK_COLUMNS} FROM chunks c JOIN documents d USING (doc_no) "
@@ -251,7 +253,7 @@ def best(scores: Floats, allowed: Places, depth: int, *, positive: bool) -> Plac
     return allowed[order][:depth]
 
 
-def weights_of(frame: Frame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
+def weights_of(frame: ChunkFrame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
     """How much the vector counts, chunk by chunk."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
     table = np.array([by_kind.get(kind, weights.prose) for kind in KINDS], dtype=np.float32)

@@ -16,8 +16,9 @@ class BlockKind(StrEnum):
 class Block(NamedTuple):
     """A paragraph, a list, a table or a listing, in the Markdown that Discord shows: what people read.
 
-    Nothing of the source's own markup is left in it: no directive, no tab marker, no HTML, no role. Code is fenced, with
-    its language where that is known; a table is aligned text in a fence. Links are `[text](target)`, targets as written.
+    Nothing of the source's own markup is left in it: no directive, no tab marker, no HTML, no role. Code is fenced,
+    with its language where that is known; a table is aligned text in a fence. Links are `[text](target)`, targets as
+    written.
     """
 
     kind: BlockKind

@@ -12,14 +12,14 @@ MAX_WIDTH = 90
 """Columns. Discord shows about a hundred on a wide screen."""
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """The same words twice: as Discord's Markdown and as plain text."""
 
     marked: str
     plain: str
 
 
-Row = Sequence[Cell]
+Row = Sequence[TableCell]
 
 
 def table(header: Row, rows: Sequence[Row]) -> Block | None:

@@ -10,7 +10,7 @@ import pytest
 from services.documents.indexing import Indexed, index_global, index_team
 from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
-from services.documents.store.protocol import Search, State, unfinished
+from services.documents.store.protocol import ChunkSearch, State, unfinished
 from services.documents.tools import libraries
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source, SourceUnavailable
@@ -117,7 +117,7 @@ async def test_the_new_revision_is_ready_when_it_takes_the_place_of_the_old(stor
     class Watching(HashingEmbedder):
         async def embed(self, texts: Sequence[str]) -> Vectors:
             described = await store.describe("team_7_kb")
-            found = await store.search("team_7_kb", Search("refunds"))
+            found = await store.search("team_7_kb", ChunkSearch("refunds"))
             states.append([(doc.filename, doc.state) for doc in described.documents] if described else [])
             assert found
             return await super().embed(texts)
@@ -152,7 +152,7 @@ async def test_a_folder_that_cannot_be_read_changes_nothing(store: EmbeddedStore
     no_folder = tmp_path / "file"
     no_folder.write_text("x")
     assert await index_team(store, None, no_folder, team_id="7") == Indexed()
-    assert await store.search("team_7_kb", Search("refunds"))
+    assert await store.search("team_7_kb", ChunkSearch("refunds"))
 
 
 async def test_the_documentation_is_indexed_with_titles(store: EmbeddedStore) -> None:
@@ -184,8 +184,8 @@ async def test_a_source_that_cannot_be_loaded_now_keeps_what_is_indexed(store: E
     shelf.broken.add("kb:a.md")
     del shelf.texts["kb:b.md"]
     assert await index_global(store, None, shelf) == Indexed(dropped=1)
-    assert await store.search("global_kb", Search("apples"))
-    assert not await store.search("global_kb", Search("bananas"))
+    assert await store.search("global_kb", ChunkSearch("apples"))
+    assert not await store.search("global_kb", ChunkSearch("bananas"))
 
 
 async def test_what_cannot_be_taken_in_disturbs_nothing_else(store: EmbeddedStore) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from services.knowledge.narrowing import narrow, narrowed
 
 from services.knowledge.index_file import IndexEntry, render
-from services.knowledge.narrowing import narrow, narrowed
 
 INDEX = (
     IndexEntry("team:tokens.txt", "Depositing tokens into the portal."),

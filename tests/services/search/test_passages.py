@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from services.assistant.extractive.corpus import team_answers
 from services.search.passages import Passage, passages
+
 from tests.services.quickly import QUICKLY
 
 LONG = "word " * 120

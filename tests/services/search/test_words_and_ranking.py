@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from services.search.ranking import Postings, rank
 
 from services.search.questions import Query
-from services.search.ranking import Postings, rank
 from services.search.words import stem, terms
 from tests.services.quickly import QUICKLY
 

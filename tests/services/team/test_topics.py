@@ -10,7 +10,7 @@ from services.team import archive, qa_ids
 from services.team.archive import Malformed, Pair, PairTurn, Speaker
 from services.team.decisions import Action, By, Decision
 from services.team.fold import Placement, fold
-from services.team.topics import Block, Topic, block_of, parse, place, render
+from services.team.topics import Topic, TopicBlock, block_of, parse, place, render
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import decided
 from tests.services.team.test_archive import a_pair, awkward, pairs
@@ -43,7 +43,7 @@ def test_a_topic_file_has_id_and_time_stamp_only_and_then_the_turns() -> None:
 
 
 @given(st.lists(blocks, max_size=3))
-def test_what_is_written_is_read_back_exactly(written: list[Block]) -> None:
+def test_what_is_written_is_read_back_exactly(written: list[TopicBlock]) -> None:
     """Pitfall 5: any text survives, and none forges a block."""
     text = "".join(map(render, written))
     assert parse(text.encode().decode()) == written
@@ -66,7 +66,7 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message() ->
     [read] = archive.parse(archive.render(pair))
     topic = fold([read], Placement([decided(read, Action.ADDED, "paste")]))["paste"]
     [block] = parse(topic.text)
-    assert block == Block(pair.id, pair.timestamp, pair.turns)
+    assert block == TopicBlock(pair.id, pair.timestamp, pair.turns)
 
 
 @pytest.mark.parametrize(

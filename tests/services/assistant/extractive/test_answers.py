@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from services.assistant.extractive.quoting import NOTICE, shortened
 
 from model.conversations import Conversation, Role, Turn
 from services.assistant.answering import AnswerResult
 from services.assistant.extractive import ExtractiveAssistant
-from services.assistant.extractive.quoting import NOTICE, shortened
 from services.assistant.links import remove_foreign_links
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source

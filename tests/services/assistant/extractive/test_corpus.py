@@ -6,11 +6,11 @@ import asyncio
 import time
 
 import pytest
-
 from services.assistant.extractive.corpus import Content, Corpus, ExcerptCache, cut
+from services.search.passages import passages
+
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
-from services.search.passages import passages
 from services.search.questions import read_query
 from tests.services.assistant.extractive.lanternfish import INDEX, Bookcase
 

@@ -14,7 +14,7 @@ import clock
 from services.documents.results import Status
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.chroma_records import ABANDONED_SECONDS
-from services.documents.store.protocol import Search, State, StoreUnavailable
+from services.documents.store.protocol import ChunkSearch, State, StoreUnavailable
 from services.documents.tools import libraries
 from tests.services.documents import cases
 from tests.services.documents.store import chroma_server, imitated_chroma
@@ -39,11 +39,11 @@ async def test_wherever_a_write_is_cut_off_it_has_happened_whole_or_not_at_all(t
         server.requests_left, server.down = None, False
         after = imitated_chroma.new_store(tmp_path / f"after-{requests}", server)
         for each in (store, after):
-            found = [bool(await each.search(NAME, Search(word))) for word in ("declined", "collision")]
+            found = [bool(await each.search(NAME, ChunkSearch(word))) for word in ("declined", "collision")]
             assert found in ([True, False], [False, True]), requests
         await after.revise(cases.case(), [cases.new("shop.log", cases.OTHER_LOG)], [old.doc_id])
         for each in (store, after):
-            assert not await each.search(NAME, Search("declined"))
+            assert not await each.search(NAME, ChunkSearch("declined"))
             described = await each.describe(NAME)
             assert described is not None
             assert [doc.filename for doc in described.documents] == ["shop.log"]
@@ -86,12 +86,12 @@ async def test_a_document_that_has_lost_a_part_is_left_out_and_can_be_posted_aga
     ]:
         del shelf.records[key]
     after = imitated_chroma.new_store(tmp_path / "after", server)
-    assert await after.search(NAME, Search("declined")) == []
-    assert await after.search(NAME, Search("collision"))
+    assert await after.search(NAME, ChunkSearch("declined")) == []
+    assert await after.search(NAME, ChunkSearch("collision"))
     assert "post it again" in caplog.text
     await cases.post(after, "shop.log", cases.LOG)
-    assert await after.search(NAME, Search("declined"))
-    assert await imitated_chroma.new_store(tmp_path / "last", server).search(NAME, Search("declined"))
+    assert await after.search(NAME, ChunkSearch("declined"))
+    assert await imitated_chroma.new_store(tmp_path / "last", server).search(NAME, ChunkSearch("declined"))
 
 
 async def test_what_changes_each_time_it_is_read_is_unavailable(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_what_changes_each_time_it_is_read_is_unavailable(tmp_path: Path) 
     server.before_each = written_meanwhile
     two = imitated_chroma.new_store(tmp_path / "two", server)
     with pytest.raises(StoreUnavailable, match="changes while it is read"):
-        await two.search(NAME, Search("card"))
+        await two.search(NAME, ChunkSearch("card"))
     with pytest.raises(StoreUnavailable):
         await two.add(cases.case(), [cases.new("depot.log", cases.OTHER_LOG)])
 
@@ -181,13 +181,13 @@ async def test_a_real_server_that_is_killed_and_comes_back_has_all_that_was_writ
     await cases.post(store, "shop.log", cases.LOG)
     own_server.kill()
     tool = cases.tools_over(store)[libraries.CASE]
-    for asked in (store.search(NAME, Search("card")), cases.post(store, "depot.log", cases.OTHER_LOG)):
+    for asked in (store.search(NAME, ChunkSearch("card")), cases.post(store, "depot.log", cases.OTHER_LOG)):
         with pytest.raises(StoreUnavailable, match="cannot be used"):
             await asked
     assert (await tool.ask(cases.context(), "Which card expired?")).status is Status.RETRIEVAL_ERROR
     own_server.start()
     assert (await tool.ask(cases.context(), "Which card expired?")).status is Status.OK
-    assert await store.search(NAME, Search("collision")) == []
+    assert await store.search(NAME, ChunkSearch("collision")) == []
     await cases.post(store, "depot.log", cases.OTHER_LOG)
     await cases.post(store, "depot.log", cases.OTHER_LOG)
     described = await store.describe(NAME)
@@ -227,7 +227,7 @@ async def test_a_real_server_that_is_killed_while_two_write_and_read_never_shows
             before = set(acknowledged)
             try:
                 described = await reading.describe(NAME)
-                hits = await reading.search(NAME, Search("declined", depth=60))
+                hits = await reading.search(NAME, ChunkSearch("declined", depth=60))
             except StoreUnavailable:
                 await asyncio.sleep(0)
                 continue
@@ -247,9 +247,9 @@ async def test_a_real_server_that_hangs_is_unavailable_until_it_goes_on(
     await cases.post(store, "shop.log", cases.LOG)
     own_server.freeze()
     with pytest.raises(StoreUnavailable, match="Timeout"):
-        await store.search(NAME, Search("card"))
+        await store.search(NAME, ChunkSearch("card"))
     own_server.thaw()
-    assert await store.search(NAME, Search("card"))
+    assert await store.search(NAME, ChunkSearch("card"))
     await store.close()
 
 

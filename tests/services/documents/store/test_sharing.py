@@ -11,7 +11,7 @@ import pytest
 
 from services.documents.store import chroma_records, packing
 from services.documents.store.chroma import ChromaStore
-from services.documents.store.protocol import NewDocument, Origin, Search, State, StoreUnavailable
+from services.documents.store.protocol import ChunkSearch, NewDocument, Origin, State, StoreUnavailable
 from tests.services.documents import cases
 from tests.services.documents.store import imitated_chroma
 from tests.services.documents.store.conftest import NewStore
@@ -37,14 +37,14 @@ async def two(process: NewStore) -> AsyncGenerator[ChromaStore]:
 
 
 async def test_what_one_process_writes_the_other_finds(one: ChromaStore, two: ChromaStore) -> None:
-    assert await two.search(NAME, Search("card")) == []
+    assert await two.search(NAME, ChunkSearch("card")) == []
     document = await cases.post(one, "shop.log", cases.LOG)
-    assert [hit.chunk.text for hit in await two.search(NAME, Search("card expired"))]
+    assert [hit.chunk.text for hit in await two.search(NAME, ChunkSearch("card expired"))]
     assert await two.describe(NAME) is not None
     assert await two.delete_document(NAME, document.doc_id)
-    assert await one.search(NAME, Search("card")) == []
+    assert await one.search(NAME, ChunkSearch("card")) == []
     await cases.post(two, "depot.log", cases.OTHER_LOG)
-    assert await one.search(NAME, Search("collision"))
+    assert await one.search(NAME, ChunkSearch("collision"))
     assert await one.delete_collection(NAME)
     assert await two.describe(NAME) is None
 
@@ -61,18 +61,18 @@ async def test_a_collection_made_anew_by_another_process_is_not_taken_for_the_ol
     one: ChromaStore, two: ChromaStore
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
-    assert await two.search(NAME, Search("card"))
+    assert await two.search(NAME, ChunkSearch("card"))
     await one.delete_collection(NAME)
     await cases.post(one, "depot.log", cases.OTHER_LOG)
-    assert await two.search(NAME, Search("card")) == []
-    assert await two.search(NAME, Search("collision"))
+    assert await two.search(NAME, ChunkSearch("card")) == []
+    assert await two.search(NAME, ChunkSearch("collision"))
 
 
 async def test_of_a_case_that_another_process_has_closed_no_copy_stays(
     one: ChromaStore, two: ChromaStore, tmp_path: Path
 ) -> None:
     await cases.post(one, "shop.log", cases.LOG)
-    await two.search(NAME, Search("card"))
+    await two.search(NAME, ChunkSearch("card"))
     assert list((tmp_path / "two").iterdir())
     await one.delete_collection(NAME)
     assert not list((tmp_path / "one").iterdir())
@@ -82,10 +82,10 @@ async def test_of_a_case_that_another_process_has_closed_no_copy_stays(
 
 async def test_who_stops_leaves_no_copies(one: ChromaStore, two: ChromaStore, tmp_path: Path) -> None:
     await cases.post(one, "shop.log", cases.LOG)
-    await two.search(NAME, Search("card"))
+    await two.search(NAME, ChunkSearch("card"))
     await two.close()
     assert not list((tmp_path / "two").iterdir())
-    assert await one.search(NAME, Search("card"))
+    assert await one.search(NAME, ChunkSearch("card"))
 
 
 async def test_nothing_is_lost_where_two_write_at_the_same_moment(one: ChromaStore, two: ChromaStore) -> None:
@@ -128,7 +128,7 @@ async def test_a_write_that_nobody_waits_for_any_more_happens_whole_or_not_at_al
             await writing
         await cases.post(one, "after.log", f"{cases.LOG}{turns}\n")
     for store in (one, two):
-        hits = await store.search(NAME, Search("card"))
+        hits = await store.search(NAME, ChunkSearch("card"))
         assert {hit.chunk.extra["filename"] for hit in hits} >= {"shop.log", "after.log"}
     assert await version(one) == await version(two)
 
@@ -141,8 +141,8 @@ async def test_a_write_that_chroma_does_not_take_has_not_happened(tmp_path: Path
     with pytest.raises(StoreUnavailable, match="ConnectionError"):
         await cases.post(store, "depot.log", cases.OTHER_LOG)
     server.down = False
-    assert await store.search(NAME, Search("collision")) == []
-    assert await store.search(NAME, Search("card"))
+    assert await store.search(NAME, ChunkSearch("collision")) == []
+    assert await store.search(NAME, ChunkSearch("card"))
 
 
 async def version(store: ChromaStore) -> int:
@@ -166,7 +166,7 @@ async def test_one_file_posted_twice_at_the_same_moment_is_one_document(one: Chr
         assert described is not None
         assert [doc.filename for doc in described.documents] == ["later.log", "shop.log"]
     assert await one.fail(NAME, described.documents[0].doc_id, "it could not be downloaded")
-    assert await two.search(NAME, Search("declined"))
+    assert await two.search(NAME, ChunkSearch("declined"))
 
 
 def test_documents_that_two_have_taken_in_are_numbered_anew_and_the_first_of_two_alike_stays() -> None:
@@ -193,4 +193,4 @@ async def test_more_documents_than_a_request_takes_come_in_several(
     assert described is not None
     assert len(described.documents) == 5
     await two.revise(cases.case(), [], [doc.doc_id for doc in described.documents])
-    assert await one.search(NAME, Search("declined")) == []
+    assert await one.search(NAME, ChunkSearch("declined")) == []

@@ -10,12 +10,12 @@ import pytest
 
 from services.documents.indexing import fill
 from services.documents.store.protocol import (
+    ChunkSearch,
     Collection,
     DocumentStore,
     LineWhere,
     NewDocument,
     Origin,
-    Search,
     SearchMode,
     State,
     Where,
@@ -48,7 +48,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerato
 async def test_reading_what_is_not_there_gives_nothing_and_makes_nothing(store: DocumentStore) -> None:
     name = cases.case().name
     assert await store.describe(name) is None
-    assert await store.search(name, Search("anything")) == []
+    assert await store.search(name, ChunkSearch("anything")) == []
     assert (await store.lines(name, LineWhere(("x",)))).total == 0
     assert await store.distinct(name, LineWhere(("x",)), "severity") == []
     assert await store.chunks(name, "x", [0]) == []
@@ -65,7 +65,7 @@ async def test_a_file_can_be_searched_by_words_as_soon_as_it_is_added(store: Doc
     (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     assert document.state is State.LEXICAL
     assert document.n_lines == 8
-    hits = await store.search(cases.case().name, Search("card EXPIRED"))
+    hits = await store.search(cases.case().name, ChunkSearch("card EXPIRED"))
     assert "card expired" in hits[0].chunk.text
     assert hits[0].score is None
 
@@ -73,7 +73,7 @@ async def test_a_file_can_be_searched_by_words_as_soon_as_it_is_added(store: Doc
 async def test_both_parts_and_wholes_of_names_are_words(store: DocumentStore) -> None:
     await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     for words in ("ord-58213", "58213", "10.20.30.40:2525", "shop.payment.Gateway", "gateway", "PAYMENT"):
-        hits = await store.search(cases.case().name, Search(words))
+        hits = await store.search(cases.case().name, ChunkSearch(words))
         assert hits, words
 
 
@@ -89,7 +89,7 @@ async def test_vectors_come_later_and_give_cosines(store: DocumentStore) -> None
     assert await store.embed(name, document.doc_id, EMBEDDER.id, some)
     assert await state_of(store, document.doc_id) is State.READY
     question = waiting[0].text
-    hits = await store.search(name, Search(question, (await EMBEDDER.embed([question]))[0], EMBEDDER.id))
+    hits = await store.search(name, ChunkSearch(question, (await EMBEDDER.embed([question]))[0], EMBEDDER.id))
     scores = [hit.score for hit in hits if hit.score is not None]
     assert max(scores) == pytest.approx(1.0, abs=1e-5)  # a cosine, not a distance
     assert min(scores) >= -1.0001
@@ -98,7 +98,7 @@ async def test_vectors_come_later_and_give_cosines(store: DocumentStore) -> None
 async def test_vectors_of_another_embedder_are_never_compared(store: DocumentStore) -> None:
     document = await cases.post(store, "shop.log", cases.LOG)
     other = HashingEmbedder(64)
-    hits = await store.search(cases.case().name, Search("card", (await other.embed(["card"]))[0], other.id))
+    hits = await store.search(cases.case().name, ChunkSearch("card", (await other.embed(["card"]))[0], other.id))
     assert hits
     assert all(hit.score is None for hit in hits)
     assert [doc.doc_id for _, doc in await unfinished(store, other.id)] == [document.doc_id]
@@ -122,9 +122,9 @@ async def test_of_two_files_of_one_name_the_newer_answers_and_both_are_kept(stor
         old.doc_id: (1, False),
         newer.doc_id: (2, True),
     }
-    hits = await store.search(cases.case().name, Search("card collision starting version"))
+    hits = await store.search(cases.case().name, ChunkSearch("card collision starting version"))
     assert {hit.chunk.doc_id for hit in hits} == {newer.doc_id}
-    named = await store.search(cases.case().name, Search("card", where=Where(frozenset({old.doc_id}))))
+    named = await store.search(cases.case().name, ChunkSearch("card", where=Where(frozenset({old.doc_id}))))
     assert {hit.chunk.doc_id for hit in named} == {old.doc_id}
 
 
@@ -140,7 +140,7 @@ async def test_each_write_raises_the_version_and_no_read_does(store: DocumentSto
     assert await raised()
     (document,) = await store.add(cases.case(), [cases.new("shop.log", cases.LOG)])
     assert await raised()
-    await store.search(name, Search("card"))
+    await store.search(name, ChunkSearch("card"))
     assert not await raised()
     waiting = await store.unembedded(name, document.doc_id, EMBEDDER.id)
     vectors = await EMBEDDER.embed([chunk.text for chunk in waiting])
@@ -202,7 +202,7 @@ async def test_deleting_a_document_takes_all_of_it(store: DocumentStore) -> None
     shop = await cases.post(store, "shop.log", cases.LOG)
     depot = await cases.post(store, "depot.log", cases.OTHER_LOG)
     assert await store.delete_document(cases.case().name, shop.doc_id)
-    hits = await store.search(cases.case().name, Search("card expired ord-58213 collision"))
+    hits = await store.search(cases.case().name, ChunkSearch("card expired ord-58213 collision"))
     assert {hit.chunk.doc_id for hit in hits} == {depot.doc_id}
     assert (await store.lines(cases.case().name, LineWhere((shop.doc_id,)))).total == 0
 
@@ -257,7 +257,7 @@ async def test_a_revision_replaces_the_old_one_in_one_step(store: DocumentStore)
     ready = NewDocument(doc.origin, doc.prepared, await EMBEDDER.embed(texts), EMBEDDER.id)
     (fresh,) = await store.revise(collection, [ready], [old.doc_id])
     assert fresh.state is State.READY
-    hits = await store.search("global_kb", Search("button"))
+    hits = await store.search("global_kb", ChunkSearch("button"))
     assert [hit.chunk.text for hit in hits if "green" in hit.chunk.text] == []
     assert any("blue" in hit.chunk.text for hit in hits)
 
@@ -272,7 +272,7 @@ async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: Doc
     await fill(store, EMBEDDER, collection.name, first.doc_id)
     (second,) = await store.add(collection, [prices])
     question = (await EMBEDDER.embed(["green clicks until"]))[0]
-    asked = Search("penny button", question, EMBEDDER.id, depth=1, mode=SearchMode.VECTOR)
+    asked = ChunkSearch("penny button", question, EMBEDDER.id, depth=1, mode=SearchMode.VECTOR)
     found = [hit.chunk.doc_id for hit in await store.search(collection.name, asked)]
     assert sorted(found) == sorted([first.doc_id, second.doc_id]), "what has no vector yet is found by its words"
     await fill(store, EMBEDDER, collection.name, second.doc_id)
@@ -285,15 +285,15 @@ async def test_by_meaning_words_count_only_where_there_are_no_vectors(store: Doc
 async def test_internal_documents_can_be_left_out(store: DocumentStore) -> None:
     collection = Collection("team_7_kb", "team", "7", 7)
     await store.add(collection, [cases.new("secret.md", "# Keys\n\nThe spare key hangs left.\n", internal="true")])
-    assert await store.search("team_7_kb", Search("spare key"))
-    assert await store.search("team_7_kb", Search("spare key", where=Where(internal=False))) == []
+    assert await store.search("team_7_kb", ChunkSearch("spare key"))
+    assert await store.search("team_7_kb", ChunkSearch("spare key", where=Where(internal=False))) == []
 
 
 async def test_two_collections_know_nothing_of_each_other(store: DocumentStore) -> None:
     await cases.post(store, "shop.log", cases.LOG, cases.THREAD)
     await cases.post(store, "depot.log", cases.OTHER_LOG, cases.OTHER_THREAD)
     assert await store.list_collections("case_") == [cases.case().name, cases.case(cases.OTHER_THREAD).name]
-    hits = await store.search(cases.case(cases.OTHER_THREAD).name, Search("card expired payment version"))
+    hits = await store.search(cases.case(cases.OTHER_THREAD).name, ChunkSearch("card expired payment version"))
     assert {hit.chunk.extra["filename"] for hit in hits} == {"depot.log"}
 
 
@@ -326,14 +326,14 @@ async def test_a_file_that_was_posted_twice_goes_with_the_last_message_that_brou
         assert same.origins == (first.origin, again.origin)
     assert (await store.expect(collection, again.origin)).doc_id == document.doc_id
     assert await version(store) > before
-    (hit, *_) = await store.search(collection.name, Search("declined"))
+    (hit, *_) = await store.search(collection.name, ChunkSearch("declined"))
     assert "also_posted" not in hit.chunk.extra
     assert not await store.withdraw(collection.name, document.doc_id, lambda origin: origin.message_id == 3)
     assert await store.withdraw(collection.name, document.doc_id, lambda origin: origin.message_id == 1)
     described = await store.describe(collection.name)
     assert described is not None
     assert [doc.origins for doc in described.documents] == [(again.origin,)]
-    assert await store.search(collection.name, Search("declined"))
+    assert await store.search(collection.name, ChunkSearch("declined"))
     assert await store.withdraw(collection.name, document.doc_id, lambda origin: origin.message_id == 2)
-    assert not await store.search(collection.name, Search("declined"))
+    assert not await store.search(collection.name, ChunkSearch("declined"))
     assert not await store.withdraw(collection.name, document.doc_id, lambda _: True)
