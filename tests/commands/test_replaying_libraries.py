@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assembly import documents as documents_module
 from assembly import indexing
+from commands import replay as replaying
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
@@ -46,7 +46,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_a_thread(_: object) -> Embedder:
         return InAThread()
 
-    monkeypatch.setattr(documents_module, "embedder_of", in_a_thread)
+    monkeypatch.setattr(replaying, "embedder_of", in_a_thread)
 
 
 def a_day(*, files: bool = True) -> list[dict[str, Any]]:
