@@ -56,8 +56,8 @@ class Search(Protocol):
         """All passages of the section that a passage is from, in order."""
         ...
 
-    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
-        """The places of the sections of one source that fit `query`, best first."""
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
+        """The texts of the passages of one source that fit `query`, best first."""
         ...
 
 
@@ -101,10 +101,10 @@ class LibrarySearch:
         store = self.team if kept.source_id.startswith("team:") else self.kb
         return await in_thread(store.section, kept.source_id, kept.section)
 
-    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
         found = await self._find(query, frozenset({source_id}))
-        return list(dict.fromkeys(hit.kept.section for hit in found.hits))
+        return [hit.kept.text for hit in found.hits]
 
     async def refresh(self) -> None:
         """Look after the sources again if the index has changed, or after a minute."""
