@@ -30,18 +30,17 @@ async def open_search(
     embedder: Embedder | None,
     *,
     read_only: bool = True,
-    rehearsed: bool = False,
     alone: bool = True,
 ) -> AsyncGenerator[LibrarySearch]:
     """Search over `library`, closed at the end of the block.
 
-    `read_only`: what is kept is used, and changes stay in memory; `rehearsed`: the team's passages are written all the
-    same, to a data folder of the run's own. `alone`: nothing else gives new passages their vectors.
+    `read_only`: what is kept is used, and changes stay in memory: a replay leaves the same bytes each time, and these
+    files name paths and times. `alone`: nothing else gives new passages their vectors.
     """
     kb = settings.kb
     search = LibrarySearch(
         library,
-        PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only and not rehearsed),
+        PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only),
         PassageStore(kb.index_path.with_name(KB_FILE), read_only=read_only),
         embedder,
         alone,
