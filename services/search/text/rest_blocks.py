@@ -15,6 +15,10 @@ from services.search.text.sections import Block, BlockKind
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
+_AT_START = re.compile(r"\A(?:#{1,3}|-#|>{1,3}|[-+])(?= )")
+"""What Discord takes for a heading, small print, a quote or an item at the beginning of a line."""
+_RULED = re.compile(r"[-=+| ]*[-=][-=+| ]*")
+_INLINE_MARKS = re.compile(r":[\w.+-]{1,30}:(?=`)|`{1,2}_{0,2}")
 _ENDS_ITSELF = (".", ":", "?", "!", "…", "。", "？", "！", "：")
 _PARAMETER = re.compile(
     r"(?:param|parameter|arg|argument|key|keyword|kwarg|kwparam|var|ivar|cvar|option|field)\s+(?:(?P<type>.*\S)\s+)?(?P<name>\S+)"
@@ -58,7 +62,9 @@ class Blocks:
         read = self._kinds.get(type(node))
         if read is not None:
             return read(node)
-        if isinstance(node, nodes.Invisible | nodes.image | nodes.raw | nodes.substitution_definition | nodes.transition):
+        if isinstance(
+            node, nodes.Invisible | nodes.image | nodes.raw | nodes.substitution_definition | nodes.transition
+        ):
             return []
         if isinstance(node, nodes.TextElement | nodes.Text):
             return self._loose(node)
@@ -68,7 +74,7 @@ class Blocks:
         return [block for node in found for block in self.read(node)]
 
     def _paragraph(self, node: nodes.Element) -> list[Block]:
-        text = self._inline.markdown(node)
+        text = _AT_START.sub(r"\\\g<0>", self._inline.markdown(node))
         return [Block(BlockKind.PROSE, text)] if text else []
 
     def _loose(self, node: nodes.Node) -> list[Block]:
@@ -112,7 +118,9 @@ class Blocks:
 
     def _field(self, node: nodes.field) -> list[Block]:
         name, *body = node.children
-        lead = _field_name(name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else "")
+        lead = _field_name(
+            name.astext(), self._inline.markdown(name, Style.BOLD) if isinstance(name, nodes.Element) else ""
+        )
         return _led(lead, " ", self._all(body))
 
     def _options(self, node: nodes.Element) -> list[Block]:
@@ -168,7 +176,7 @@ class Blocks:
         heading = recovered_heading(node)
         if heading:
             return [Block(BlockKind.PROSE, f"**{heading}**")]
-        return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(text, "")]
+        return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(_unmarked(text), "")]
 
 
 def recovered_heading(node: nodes.Element) -> str:
@@ -180,6 +188,12 @@ def recovered_heading(node: nodes.Element) -> str:
             if len(words) == 1 and 1 < len(lines) <= 3:  # noqa: PLR2004 (a line, with one below it and maybe one above)
                 return words[0]
     return ""
+
+
+def _unmarked(text: str) -> str:
+    """A table that docutils could not read, without the lines and the inline markup in it."""
+    lines = [line for line in text.split("\n") if not _RULED.fullmatch(line)]
+    return _INLINE_MARKS.sub("", "\n".join(lines))
 
 
 def _is_adornment(line: str) -> bool:
@@ -232,16 +246,19 @@ def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _listed(items: Iterable[tuple[str, Sequence[Block]]]) -> list[Block]:
-    """A list, in as few blocks as it can be: a listing or a table in an item stands on its own, at the margin."""
+    """A list, in as few blocks as it can be: a listing or a table in an item stands on its own, at the margin.
+
+    So does what comes behind it in the same item.
+    """
     found: list[Block] = []
     lines: list[str] = []
     for mark, blocks in items:
         for number, block in enumerate(blocks):
-            if block.kind in (BlockKind.CODE, BlockKind.TABLE):
+            if block.kind in (BlockKind.CODE, BlockKind.TABLE) or (number and not lines):
                 found += [*_joined(lines), block]
                 lines.clear()
             else:
-                lines.append(_indented(block.text, mark if number == 0 else "  "))
+                lines.append(_indented(block.text, "  " if number else mark))
     return found + _joined(lines)
 
 

@@ -20,6 +20,7 @@ _OPTION = re.compile(r":(?P<name>[\w-]+):(?: +(?P<value>.*)|$)")
 _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
 _FIELDS_OF_OBJECTS = frozenset(["returns", "return", "rtype"])
 _LANGUAGES = {"doctest": "python", "math": "tex", "mermaid": "mermaid", "testcode": "python", "ipython": "python"}
+_PAPER = frozenset(["and", "latex", "man", "or", "texinfo", "text"])
 _DELIMITERS = {"tab": "\t", "space": " "}
 
 
@@ -262,6 +263,13 @@ def _figure(reader: Reader, call: Call) -> list[nodes.Node]:
     return [reader.parsed(call)]
 
 
+def _only(reader: Reader, call: Call) -> list[nodes.Node]:
+    """What is for builders of paper alone does not stand on the published page."""
+    words = call.title.replace("(", " ").replace(")", " ").split()
+    hidden = words == ["not", "html"] or (bool(words) and _PAPER.issuperset(words))
+    return [] if hidden else [reader.parsed(call)]
+
+
 def _table(reader: Reader, call: Call) -> list[nodes.Node]:
     return _captioned(reader, call, [reader.parsed(call)])
 
@@ -314,6 +322,7 @@ _SPECIAL: dict[str, Callable[[Reader, Call], list[nodes.Node]]] = {
     "highlight": _highlight,
     "image": _image,
     "list-table": _list_table,
+    "only": _only,
     "replace": _replace,
     "role": _role,
     "rubric": _rubric,

@@ -26,7 +26,7 @@ VERSIONS = {
 
 BODIES = frozenset(
     "acks autosummary-body compound container cssclass div epigraph footer grid header highlights hlist ifconfig line-block "
-    "only pull-quote rst-class class tab-set tabs tab-set-code table figure centered default-domain automodule "
+    "pull-quote rst-class class tab-set tabs tab-set-code table figure centered default-domain automodule "
     "list-group row column panels".split()
 )
 """Their content is shown, and the argument is for machines. (The caption is the content of a figure.)"""
@@ -51,8 +51,6 @@ OBJECTS = frozenset(
     "property rst staticmethod struct type union var variable".split()
 )
 """Descriptions: the argument is a signature a line, the content says what it is."""
-
-LINE_TITLES = frozenset(["rubric"])
 
 
 def is_automatic(name: str) -> bool:

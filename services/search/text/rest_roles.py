@@ -6,6 +6,7 @@ Importing this imports docutils; `rest` does so when the first document is read.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from docutils import nodes
@@ -22,6 +23,10 @@ _TEXT_ROLES = frozenset(
 )
 _CALLED_ROLES = frozenset(["func", "function", "meth", "method"])
 _VERBATIM_ROLES = frozenset("code math literal samp regexp raw-html file".split())
+_CODE_ROLES = frozenset(
+    "attr class command confval const data envvar exc func function kbd keyword meth method mod obj option program property "
+    "py setting token type".split()
+)
 _LINKS = {
     "pep": ("PEP", "https://peps.python.org/pep-{:0>4}/"),
     "rfc": ("RFC", "https://datatracker.ietf.org/doc/html/rfc{}"),
@@ -47,14 +52,17 @@ class RoleReader(states.Inliner):
         bases: of each role that the document defines with `.. role:: name(base)`, the base.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[], None]) -> None:
+        """`check` is called now and then, and raises to stop the reading."""
         super().__init__()
+        self._check = check
         self.bases: dict[str, str] = {}
 
     def parse(self, text: str, lineno: int, memo: Any, parent: Any) -> Any:
         found: list[nodes.Node] = []
         messages: list[nodes.Node] = []
         for piece in _pieces(text):
+            self._check()
             part, said = super().parse(piece, lineno, memo, parent)
             found += part
             messages += said
@@ -114,10 +122,10 @@ def _node(role: str, text: str) -> nodes.TextElement:
 
 def _code(role: str, text: str) -> nodes.TextElement:
     """Of a role that names an object, a file, a key, or that nobody here knows."""
-    if _NUMBER.fullmatch(text):
-        return nodes.inline("", f"#{text}")  # an issue, a request, a discussion
-    if role in ("code", "math", "literal"):
+    if role in _VERBATIM_ROLES and role != "samp":
         return nodes.literal("", text)
+    if role not in _CODE_ROLES and _NUMBER.fullmatch(text):
+        return nodes.inline("", f"#{text}")  # an issue, a request, a discussion
     if role == "samp":
         return nodes.literal("", text.replace("{", "").replace("}", ""))
     shown = text.removeprefix("!")

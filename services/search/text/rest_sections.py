@@ -79,9 +79,10 @@ class _Outline:
 
     def _section(self, node: nodes.section, path: tuple[str, ...]) -> None:
         names = (*path, _title(node, self._inline))
-        is_top = not path and all(not one.blocks for one in self._sections)
-        anchor = "" if is_top else self._anchors.get(id(node)) or str((node["ids"] or [""])[0])
-        self._walk((child for child in node.children if not isinstance(child, nodes.title)), self._open(names, anchor), names)
+        anchor = "" if len(self._sections) == 1 and not self._sections[0].blocks else self._anchors.get(id(node)) or str((node["ids"] or [""])[0])
+        self._walk(
+            (child for child in node.children if not isinstance(child, nodes.title)), self._open(names, anchor), names
+        )
 
     def _add(self, blocks: list[Block], section: _Open) -> _Open:
         """Add blocks to a section, which is opened again where another one came between."""
