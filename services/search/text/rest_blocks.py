@@ -8,7 +8,7 @@ from typing import Any
 
 from docutils import nodes
 
-from services.search.text.rest_directives import Language, Lead, Signature
+from services.search.text.rest_calls import Language, Lead, Signature
 from services.search.text.rest_inline import Inline, Style, code
 from services.search.text.rest_tables import Cell, aligned, as_items, read_table
 from services.search.text.sections import Block, BlockKind
@@ -20,11 +20,11 @@ _AT_START = re.compile(r"\A(?:#{1,3}|-#|>{1,3}|[-+])(?= )")
 _RULED = re.compile(r"[-=+| ]*[-=][-=+| ]*")
 _INLINE_MARKS = re.compile(r":[\w.+-]{1,30}:(?=`)|`{1,2}_{0,2}")
 _ENDS_ITSELF = (".", ":", "?", "!", "…", "。", "？", "！", "：")
-_PARAMETER = re.compile(
-    r"(?:param|parameter|arg|argument|key|keyword|kwarg|kwparam|var|ivar|cvar|option|field)\s+(?:(?P<type>.*\S)\s+)?(?P<name>\S+)"
+_PARAMETERS = frozenset(
+    ["arg", "argument", "cvar", "ivar", "key", "keyword", "kwarg", "kwparam", "param", "parameter", "var"]
 )
-_RAISES = re.compile(r"(?:raises|raise|except|exception|throws)\s+(?P<name>.+)")
-_TYPE = re.compile(r"(?:type|vartype|paramtype|kwtype)\s*(?P<name>.*)")
+_RAISES = frozenset(["except", "exception", "raise", "raises", "throws"])
+_TYPES = frozenset(["kwtype", "paramtype", "type", "vartype"])
 _RESULTS = {"return": "Returns", "returns": "Returns", "rtype": "Return type", "yields": "Yields", "yield": "Yields"}
 
 
@@ -128,7 +128,7 @@ class Blocks:
 
     def _option(self, node: nodes.Node) -> list[Block]:
         group, *body = node.children
-        names = ", ".join(code("".join(part.astext() for part in _option_parts(option))) for option in group.children)
+        names = ", ".join(code("".join(part.astext() for part in option.children)) for option in group.children)
         return _led(names, " – ", self._all(body))
 
     def _line_block(self, node: nodes.Element) -> list[Block]:
@@ -180,7 +180,7 @@ class Blocks:
 
 
 def recovered_heading(node: nodes.Element) -> str:
-    """The heading that docutils refused, for its level or its place; empty where that is not what it complains about."""
+    """The heading that docutils refused, for its level or place; empty where it complains about something else."""
     for part in node.children:
         if isinstance(part, nodes.literal_block):
             lines = [line.strip() for line in part.astext().split("\n") if line.strip()]
@@ -204,21 +204,16 @@ def _is_leaf_block(node: nodes.Node) -> bool:
     return not isinstance(node.parent, nodes.TextElement) and not isinstance(node, nodes.Invisible)
 
 
-def _option_parts(option: nodes.Node) -> Iterable[nodes.Node]:
-    for part in option.children:
-        if isinstance(part, nodes.option_argument):
-            yield nodes.Text(str(part.get("delimiter", " ")))
-        yield part
-
-
 def _field_name(name: str, shown: str) -> str:
     """What stands for a field: of the fields of Python's objects what Sphinx makes of them, else its name."""
-    if match := _PARAMETER.fullmatch(name):
-        return f"{code(match['name'])}{' (' + code(match['type']) + ')' if match['type'] else ''} –"
-    if match := _RAISES.fullmatch(name):
-        return f"**Raises** {code(match['name'])}:"
-    if match := _TYPE.fullmatch(name):
-        return f"Type of {code(match['name'])}:" if match["name"] else "**Type:**"
+    kind, *words = name.split() or [""]
+    if words and kind in _PARAMETERS:
+        of_type = f" ({code(' '.join(words[:-1]))})" if words[:-1] else ""
+        return f"{code(words[-1])}{of_type} –"
+    if words and kind in _RAISES:
+        return f"**Raises** {code(' '.join(words))}:"
+    if words and kind in _TYPES:
+        return f"Type of {code(' '.join(words))}:"
     return f"**{_RESULTS.get(name, shown)}:**"
 
 

@@ -50,7 +50,7 @@ class Inline:
                 parts[number] = _STRAY_ROLE.sub("", parts[number])
         return "".join(parts)
 
-    def _one(self, node: nodes.Node, style: Style) -> str:  # noqa: PLR0911 (a table of kinds)
+    def _one(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911 (a table of kinds)
         match node:
             case nodes.Text():
                 return node.astext() if style is Style.PLAIN else escape(node.astext())

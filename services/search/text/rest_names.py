@@ -1,4 +1,4 @@
-"""What the directives of docutils, Sphinx and its common extensions are for, by name (in small letters, without domain)."""
+"""What the directives of docutils, Sphinx and its extensions are for, by name (in small letters, without domain)."""
 
 from __future__ import annotations
 
@@ -25,30 +25,154 @@ VERSIONS = {
 }
 
 BODIES = frozenset(
-    "acks autosummary-body compound container cssclass div epigraph footer grid header highlights hlist ifconfig line-block "
-    "pull-quote rst-class class tab-set tabs tab-set-code table figure centered default-domain automodule "
-    "list-group row column panels".split()
+    [
+        "acks",
+        "autosummary-body",
+        "compound",
+        "container",
+        "cssclass",
+        "div",
+        "footer",
+        "grid",
+        "header",
+        "hlist",
+        "ifconfig",
+        "line-block",
+        "rst-class",
+        "class",
+        "tab-set",
+        "tabs",
+        "tab-set-code",
+        "table",
+        "figure",
+        "centered",
+        "default-domain",
+        "automodule",
+        "list-group",
+        "row",
+        "column",
+        "panels",
+    ]
 )
 """Their content is shown, and the argument is for machines. (The caption is the content of a figure.)"""
 
 CODE = frozenset(
-    "cmd code code-block console doctest execute_code ipython jupyter-execute literal parsed-literal productionlist prompt "
-    "sourcecode terminal testcode testoutput math mermaid pycon".split()
+    [
+        "cmd",
+        "code",
+        "code-block",
+        "console",
+        "doctest",
+        "execute_code",
+        "ipython",
+        "jupyter-execute",
+        "literal",
+        "parsed-literal",
+        "productionlist",
+        "prompt",
+        "sourcecode",
+        "terminal",
+        "testcode",
+        "testoutput",
+        "math",
+        "mermaid",
+        "pycon",
+    ]
 )
 """Their content is shown as it is. (`parsed-literal` may hold inline markup.)"""
 
 DROPPED = frozenset(
-    "audio autosummary bibliography blockdiag cite codeauthor contents currentmodule currentproject date digraph default-role "
-    "graph graphviz iframe image include index inheritance-diagram literalinclude mdinclude meta moduleauthor nwdiag pdfpages "
-    "plantuml plot program raw restructuredtext-test-directive sectionauthor sectnum section-numbering seqdiag tabularcolumns "
-    "tags target-notes testcleanup testsetup title toctree todo todolist uml video vimeo youtube".split()
+    [
+        "audio",
+        "autosummary",
+        "bibliography",
+        "blockdiag",
+        "cite",
+        "codeauthor",
+        "contents",
+        "currentmodule",
+        "currentproject",
+        "date",
+        "digraph",
+        "default-role",
+        "graph",
+        "graphviz",
+        "iframe",
+        "image",
+        "include",
+        "index",
+        "inheritance-diagram",
+        "literalinclude",
+        "mdinclude",
+        "meta",
+        "moduleauthor",
+        "nwdiag",
+        "pdfpages",
+        "plantuml",
+        "plot",
+        "program",
+        "raw",
+        "restructuredtext-test-directive",
+        "sectionauthor",
+        "sectnum",
+        "section-numbering",
+        "seqdiag",
+        "tabularcolumns",
+        "tags",
+        "target-notes",
+        "testcleanup",
+        "testsetup",
+        "title",
+        "toctree",
+        "todo",
+        "todolist",
+        "uml",
+        "video",
+        "vimeo",
+        "youtube",
+    ]
 )
 """Pictures, settings, generated lists, what other files hold, and what is not published."""
 
 OBJECTS = frozenset(
-    "alias attribute class classmethod cmdoption concept confval constant data decorator decoratormethod describe directive "
-    "enum enumerator envvar event exception function interface macro member method module namespace object opcode option "
-    "property rst staticmethod struct type union var variable".split()
+    [
+        "alias",
+        "attribute",
+        "class",
+        "classmethod",
+        "cmdoption",
+        "concept",
+        "confval",
+        "constant",
+        "data",
+        "decorator",
+        "decoratormethod",
+        "describe",
+        "directive",
+        "enum",
+        "enumerator",
+        "envvar",
+        "event",
+        "exception",
+        "function",
+        "interface",
+        "macro",
+        "member",
+        "method",
+        "module",
+        "namespace",
+        "object",
+        "opcode",
+        "option",
+        "property",
+        "rst",
+        "staticmethod",
+        "struct",
+        "type",
+        "union",
+        "var",
+        "variable",
+    ]
 )
 """Descriptions: the argument is a signature a line, the content says what it is."""
 

@@ -1,7 +1,7 @@
-"""reStructuredText into a tree of nodes: the parser of docutils, with directives and roles of ours in place of its registries.
+"""reStructuredText into a tree of nodes: the parser of docutils, with directives and roles of ours.
 
-Those registries are shared by all threads, know nothing of Sphinx's names, and hold directives that open files. Importing
-this imports docutils; `rest` does so when the first document is read.
+The registries of docutils are shared by all threads, know nothing of Sphinx's names, and hold directives that open
+files: none of them is asked. Importing this imports docutils; `rest` does so when the first document is read.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from docutils.parsers.rst import Parser, states
 from docutils.statemachine import StringList
 from docutils.utils import new_document
 
-from services.search.text.rest_directives import Call, read_call, run
+from services.search.text.rest_calls import Call, read_call
+from services.search.text.rest_directives import run
 from services.search.text.rest_roles import RoleReader
 
 _FREE_SECONDS = 4.0
 _SECONDS_PER_CHAR = 16e-6
-"""Of this thread's processor. Documentation takes a tenth of it; dense tables of options the most. Some constructs take docutils
-a time that grows with the square of their length: what they are in is not read to the end."""
+"""Of this thread's processor. Documentation takes a tenth of it, tables of options the most. With some constructs the
+time that docutils needs grows with the square of their number: a text that is full of them is not read to the end."""
 _MAX_GRID = 30_000
-"""Of a grid table, lines by columns: docutils looks at every corner for each cell. A larger one is shown as it stands."""
+"""Lines of a grid table by its columns: docutils looks at every corner for each cell. A larger one stays as it is."""
 _SYMBOLS = "*†‡§¶#"
 
 
@@ -56,8 +57,8 @@ def parse_rest(text: str) -> nodes.document:
 
 @cache
 def _settings() -> Any:
-    """docutils' defaults, without any configuration file, and with nothing that opens or prints."""
-    settings = get_default_settings(Parser)
+    """The defaults of docutils, without any configuration file, and with nothing that opens or prints."""
+    settings = get_default_settings(Parser)  # pyright: ignore[reportArgumentType] (a class is what it wants)
     vars(settings).update(
         {
             "auto_id_prefix": "id",  # as Sphinx has it: the anchor of a second section of one title
@@ -93,7 +94,10 @@ def _call_for_each_line(document: nodes.document, check: Callable[[], None]) -> 
 
 
 def _number_footnotes(document: nodes.document) -> None:
-    """Give `[#]_` and `[*]_` the labels that a reader sees. (What docutils has for it replaces nodes one by one.)"""
+    """Give `[#]_` and `[*]_` the labels that a reader sees.
+
+    What docutils has for this needs a time that grows with the square of their number.
+    """
     taken = {name for note in document.footnotes for name in note["names"]}
     numbers = (str(number) for number in count(1) if str(number) not in taken)
     symbols = (_SYMBOLS[number % len(_SYMBOLS)] * (1 + number // len(_SYMBOLS)) for number in count())
@@ -112,7 +116,7 @@ def _label(notes: list[Any], references: list[Any], labels: Iterator[str]) -> No
     left = iter(unnamed)
     for reference in references:
         name = reference.get("refname")
-        reference += nodes.Text((named.get(name) if name else next(left, None)) or name or "?")
+        reference.append(nodes.Text((named.get(name) if name else next(left, None)) or name or "?"))
 
 
 class _OurDirectives:
@@ -167,7 +171,7 @@ class _OurDirectives:
 def _mixed(state: type[Any]) -> type[Any]:
     """A state that runs our directives. It keeps its name, by which the others go to it."""
     constructs = [
-        (_OurDirectives.directive if method is states.Body.directive else method, pattern)
+        (_OurDirectives.directive if method.__name__ == "directive" else method, pattern)
         for method, pattern in states.Body.explicit.constructs
     ]
     explicit = SimpleNamespace(patterns=states.Body.explicit.patterns, constructs=constructs)

@@ -12,20 +12,77 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import states
 
-_MAX_INLINE_CHARS = 4_000
-"""docutils needs time that grows with the square of a paragraph: a longer one is read in pieces that end with a line."""
-_TITLED = re.compile(r"(?P<title>[^<]*[^<\s])\s*<[^<>]*>\s*", re.DOTALL)
+_MAX_INLINE_CHARS = 2_000
+"""The time of docutils grows with the square of a paragraph: a longer one is read in pieces that end with a line."""
 _NUMBER = re.compile(r"\d+")
 
 _TEXT_ROLES = frozenset(
-    "ref doc term numref any download abbr dfn manpage eq title t title-reference menuselection guilabel emphasis strong "
-    "sub sup subscript superscript index cite footcite user sub-ref youtube fa octicon material-regular".split()
+    [
+        "ref",
+        "doc",
+        "term",
+        "numref",
+        "any",
+        "download",
+        "abbr",
+        "dfn",
+        "manpage",
+        "eq",
+        "title",
+        "t",
+        "title-reference",
+        "menuselection",
+        "guilabel",
+        "emphasis",
+        "strong",
+        "sub",
+        "sup",
+        "subscript",
+        "superscript",
+        "index",
+        "cite",
+        "footcite",
+        "user",
+    ]
 )
+_UNSEEN_ROLES = frozenset(["fa", "fab", "fas", "material-regular", "octicon", "raw"])
 _CALLED_ROLES = frozenset(["func", "function", "meth", "method"])
-_VERBATIM_ROLES = frozenset("code math literal samp regexp raw-html file".split())
+_VERBATIM_ROLES = frozenset(
+    [
+        "code",
+        "math",
+        "literal",
+        "samp",
+        "regexp",
+        "file",
+    ]
+)
 _CODE_ROLES = frozenset(
-    "attr class command confval const data envvar exc func function kbd keyword meth method mod obj option program property "
-    "py setting token type".split()
+    [
+        "attr",
+        "class",
+        "command",
+        "confval",
+        "const",
+        "data",
+        "envvar",
+        "exc",
+        "func",
+        "function",
+        "kbd",
+        "keyword",
+        "meth",
+        "method",
+        "mod",
+        "obj",
+        "option",
+        "program",
+        "property",
+        "py",
+        "setting",
+        "token",
+        "type",
+    ]
 )
 _LINKS = {
     "pep": ("PEP", "https://peps.python.org/pep-{:0>4}/"),
@@ -73,7 +130,7 @@ class RoleReader(states.Inliner):
         del lineno
         name = (role or "").lower()
         name = self.bases.get(name, name).rpartition(":")[2]
-        if name == "raw":
+        if name in _UNSEEN_ROLES:
             return [], []
         plain = nodes.unescape(text, name in _VERBATIM_ROLES)
         node = _node(name, plain)
@@ -99,10 +156,9 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _node(role: str, text: str) -> nodes.TextElement:
+def _node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a table of kinds)
     """What is shown of interpreted text: `role` without its domain, `text` unescaped."""
-    match = _TITLED.fullmatch(text) if role not in _VERBATIM_ROLES or role == "file" else None
-    title = match["title"] if match and role != "file" else None
+    title = _explicit_title(text) if role not in _VERBATIM_ROLES else None
     if role in _LINKS:
         return _link(role, text, title)
     if role in ("ref", "numref") and title is None:
@@ -118,6 +174,12 @@ def _node(role: str, text: str) -> nodes.TextElement:
     if title is not None:
         return nodes.literal("", title) if _is_code(title) else nodes.inline("", title)
     return _code(role, text)
+
+
+def _explicit_title(text: str) -> str | None:
+    """The title of `title <target>`."""
+    title, mark, _ = text.rstrip().removesuffix(">").rpartition("<")
+    return title.strip() or None if mark and text.rstrip().endswith(">") else None
 
 
 def _code(role: str, text: str) -> nodes.TextElement:
