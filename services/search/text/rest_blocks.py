@@ -90,7 +90,9 @@ class Blocks:
         return self._all(node.children)
 
     def _listing(self, node: nodes.Element) -> list[Block]:
-        return _fenced(self._inline.lines(node), str(node.get("language") or self._language))
+        text = self._inline.lines(node)
+        language = str(node.get("language") or self._language)
+        return _fenced(text, language or ("python" if text.lstrip().startswith(">>> ") else ""))
 
     def _doctest(self, node: nodes.Element) -> list[Block]:
         return _fenced(node.astext(), "python")

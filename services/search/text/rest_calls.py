@@ -23,7 +23,7 @@ class Language(nodes.Invisible, nodes.Element):
     """From here on, listings without a language of their own are in `language`."""
 
 
-class Call(NamedTuple):
+class DirectiveCall(NamedTuple):
     """A directive as it stands in the text.
 
     Attributes:
@@ -54,7 +54,7 @@ class Call(NamedTuple):
         return "\n".join(self.content).strip("\n").rstrip()
 
 
-def read_call(full_name: str, lines: Any, offset: int) -> Call:
+def read_call(full_name: str, lines: Any, offset: int) -> DirectiveCall:
     """Split the lines of a directive into argument, options and content. Nothing is refused."""
     domain, _, name = full_name.lower().rpartition(":")
     direct = len(lines) > 0 and bool(lines[0].strip())
@@ -71,7 +71,7 @@ def read_call(full_name: str, lines: Any, offset: int) -> Call:
         else:
             last = next(reversed(options))
             options[last] = f"{options[last]} {line.strip()}".strip()
-    return Call(name, bool(domain), direct, lines[start:first_option], options, lines[end:], offset + end)
+    return DirectiveCall(name, bool(domain), direct, lines[start:first_option], options, lines[end:], offset + end)
 
 
 def _is_option(line: str) -> bool:

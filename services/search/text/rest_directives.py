@@ -14,7 +14,7 @@ from typing import Protocol
 from docutils import nodes
 from docutils.parsers.rst import directives
 
-from services.search.text.rest_calls import Call, Language, Lead, Signature
+from services.search.text.rest_calls import DirectiveCall, Language, Lead, Signature
 from services.search.text.rest_names import ADMONITIONS, BODIES, CODE, DROPPED, OBJECTS, VERSIONS, is_automatic
 
 _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
@@ -32,7 +32,7 @@ class Reader(Protocol):
         """The bases of the roles that the text defines, by their names."""
         ...
 
-    def parsed(self, call: Call, *, with_argument: bool = False) -> nodes.container:
+    def parsed(self, call: DirectiveCall, *, with_argument: bool = False) -> nodes.container:
         """The content (and the argument before it) as body, sections included."""
         ...
 
@@ -41,7 +41,7 @@ class Reader(Protocol):
         ...
 
 
-def run(reader: Reader, call: Call) -> list[nodes.Node]:  # noqa: PLR0911 (a table of kinds)
+def run(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:  # noqa: PLR0911 (a table of kinds)
     """The nodes that stand for a directive."""
     name = call.name
     if not call.domain:
@@ -69,27 +69,27 @@ def _lead(reader: Reader, style: str, title: str, *content: nodes.Node) -> Lead:
     return lead
 
 
-def _titled(reader: Reader, call: Call) -> list[nodes.Node]:
+def _titled(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     body = reader.parsed(call, with_argument=not call.direct)
     return [_lead(reader, "title", call.title, body) if call.direct else body]
 
 
-def _admonition(reader: Reader, call: Call) -> list[nodes.Node]:
+def _admonition(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [_lead(reader, "note", call.title, reader.parsed(call))] if call.direct else _titled(reader, call)
 
 
-def _rubric(reader: Reader, call: Call) -> list[nodes.Node]:
+def _rubric(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [_lead(reader, "title", call.title)]
 
 
-def _tab_item(reader: Reader, call: Call) -> list[nodes.Node]:
+def _tab_item(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """`code-tab:: language Title`: a listing below its title."""
     language, _, title = call.title.partition(" ")
     code = nodes.literal_block(call.body, call.body, language=language)
     return [_lead(reader, "title", title or language, code)]
 
 
-def _version(reader: Reader, call: Call) -> list[nodes.Node]:
+def _version(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A remark about a version; a bare `versionadded:: 1.0` says nothing to who reads the newest page."""
     first = call.argument[0].strip() if call.direct else ""
     words = 2 if call.name == "deprecated-removed" else 1
@@ -104,7 +104,7 @@ def _version(reader: Reader, call: Call) -> list[nodes.Node]:
     return [_lead(reader, "note", f"{VERSIONS[call.name]} {version}".strip(), body)]
 
 
-def _code(reader: Reader, call: Call) -> list[nodes.Node]:
+def _code(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A listing. What stands where the language does, but on several lines, belongs to the listing."""
     argument = [line.strip() for line in call.argument]
     verbatim = call.name in ("math", "productionlist")
@@ -123,7 +123,7 @@ def _code(reader: Reader, call: Call) -> list[nodes.Node]:
     return [_lead(reader, "title", caption, code)] if caption else [code]
 
 
-def _described(reader: Reader, call: Call) -> list[nodes.Node]:
+def _described(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A function, an option, a setting: its signatures, and what is said about it."""
     body = reader.parsed(call)
     shown = call.name in OBJECTS and call.name not in ("module", "namespace")
@@ -147,7 +147,7 @@ def _signatures(lines: Sequence[str]) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", line) for line in found]
 
 
-def _unknown(reader: Reader, call: Call) -> list[nodes.Node]:
+def _unknown(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A directive that nobody here knows: its content is body, its argument a title or the name of what is described.
 
     Without a content it is for machines, as far as one can tell: a marker, a reference, a generated list.
@@ -161,12 +161,12 @@ def _unknown(reader: Reader, call: Call) -> list[nodes.Node]:
     return _titled(reader, call)
 
 
-def _highlight(reader: Reader, call: Call) -> list[nodes.Node]:
+def _highlight(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     del reader
     return [Language(language=call.title)]
 
 
-def _role(reader: Reader, call: Call) -> list[nodes.Node]:
+def _role(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """`.. role:: name(base)`: a base that is not given is plain text."""
     match = _ROLE.match(call.title)
     if match:
@@ -174,11 +174,11 @@ def _role(reader: Reader, call: Call) -> list[nodes.Node]:
     return []
 
 
-def _replace(reader: Reader, call: Call) -> list[nodes.Node]:
+def _replace(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return reader.inline(" ".join(filter(None, [call.title, " ".join(call.body.split())])))
 
 
-def _unicode(reader: Reader, call: Call) -> list[nodes.Node]:
+def _unicode(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     del reader
     text = ""
     for code in call.title.partition(" .. ")[0].split():
@@ -189,16 +189,16 @@ def _unicode(reader: Reader, call: Call) -> list[nodes.Node]:
     return [nodes.Text(text)]
 
 
-def _image(reader: Reader, call: Call) -> list[nodes.Node]:
+def _image(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     del reader, call
     return [nodes.image()]
 
 
-def _figure(reader: Reader, call: Call) -> list[nodes.Node]:
+def _figure(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [reader.parsed(call)]
 
 
-def _quote(reader: Reader, call: Call) -> list[nodes.Node]:
+def _quote(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     body = reader.parsed(call)
     last = body.children[-1] if body.children else None
     if isinstance(last, nodes.paragraph) and last.rawsource.startswith("--"):
@@ -207,18 +207,18 @@ def _quote(reader: Reader, call: Call) -> list[nodes.Node]:
     return [body]
 
 
-def _only(reader: Reader, call: Call) -> list[nodes.Node]:
+def _only(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """What is for builders of paper alone does not stand on the published page."""
     words = call.title.replace("(", " ").replace(")", " ").split()
     hidden = words == ["not", "html"] or (bool(words) and _PAPER.issuperset(words))
     return [] if hidden else [reader.parsed(call)]
 
 
-def _table(reader: Reader, call: Call) -> list[nodes.Node]:
+def _table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return _captioned(reader, call, [reader.parsed(call)])
 
 
-def _list_table(reader: Reader, call: Call) -> list[nodes.Node]:
+def _list_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     body = reader.parsed(call)
     outer = next((child for child in body.children if isinstance(child, nodes.bullet_list)), None)
     if outer is None:
@@ -227,7 +227,7 @@ def _list_table(reader: Reader, call: Call) -> list[nodes.Node]:
     return _captioned(reader, call, [_grid(rows, _count(call.options.get("header-rows")))])
 
 
-def _csv_table(reader: Reader, call: Call) -> list[nodes.Node]:
+def _csv_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """Only what stands in the text: a file or an address is not opened."""
     delimiter = _DELIMITERS.get(call.options.get("delim", ","), call.options.get("delim", ","))
     quote = call.options.get("quote", '"')
@@ -244,7 +244,7 @@ def _csv_table(reader: Reader, call: Call) -> list[nodes.Node]:
     return _captioned(reader, call, [_grid(cells, len(header) + _count(call.options.get("header-rows")))])
 
 
-def _captioned(reader: Reader, call: Call, content: Sequence[nodes.Node]) -> list[nodes.Node]:
+def _captioned(reader: Reader, call: DirectiveCall, content: Sequence[nodes.Node]) -> list[nodes.Node]:
     return [_lead(reader, "title", call.title, *content)] if call.title else list(content)
 
 
@@ -260,7 +260,7 @@ def _grid(rows: Sequence[Sequence[Sequence[nodes.Node]]], header_rows: int) -> n
     return nodes.table("", nodes.tgroup("", head, body))
 
 
-_SPECIAL: dict[str, Callable[[Reader, Call], list[nodes.Node]]] = {
+_SPECIAL: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
     "admonition": _admonition,
     "code-tab": _tab_item,
     "csv-table": _csv_table,

@@ -21,7 +21,7 @@ from docutils.parsers.rst import Parser, states
 from docutils.statemachine import StringList
 from docutils.utils import new_document
 
-from services.search.text.rest_calls import Call, read_call
+from services.search.text.rest_calls import DirectiveCall, read_call
 from services.search.text.rest_directives import run
 from services.search.text.rest_roles import RoleReader
 
@@ -153,7 +153,7 @@ class _OurDirectives:
     def bases(self) -> dict[str, str]:
         return self.inliner.bases
 
-    def parsed(self, call: Call, *, with_argument: bool = False) -> nodes.container:
+    def parsed(self, call: DirectiveCall, *, with_argument: bool = False) -> nodes.container:
         body = nodes.container()
         lines, offset = call.content, call.offset
         if with_argument and len(call.argument):

@@ -230,6 +230,7 @@ def test_definitions_options_lines_and_doctests() -> None:
     assert shown(options) == "- `-f FILE`, `--file=FILE` – Reads it.\n- `-v` – More."
     assert shown("| one\n| two\n") == "one\ntwo"
     assert shown(">>> 1 + 1\n2\n") == "```python\n>>> 1 + 1\n2\n```"
+    assert shown("::\n\n  >>> 1 + 1\n  2\n") == "```python\n>>> 1 + 1\n2\n```"
 
 
 def test_a_wide_table_becomes_a_list() -> None:
