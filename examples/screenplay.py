@@ -373,7 +373,12 @@ SCREENPLAY: tuple[Line, ...] = (
         expect=NOT_ADDRESSED,
     ),
     Say(
-        *("17:15:22", DEVELOPMENT, NIGHTJAR, "which version of Go do I need to build Marlstow from source? distro has 1.21 :/"),
+        *(
+            "17:15:22",
+            DEVELOPMENT,
+            NIGHTJAR,
+            "which version of Go do I need to build Marlstow from source? distro has 1.21 :/",
+        ),
         note="A clear question",
         expect=replied("contributing.md"),
     ),

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from services.knowledge.library import Source
 from services.knowledge.searching import Search, article_of
-from services.search import Passage, passages
+from services.search import Passage, passages, ranked
 from services.search.text import Article, Section
 from services.storage import in_thread
 
@@ -17,6 +17,8 @@ EXCERPT_CHARS = 3_500
 about uv and flask the excerpt of a right page holds what answers them (2,000: 46); the pages are four times as long.
 """
 _GAP = "[…]"
+_PAIR = "--- QA ---\n"
+"""Begins each conversation of a topic of the team."""
 _OUTLINE_SHARE = 0.12
 """Of the room of an excerpt; the rest is for its passages."""
 
@@ -38,8 +40,10 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
         if len(whole) <= room:
             given.append(replace(source, text=whole, title=title))
             continue
-        best = await search.passages_of(source.id, query)
-        cut = _parts(whole, best, room) if article is None else excerpt(article, best, room)
+        if article is None:
+            cut = await in_thread(best_pairs, whole, query, room)
+        else:
+            cut = excerpt(article, await search.passages_of(source.id, query), room)
         given.append(replace(source, text=cut, title=title, is_excerpt=True))
     return given
 
@@ -100,20 +104,20 @@ def _laid_out(article: Article, cut: Sequence[Passage], chosen: Sequence[int]) -
     return "\n\n".join(parts)
 
 
-def _parts(text: str, best: Sequence[str], room: int) -> str:
-    """Of a topic of the team, whose form the prompts explain: the pairs that hold what fits, in their order."""
-    blocks = text.split("--- QA ---\n")
-    kept: set[int] = set()
+def best_pairs(topic: str, query: str, room: int) -> str:
+    """Whole conversations of a topic file, those first that fit `query`; in their order, at most `room` characters.
+    Blocking.
+    """
+    if not topic.startswith(_PAIR):
+        return topic[:room]
+    pairs = [f"{_PAIR}{pair}" for pair in topic.split(_PAIR) if pair]
+    chosen: set[int] = set()
     left = room
-    for wanted in best:
-        first = wanted.split("\n", 1)[0]
-        place = next((at for at, block in enumerate(blocks) if first and first in block), None)
-        if place is not None and place not in kept and len(blocks[place]) + 12 <= left:
-            kept.add(place)
-            left -= len(blocks[place]) + 12
-    if not kept:
-        return text[:room]
-    return "".join(f"--- QA ---\n{blocks[place]}" for place in sorted(kept))
+    for place in ranked(pairs, query):
+        if len(pairs[place]) <= left:
+            chosen.add(place)
+            left -= len(pairs[place])
+    return "".join(pairs[place] for place in sorted(chosen)) or topic[:room]
 
 
 def _shown(source: Source) -> Article | None:

@@ -7,7 +7,7 @@
 from services.search import tokenizer
 from services.search.alike import ranked
 from services.search.confidence import Level
-from services.search.cutting import passages
+from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find
 from services.search.languages import language_of
 from services.search.questions import (

@@ -22,8 +22,8 @@ MEANING = 0.65
 find the right page among the first three for four in a hundred fewer.
 """
 MEANING_ELSEWHERE = 0.45
-"""In other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right page is among
-the first three for 30; with 0.3 for 26, and with 0.65 for 28.
+"""In other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right page is
+among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
 """
 MOST_TERMS = 48
 """Of a query: the beginning of a pasted log says what it is about."""
