@@ -10,6 +10,8 @@ from services.assistant import Addresses
 from services.knowledge import Library, LibrarySearch
 from services.search import PassageStore
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.storage import DataFolder
+from services.team import PairPlaces
 from settings import EmbeddingSettings, Settings
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
@@ -69,6 +71,5 @@ def point_rules(settings: Settings) -> PointRules:
 
 def addresses_of(settings: Settings) -> Addresses:
     base = settings.kb.source_base_url
-    if isinstance(base, str):
-        return Addresses({"": base} if base else {})
-    return Addresses(dict(base))
+    bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
+    return Addresses(bases, PairPlaces(DataFolder(settings.app.data_dir).places).address)

@@ -21,6 +21,7 @@ _NEAR = 0.7
 _MOST_ALSO = 2
 _SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
+_NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
 _FENCE = re.compile(r"^```\w*$", re.MULTILINE)
 
 
@@ -42,6 +43,11 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
         if (other.source_id, other.kept.section) != (first.source_id, first.kept.section):
             return [first, other]
     return [first]
+
+
+def without_names(text: str) -> str:
+    """What the team said, without the names of the people it said it to."""
+    return "\n".join(_NAMES.sub("", line).strip() if "@" in line else line for line in text.split("\n"))
 
 
 def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:

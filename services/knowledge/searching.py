@@ -43,6 +43,8 @@ _FEW = 200
 _KEPT_ANSWERS = 64
 _MEANING_CHARS = 1_200
 """Of a question, turned into a vector: more than the packaged model reads."""
+_TELLING, _TELLING_CHARS = 3, 500
+"""How many passages, and characters of them, tell the language of a source."""
 _NAMESPACES = ("team:", "kb:")
 _CALIBRATED = "all-MiniLM-L6-v2-int8"
 
@@ -220,14 +222,15 @@ def _cut_all(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[Cut]:
 def cut(source: Source, text_hash: str) -> Cut:
     """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
     article = article_of(source)
+    found = passages(article)
     return Cut(
         source_id=source.id,
         stamp=source.stamp,
         hash=text_hash,
         title=article.title,
         permalink=article.permalink,
-        language=language_of(source.text[:20_000]),
-        passages=passages(article),
+        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
+        passages=found,
         anchors=[section.anchor for section in article.sections] or [""],
     )
 
