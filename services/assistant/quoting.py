@@ -21,6 +21,7 @@ _NEAR = 0.7
 _MOST_ALSO = 2
 _SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
 _FENCE = re.compile(r"^```\w*$", re.MULTILINE)
 
@@ -47,7 +48,8 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
 
 def without_names(text: str) -> str:
     """What the team said, without the names of the people it said it to."""
-    return "\n".join(_NAMES.sub("", line).strip() if "@" in line else line for line in text.split("\n"))
+    parts = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
+    return "".join(part if at % 2 else _NAMES.sub("", part) for at, part in enumerate(parts)).strip()
 
 
 def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:
