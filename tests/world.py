@@ -177,7 +177,8 @@ class Script(Assistant):
         if toolset is not None:
             self.offered.append([tool.name for tool in toolset.tools])
             for tool in toolset.tools[:1]:
-                self.found.append(await tool.run({"question": query}))
+                given = await tool.run({"question": query})
+                self.found.append(given if isinstance(given, str) else given.text)
         ids = tuple(source.id for source in sources)
         plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
         said = self.answers.pop(0) if self.answers else plain

@@ -129,7 +129,7 @@ async def test_a_file_of_a_question_belongs_to_the_thread_that_the_answer_opens(
     world = stage.world
     question = await stage.asked()
     assert world.story == ["replied"]
-    assert world.script.offered == [[CASE_TOOL]]
+    assert world.script.offered == [[CASE_TOOL, "query_file"]]
     assert "app.log:31" in world.script.found[0]
     assert world.script.told_files[0][0].startswith("app.log (")
     (document,) = await stage.held(question.id)
@@ -417,7 +417,7 @@ async def test_after_a_restart_the_files_are_there_and_are_not_read_twice(begin:
     again.delivers(first)
     await again.wait(120)
     assert uploads.downloaded == [first.attachments[0].id]
-    assert again.script.offered == [[CASE_TOOL]]
+    assert again.script.offered == [[CASE_TOOL, "query_file"]]
 
 
 async def test_two_runs_read_the_same_and_say_the_same(begin: Begin) -> None:
