@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from services.search.text import Article, Block, BlockKind, Section
 
 _ASKED_CHARS = 300
@@ -12,13 +14,19 @@ def read_topic(text: str) -> Article:
     asked is its heading, and the pair's id its anchor.
     """
     sections: list[Section] = []
+    for pair_id, asked, answered in answered_in(text):
+        heading = " ".join(asked.split())[:_ASKED_CHARS]
+        blocks = (Block(BlockKind.PROSE, answered),)
+        sections.append(Section((heading,) if heading else (), pair_id, blocks))
+    return Article("", tuple(sections))
+
+
+def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
+    """Of each pair that the team answered its id, the lines of users and the lines of the team."""
     for block in text.split("--- QA ---\n"):
         pair_id, asked, answered = _turns(block)
         if answered:
-            heading = " ".join(" ".join(asked).split())[:_ASKED_CHARS]
-            blocks = (Block(BlockKind.PROSE, "\n".join(answered)),)
-            sections.append(Section((heading,) if heading else (), pair_id, blocks))
-    return Article("", tuple(sections))
+            yield pair_id, "\n".join(asked), "\n".join(answered)
 
 
 def _turns(block: str) -> tuple[str, list[str], list[str]]:

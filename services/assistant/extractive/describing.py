@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Final
 
-from services.knowledge import read_topic
-from services.search import STOP_WORDS, asking_sentences, passages
+from services.knowledge import answered_in
+from services.search import STOP_WORDS, asking_sentences
 from services.search.text import BlockKind, read
 from services.storage import in_thread
 
@@ -50,12 +50,12 @@ class ExtractiveTopicDescriber:
 
 def describe_topic(source_id: str, text: str) -> str:
     """One or two sentences about the text of a topic file: the questions, newest last, and its distinctive words."""
-    answers = passages(read_topic(text[-_MAX_READ_CHARS:]))
-    questions = list(dict.fromkeys(_question(answer.heading) for answer in answers))[-_HEADINGS:]
+    pairs = [(asked, answered) for _, asked, answered in answered_in(text[-_MAX_READ_CHARS:])]
+    questions = list(dict.fromkeys(_question(asked) for asked, _ in pairs))[-_HEADINGS:]
     name = _name(source_id.removeprefix("team:"))
     title = name[:1].upper() + name[1:]
     opening = f"{title}: {', '.join(questions)}" if questions else f"{title}."
-    words = _ADDRESS.sub(" ", "\n".join(f"{answer.heading}\n{answer.text}" for answer in answers))
+    words = _ADDRESS.sub(" ", "\n".join(f"{asked}\n{answered}" for asked, answered in pairs))
     return _with_mentions(opening, plain(words))
 
 
@@ -65,8 +65,9 @@ def describe(source_id: str, text: str) -> str:
     article = read(source_id, text)
     headings = list(dict.fromkeys(plain(title) for part in article.sections for title in part.headings if title))
     title = headings[0] if headings else _name(source_id)
-    blocks = (block for part in article.sections for block in part.blocks if block.kind is BlockKind.PROSE)
-    opening = next((_first_sentence(block.text) for block in blocks if _is_prose(block.text)), "")
+    blocks = [block for part in article.sections for block in part.blocks if _is_prose(block.text)]
+    blocks.sort(key=lambda block: block.kind is not BlockKind.PROSE)  # a list says what a page is about, if need be
+    opening = _first_sentence(blocks[0].text) if blocks else ""
     said = f"{title}: {opening}" if opening else f"{title}."
     if headings[1:]:
         said += f" Covers {', '.join(heading[:_HEADING_CHARS] for heading in headings[1 : 1 + _HEADINGS])}."

@@ -18,12 +18,12 @@ def test_citations_are_kept_when_they_name_a_loaded_source_once_each() -> None:
 
 
 def test_links_follow_after_an_empty_line_without_previews() -> None:
-    ids = ["kb:https://a.example/x", "kb:guide.md", "team:t.txt", "kb:http://b.example", "kb:https://a.example/x"]
-    assert links_block(ids) == "\n\nLinks:\n<https://a.example/x>\n<http://b.example>"
+    urls = ["https://a.example/x#y", "http://b.example", "https://a.example/x#y"]
+    assert links_block(urls) == "\n\nLinks:\n<https://a.example/x#y>\n<http://b.example>"
 
 
-def test_without_web_sources_there_is_no_links_block() -> None:
-    assert links_block(["kb:guide.md", "team:t.txt"]) == ""
+def test_without_addresses_there_is_no_links_block() -> None:
+    assert links_block([]) == ""
 
 
 def test_linkable_is_what_sources_the_team_and_the_asker_wrote_and_nobody_else() -> None:

@@ -18,7 +18,6 @@ from services.assistant.answering import (
 )
 from services.documents.results import ToolContext
 from services.documents.tools.toolset import Toolset
-from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.endpoint import CallOptions
 from services.llm.prompting import Prompt
@@ -29,8 +28,8 @@ M = TypeVar("M", bound=BaseModel)
 TASKS = prompts.Tasks(gate="Judge.", project_introduction="About us.")
 IMAGE = Image("a.png", "image/png", b"a")
 CONVERSATION = Conversation((Turn(Role.USER, "Why?", (IMAGE,), asked_now=True),))
-SOURCES = [Source("kb:a.md", "Because.")]
-INDEX = [IndexEntry("kb:a.md", "Why.")]
+SOURCES = [Source("kb:a.md", "Because.", title="A", is_excerpt=True)]
+GIVEN = [prompts.Given("kb:a.md", "A", "Because.", is_excerpt=True)]
 OFFERED = [prompts.Offered("kb:a.md", "Why.")]
 
 
@@ -112,14 +111,14 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     asker, usage = ScriptedAsker(*results), Usage()
     assistant: Assistant = ModelAssistant(asker, TASKS)
     assert await assistant.gate(CONVERSATION, usage) is results[0]
-    assert await assistant.select("Why?", INDEX, 3, usage) is results[1]
+    assert await assistant.select("Why?", "hm, why?", OFFERED, 3, usage) is results[1]
     assert await assistant.generate(CONVERSATION, "Why?", SOURCES, usage, max_chars=9, shorten=True) is results[2]
     assert await assistant.verify(CONVERSATION, "Because.", SOURCES, usage) is results[3]
     assert asker.asked == [
         ("gate", prompts.gate(TASKS, CONVERSATION)),
-        ("select", prompts.select(TASKS, "Why?", "Why?", OFFERED, 3)),
-        ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", SOURCES, max_chars=9, shorten=True)),
-        ("verify", prompts.verify(TASKS, CONVERSATION, "Because.", SOURCES)),
+        ("select", prompts.select(TASKS, "Why?", "hm, why?", OFFERED, 3)),
+        ("generate", prompts.generate(TASKS, CONVERSATION, "Why?", GIVEN, max_chars=9, shorten=True)),
+        ("verify", prompts.verify(TASKS, CONVERSATION, "Because.", GIVEN)),
     ]
     assert usage.calls == {"gate": 1, "select": 1, "generate": 1, "verify": 1}
 

@@ -72,7 +72,7 @@ async def test_ids_are_taken_as_they_were_meant() -> None:
 
 async def test_an_index_that_is_too_long_is_narrowed_to_what_resembles_the_pair() -> None:
     asker = ScriptedAsker(named("gpu"))
-    await ModelCurator(asker, TASKS, max_index_chars=40).classify(pair(1, "Which firewalls?"), INDEX, Usage())
+    await ModelCurator(asker, TASKS, max_entries=1).classify(pair(1, "Which firewalls?"), INDEX, Usage())
     [(_, prompt)] = asker.asked
     assert [field.text for field in sections(prompt)["index"]] == ["team:ports.txt", "Firewalls."]
 
@@ -84,7 +84,7 @@ async def test_of_a_topic_that_is_too_long_the_conversations_that_resemble_the_p
         pair(2, "Which driver?", "x" * 500),
         pair(3, "Which port?", "x" * 500),
     ]
-    curator = ModelCurator(asker, TASKS, max_index_chars=1200)
+    curator = ModelCurator(asker, TASKS, max_topic_chars=1200)
     await curator.integrate(pair(4, "Which driver for which port?"), "gpu", held, Usage())
     [(_, prompt)] = asker.asked
     assert [field.text for field in sections(prompt)["topic"] if field.label == "Id"] == [held[1].id, held[2].id]

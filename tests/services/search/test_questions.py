@@ -1,8 +1,20 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from services.search.questions import continues, is_question
+from services.search.questions import (
+    BEFORE,
+    asked_now,
+    asking_sentences,
+    asks_for_something,
+    continues,
+    is_question,
+    may_ask,
+    searched,
+)
+from tests.services.search.questions_by_language import LABELLED
 
 
 @pytest.mark.parametrize(
@@ -57,3 +69,95 @@ def test_asking_on_is_told_from_thanking() -> None:
     assert continues("ok thanks, what about the app")
     assert not continues("and that was it")
     assert not continues("thanks, works")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "404 handler on my blueprint is never called for unknown paths",
+        "my lock file resolves another version of numpy on the build server",
+        "ValueError: invalid literal for int while parsing the export of last night",
+    ],
+)
+def test_a_report_of_ones_own_trouble_may_ask(text: str) -> None:
+    assert may_ask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my build broke",  # too short to tell what of it
+        "the release of numpy resolves another version on several build servers",  # nobody's own trouble
+        "your lock file resolves another version of numpy on my build server",  # to somebody else
+        "Tom: my lock file resolves another version of numpy on the server",
+        "try my lock file, it resolves another version of numpy on servers",
+        "my lock file resolves another version of numpy, but it works now",
+        "my lock file resolves another version of numpy, I figured it out",
+    ],
+)
+def test_what_is_short_settled_or_said_to_others_does_not(text: str) -> None:
+    assert not may_ask(text)
+
+
+@pytest.mark.parametrize("text", ["uv cache directory", "hi! proxy settings please", "how do I rotate the key?"])
+def test_to_the_bot_keywords_are_enough(text: str) -> None:
+    """Pitfall 61: somebody who addresses the bot gets an answer, or is told that there is none."""
+    assert asks_for_something(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "thanks!", "hi there", "thanks, it works now", "how are you?", "https://example.net/a", "cache", "lol"]
+)
+def test_thanks_greetings_links_and_one_word_ask_the_bot_for_nothing(text: str) -> None:
+    assert not asks_for_something(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wie kann ich den Cache leeren?",
+        "hallo, weiß jemand wo die Konfiguration liegt",
+        "¿Dónde está el archivo de configuración?",
+        "hola, cómo se puede limpiar la caché",
+        "comment vider le cache avec cette commande",
+        "como limpar o cache do uv",
+        "как очистить кэш",
+        "如何清理缓存",
+        "缓存在哪里？",
+        "キャッシュはどこですか",
+        "캐시는 어디에 있나요",
+        "كيف أمسح الذاكرة المؤقتة؟",
+    ],
+)
+def test_questions_in_other_languages_are_questions(text: str) -> None:
+    """Pitfall 57."""
+    assert is_question(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["danke, das hat geholfen", "gracias!", "merci beaucoup", "спасибо", "谢谢", "ありがとう"]
+)
+def test_thanks_in_other_languages_are_none(text: str) -> None:
+    assert not is_question(text)
+
+
+def test_marked_questions_of_three_words_or_more_are_recognised_in_all_catalogued_languages() -> None:
+    marked = [text for _, text in LABELLED if text.endswith(("?", "？"))]
+    assert len(marked) > 50
+    assert [text for text in marked if not is_question(text) and len(text.split()) > 2] == []
+
+
+def test_names_attachments_and_addresses_are_not_looked_for_and_earlier_questions_are() -> None:
+    asked = f"@Millrace which lever? [image: a.png] [file: b.log, 3 kB] https://x.example/a\n{BEFORE}what is a valve?"
+    assert searched(asked).split() == ["which", "lever?", "what", "is", "a", "valve?"]
+    assert asked_now(asked).split() == ["which", "lever?", "https://x.example/a"]
+    assert searched("npm i @scope/package").split()[-1] == "@scope/package"
+
+
+@pytest.mark.parametrize("part", ["is it ", "@a ", "?, ", "how do ", "[file: ", "error: ", "```", "and ", " - ", "不"])
+def test_no_message_takes_long_to_judge(part: str) -> None:
+    text = part * (40_000 // len(part))
+    began = time.process_time()
+    for judge in (is_question, may_ask, asks_for_something, continues, searched, asked_now, asking_sentences):
+        judge(text)
+    assert time.process_time() - began < 2

@@ -1,0 +1,328 @@
+"""Searching a library as it lies on disk: what is read, prepared and embedded, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
+from services.knowledge.searching import REFRESH_SECONDS, article_of
+from services.knowledge.source_kinds import Text
+from services.search import NOTHING, Level, PassageStore
+from services.search.embedding import EmbeddingFailed, Vectors
+from tests.hashing import HashingEmbedder
+
+MILL = "# Mills\n\nThe wheel of the mill turns in the river.\n\n## Ice\n\nIn frost the wheel is lifted by a chain.\n"
+PRESS = "# Presses\n\nThe lever of the press is pulled twice.\n"
+TOPIC = "--- QA ---\nid: qa_1\ntimestamp: t\nUser: Does the sluice freeze?\nTeam: Grease the sluice with tallow.\n\n"
+
+
+class CountedFiles(TextFiles):
+    """Knows which files were read."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, max_bytes=2_000_000)
+        self.names: list[str] = []
+
+    def read(self, source_id: str) -> Text:
+        self.names.append(source_id)
+        return super().read(source_id)
+
+
+class CountingEmbedder(HashingEmbedder):
+    """Knows which texts were embedded; fails on demand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.fails = False
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if self.fails:
+            raise EmbeddingFailed("down")
+        self.texts += texts
+        return await super().embed(texts)
+
+
+class Folder:
+    """Sources and topics below `root`, with their indexes."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.sources, self.topics = root, root / "sources", root / "topics"
+        for folder in (self.sources, self.topics):
+            folder.mkdir()
+        self.files = CountedFiles(self.sources)
+        self.embedder: CountingEmbedder | None = None
+        self.opened: list[LibrarySearch] = []
+
+    def write(self, **texts: str) -> None:
+        """Files by name without ending; then the index names all that there are."""
+        for name, text in texts.items():
+            (self.sources / f"{name}.md").write_text(text)
+        names = sorted(path.name for path in self.sources.iterdir())
+        (self.root / "index.txt").write_text("\n".join(f"kb:{name}\nAbout {name}.\n" for name in names))
+
+    def teach(self, text: str) -> None:
+        (self.topics / "sluice.txt").write_text(text)
+        (self.root / "index-team.txt").write_text("team:sluice.txt\nThe sluice.\n")
+
+    def search(self, *, read_only: bool = False, alone: bool = True) -> LibrarySearch:
+        """As after a start of the program."""
+        library = DiskLibrary(
+            index_path=self.root / "index.txt",
+            kinds=(self.files,),
+            team_index_path=self.root / "index-team.txt",
+            team_topics_dir=self.topics,
+        )
+        team, kb = (PassageStore(self.root / f"{name}.sqlite", read_only=read_only) for name in ("team", "kb"))
+        made = LibrarySearch(library, team, kb, self.embedder, alone)
+        self.files.names.clear()
+        self.opened.append(made)
+        return made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    made = Folder(tmp_path)
+    made.write(mill=MILL, press=PRESS)
+    made.teach(TOPIC)
+    return made
+
+
+async def ids(search: LibrarySearch, query: str) -> list[str]:
+    return [hit.source_id for hit in (await search.find(query)).pages]
+
+
+async def test_files_and_topics_are_found_as_one_library(folder: Folder) -> None:
+    search = folder.search()
+    assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+    assert await ids(search, "sluice tallow") == ["team:sluice.txt"]
+    assert sorted(await ids(search, "the frozen sluice and the wheel")) == ["kb:mill.md", "team:sluice.txt"]
+    found = await search.find("lifting the wheel in frost by its chain")
+    assert found.hits[0].kept.headings == ("Mills", "Ice")
+    assert found.level is Level.ANSWER
+
+
+async def test_after_a_restart_unchanged_files_are_not_read_again(folder: Folder) -> None:
+    first = folder.search()
+    await first.refresh()
+    assert sorted(folder.files.names) == ["mill.md", "press.md"]
+    first.close()
+    again = folder.search()
+    assert await ids(again, "lever") == ["kb:press.md"]
+    assert folder.files.names == []
+
+
+async def test_a_changed_file_is_read_again_and_no_other(folder: Folder) -> None:
+    search = folder.search()
+    await search.refresh()
+    folder.files.names.clear()
+    folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
+    assert await ids(search, "screw") == ["kb:press.md"]
+    assert await ids(search, "lever") == []
+    assert folder.files.names == ["press.md"]
+
+
+async def test_a_change_that_the_index_does_not_show_is_seen_within_a_minute(folder: Folder) -> None:
+    search = folder.search()
+    await search.refresh()
+    (folder.sources / "press.md").write_text("# Presses\n\nThe screw of the press is turned.\n")
+    assert await ids(search, "screw") == []
+    await asyncio.sleep(REFRESH_SECONDS + 1)
+    assert await ids(search, "screw") == ["kb:press.md"]
+
+
+async def test_a_file_that_was_only_touched_is_read_and_not_prepared_again(
+    folder: Folder, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.search().close()
+    search = folder.search()
+    await search.refresh()
+    search.close()
+    os.utime(folder.sources / "press.md", (1, 1))
+    caplog.set_level("INFO")
+    again = folder.search()
+    await again.refresh()
+    assert folder.files.names == ["press.md"]
+    assert "prepared" not in caplog.text
+    again.close()
+    await folder.search().refresh()
+    assert folder.files.names == []
+
+
+async def test_a_removed_file_goes(folder: Folder) -> None:
+    search = folder.search()
+    await search.refresh()
+    (folder.sources / "press.md").unlink()
+    folder.write()
+    assert await ids(search, "lever") == []
+    assert search.kb.sources().keys() == {"kb:mill.md"}
+
+
+async def test_nothing_is_embedded_twice_over_restarts_renames_and_changes(folder: Folder) -> None:
+    folder.embedder = CountingEmbedder()
+    first = folder.search(alone=False)
+    await first.refresh()
+    assert await first.unembedded() == 4
+    done: list[int] = []
+    assert await first.embed(on_done=done.append) == 4 == sum(done)
+    assert await first.unembedded() == 0
+    first.close()
+    (folder.sources / "press.md").rename(folder.sources / "presses.md")
+    folder.write(mill=MILL.replace("by a chain", "by two chains"))
+    again = folder.search(alone=False)
+    await again.refresh()
+    assert await again.unembedded() == 1
+    await again.embed()
+    passages = [text for text in folder.embedder.texts if "\n" in text]
+    assert len(passages) == len(set(passages)) == 5
+
+
+async def test_alone_a_question_waits_for_a_few_vectors_and_not_for_many(folder: Folder) -> None:
+    folder.embedder = CountingEmbedder()
+    search = folder.search()
+    assert (await search.find("lever of a press")).hits[0].cosine is not None
+    folder.write(**{f"page{number}": f"# P {number}\n\nOn page {number} is a rope.\n" for number in range(250)})
+    found = await search.find("rope of a page")
+    assert found.hits[0].cosine is None
+    assert await search.unembedded() == 250
+
+
+async def test_beside_something_that_embeds_a_question_waits_for_none(folder: Folder) -> None:
+    folder.embedder = CountingEmbedder()
+    search = folder.search(alone=False)
+    assert await ids(search, "lever") == ["kb:press.md"]
+    assert await search.unembedded() == 4
+    await search.embed()
+    assert (await search.find("lever")).hits[0].cosine is not None
+
+
+async def test_an_embedder_that_is_down_leaves_the_words(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+    folder.embedder = CountingEmbedder()
+    folder.embedder.fails = True
+    search = folder.search()
+    assert await ids(search, "lever") == ["kb:press.md"]
+    assert "by its words only: down" in caplog.text
+    folder.embedder.fails = False
+    assert await search.embed() == 4
+
+
+async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
+    search = folder.search()
+    await search.refresh()
+    assert (await search.unembedded(), await search.embed()) == (0, 0)
+
+
+async def test_the_same_question_is_searched_once_until_something_changes(folder: Folder) -> None:
+    search = folder.search()
+    first = await search.find("wheel")
+    assert await search.find("wheel") is first
+    folder.write(wheels="# Wheels\n\nA wheel has spokes and wheels turn.\n")
+    assert len((await search.find("wheel")).pages) == 2
+
+
+async def test_read_only_leaves_the_files_as_they_are(folder: Folder) -> None:
+    first = folder.search()
+    await first.refresh()
+    first.close()
+    before = {path.name: path.read_bytes() for path in folder.root.glob("*.sqlite")}
+    folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
+    reader = folder.search(read_only=True)
+    assert await ids(reader, "screw") == ["kb:press.md"]
+    assert folder.files.names == ["press.md"]
+    reader.close()
+    assert {path.name: path.read_bytes() for path in folder.root.glob("*.sqlite*")} == before
+
+
+async def test_a_source_that_cannot_be_read_is_found_by_its_description_until_it_can(folder: Folder) -> None:
+    (folder.root / "index.txt").write_text("kb:gone.md\nZeppelins and their moorings.\n\nkb:press.md\nAbout it.\n")
+    search = folder.search()
+    assert await ids(search, "where is a zeppelin moored?") == ["kb:gone.md"]
+    (folder.sources / "gone.md").write_text("# Balloons\n\nA balloon is tied to a mast.\n")
+    await asyncio.sleep(REFRESH_SECONDS + 1)
+    assert await ids(search, "balloon") == ["kb:gone.md"]
+    assert await ids(search, "zeppelin") == []
+
+
+async def test_what_says_nothing_finds_nothing(folder: Folder) -> None:
+    search = folder.search()
+    for query in ("", "   ", "@Millrace", "https://example.net/wheel", "[image: wheel.png]"):
+        assert await search.find(query) == NOTHING
+
+
+async def test_the_section_of_a_passage_and_the_best_sections_of_a_source(folder: Folder) -> None:
+    search = folder.search()
+    [hit, *_] = (await search.find("chain frost")).hits
+    assert [each.text for each in await search.section(hit.kept)] == ["In frost the wheel is lifted by a chain."]
+    assert await search.sections_of("kb:mill.md", "chain frost") == [1]
+    assert await search.sections_of("kb:mill.md", "wheel in the river") == [0, 1]
+    assert await search.sections_of("kb:mill.md", "lever") == []
+    team = (await search.find("tallow")).hits[0].kept
+    assert await search.section(team) == [team]
+    assert (team.headings, team.anchor) == (("Does the sluice freeze?",), "qa_1")
+
+
+class Slow(Library):
+    """A library that takes a while, and counts."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+        self.entries = [IndexEntry("kb:a.md", "A."), IndexEntry("kb:lost.md", "Lost.")]
+
+    async def index(self) -> Sequence[IndexEntry]:
+        return self.entries
+
+    async def load(self, source_id: str) -> Source:
+        self.loads += 1
+        await asyncio.sleep(1)
+        if source_id == "kb:lost.md":
+            raise SourceUnavailable(source_id)
+        return Source(source_id, PRESS)
+
+
+async def test_questions_that_come_at_once_read_the_library_once() -> None:
+    library = Slow()
+    search = LibrarySearch(library, PassageStore(None), PassageStore(None))
+    found = await asyncio.gather(*(search.find("lever") for _ in range(5)))
+    assert library.loads == 2
+    assert {each.hits[0].source_id for each in found} == {"kb:a.md"}
+
+
+async def test_text_without_a_stamp_is_read_again_each_minute() -> None:
+    library = Slow()
+    search = LibrarySearch(library, PassageStore(None), PassageStore(None))
+    await search.refresh()
+    await search.refresh()
+    assert library.loads == 2
+    await asyncio.sleep(REFRESH_SECONDS + 1)
+    await search.refresh()
+    assert library.loads == 4
+
+
+@pytest.mark.real_time
+async def test_the_event_loop_goes_on_while_half_a_megabyte_is_prepared(folder: Folder) -> None:
+    """Pitfall 38."""
+    page = "".join(f"## Part {n}\n\nThe {n}th valve is turned by lever {n * 7}.\n\n" for n in range(8_000))
+    folder.write(big=page)
+    work = asyncio.create_task(ids(folder.search(), "which lever turns the 4711th valve?"))
+    beats = 0
+    while not work.done():
+        await asyncio.sleep(0.01)
+        beats += 1
+    assert (await work)[0] == "kb:big.md"
+    assert beats > 5
+
+
+def test_of_a_topic_only_what_the_team_wrote_is_text_under_what_was_asked() -> None:
+    text = (
+        "--- QA ---\nid: qa_1\ntimestamp: t\nUser: It fails.\n  Team: forged\nTeam: First.\n  \n      code\nUser: ok\n"
+        "Team: Second.\n\n--- QA ---\nid: qa_2\ntimestamp: t\nUser: Only a question.\n\n"
+    )
+    [section] = article_of(Source("team:t.txt", text)).sections
+    assert section.headings == ("It fails. Team: forged ok",)
+    assert section.text == "First.\n\n    code\nSecond."
+    assert section.anchor == "qa_1"

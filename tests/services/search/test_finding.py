@@ -1,0 +1,203 @@
+"""Words and meaning together, over one store or several."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.search import NOTHING, Cut, Level, Meaning, PassageStore, find
+from services.search.confidence import Signals, judged
+from services.search.cutting import Passage
+from services.search.finding import DEPTH, MOST_TERMS, query_terms
+from tests.services.quickly import QUICKLY
+
+ID = "a model"
+ENGLISH = frozenset({"en"})
+SOURCES = {
+    "kb:mill.md": "the mill has a wheel that turns",
+    "kb:press.md": "the press has a lever that is pulled",
+    "kb:ship.md": "the ship has an anchor and a wheel",
+    "team:mill.txt": "the wheel of the mill was mended",
+}
+
+
+def holding(texts: Mapping[str, str]) -> PassageStore:
+    kept = PassageStore(None)
+    kept.change([Cut(name, "", text, "", "", "en", [Passage(0, (), text)], [""]) for name, text in texts.items()])
+    return kept
+
+
+def meaning(*values: float, calibrated: bool = True) -> Meaning:
+    return Meaning(np.array(values, dtype=np.float32), ID, calibrated)
+
+
+def give(kept: PassageStore, vectors: Mapping[str, tuple[float, float]]) -> None:
+    """Vectors to passages, by their texts."""
+    left = kept.unembedded(ID, 1000)
+    kept.keep_vectors(ID, {key: np.array(vectors[text], dtype=np.float32) for key, text in left if text in vectors})
+
+
+def ids(kept: PassageStore, query: str, asked: Meaning | None = None) -> list[str]:
+    return [hit.source_id for hit in find([kept], query, asked).hits]
+
+
+def test_by_words_alone_what_holds_most_of_the_rare_ones_comes_first() -> None:
+    found = find([holding(SOURCES)], "which lever of the press is pulled?", None)
+    assert [hit.source_id for hit in found.hits] == ["kb:press.md"]
+    assert found.hits[0].cosine is None
+    assert found.hits[0].score == 1
+    assert found.hits[0].keywords > 1
+
+
+def test_by_meaning_what_shares_no_word_is_found() -> None:
+    """Pitfall 55: a question in the words of people."""
+    texts = {"kb:mill.md": "the mill has a wheel", "kb:ship.md": "the ship has an anchor"}
+    kept = holding(texts)
+    give(kept, {texts["kb:mill.md"]: (1, 0), texts["kb:ship.md"]: (0, 1)})
+    assert ids(kept, "harbour weight") == []
+    found = find([kept], "harbour weight", meaning(0, 1))
+    assert [hit.source_id for hit in found.hits] == ["kb:ship.md"]
+    assert found.hits[0].cosine == 1
+
+
+def test_words_and_meaning_count_together() -> None:
+    texts = {"kb:a.md": "wheel and lever", "kb:b.md": "wheel and anchor", "kb:c.md": "rope and sail"}
+    kept = holding(texts)
+    give(kept, dict(zip(texts.values(), ((0.6, 0), (0.5, 0), (0.2, 0)), strict=True)))
+    assert ids(kept, "wheel", meaning(1, 0)) == ["kb:a.md", "kb:b.md"]
+    assert ids(kept, "sail", meaning(1, 0)) == ["kb:a.md", "kb:b.md", "kb:c.md"]
+    assert ids(kept, "rope anchor", meaning(1, 0))[0] == "kb:b.md"
+
+
+def test_cosines_count_only_when_nearly_all_passages_have_a_vector() -> None:
+    """Until then those that are embedded already would always win."""
+    texts = {f"kb:{number:02}.md": f"page {number} on wheels" for number in range(20)}
+    kept = holding({**texts, "kb:lever.md": "one on levers"})
+    give(kept, dict.fromkeys(list(texts.values())[:5], (1.0, 0.0)))
+    assert ids(kept, "lever", meaning(1, 0)) == ["kb:lever.md"]
+    assert find([kept], "lever", meaning(1, 0)).hits[0].cosine is None
+    give(kept, dict.fromkeys(texts.values(), (0.5, 0.5)))
+    found = find([kept], "lever", meaning(1, 0))
+    assert len(found.hits) > 1
+    [missing] = [hit for hit in found.hits if hit.source_id == "kb:lever.md"]
+    assert missing.cosine == pytest.approx((5 * 1 + 15 * 0.5) / 20)  # the mean of those that are known
+
+
+@given(st.lists(st.sampled_from(sorted(SOURCES)), unique=True), st.sampled_from(["the wheel", "mill lever", "anchor?"]))
+@QUICKLY
+def test_two_stores_are_searched_as_if_they_were_one(first: list[str], query: str) -> None:
+    parts = [{name: SOURCES[name] for name in SOURCES if (name in first) is inside} for inside in (True, False)]
+    apart = find([holding(part) for part in parts], query, None)
+    together = find([holding({**parts[0], **parts[1]})], query, None)
+    assert [(hit.source_id, hit.score, hit.keywords) for hit in apart.hits] == [
+        (hit.source_id, hit.score, hit.keywords) for hit in together.hits
+    ]
+    assert apart.confidence == together.confidence
+
+
+def test_on_a_tie_the_team_comes_first_and_then_the_earlier_passage() -> None:
+    texts = dict.fromkeys(("kb:a.md", "kb:b.md", "team:c.txt"), "one wheel")
+    for order in itertools.permutations(texts):
+        kept = holding({name: texts[name] for name in order})
+        pages = [name for name in order if name.startswith("kb:")]
+        assert ids(kept, "wheel") == ["team:c.txt", *pages]
+
+
+def test_only_what_is_allowed_is_found_however_much_else_is_better() -> None:
+    texts = {f"kb:{number}.md": f"wheel wheel {number}x" for number in range(5 * DEPTH)}
+    kept = holding({**texts, "kb:weak.md": "a wheel among a great many other words that say nothing of it at all"})
+    assert "kb:weak.md" not in ids(kept, "wheel")
+    found = find([kept], "wheel", None, {"kb:weak.md", "kb:unknown.md"})
+    assert [hit.source_id for hit in found.hits] == ["kb:weak.md"]
+    assert find([kept], "wheel", None, ()) == NOTHING
+
+
+def test_no_more_than_a_fixed_number_of_passages_is_looked_at() -> None:
+    kept = holding({f"kb:{number:03}.md": f"wheel {number}x" for number in range(3 * DEPTH)})
+    assert len(find([kept], "wheel", None).hits) == DEPTH
+
+
+def test_the_pages_are_the_best_passage_of_each_source() -> None:
+    kept = PassageStore(None)
+    held = [Passage(0, (), "a wheel among many other things"), Passage(1, (), "wheel, wheel, wheel")]
+    kept.change(
+        [Cut("kb:a.md", "", "", "", "", "en", held, ["", ""]), Cut("kb:b.md", "", "", "", "", "en", held[:1], [""])]
+    )
+    pages = find([kept], "wheel", None).pages
+    assert [(hit.source_id, hit.kept.section) for hit in pages] == [("kb:a.md", 1), ("kb:b.md", 0)]
+
+
+def test_without_passages_or_words_nothing_is_found() -> None:
+    assert find([holding({})], "wheel", None) == NOTHING
+    assert find([], "wheel", None) == NOTHING
+    assert find([holding(SOURCES)], "and the?", None) == NOTHING
+    assert find([holding(SOURCES)], "zeppelin", None).hits == ()
+    assert find([holding(SOURCES)], "zeppelin", None).level is Level.SILENCE
+
+
+def test_each_store_is_asked_in_the_languages_of_all_of_them() -> None:
+    """Pitfall 57."""
+    german = PassageStore(None)
+    text = "die zusätzlichen Schlüssel liegen im Ordner"
+    german.change([Cut("kb:de.md", "", "", "", "", "de", [Passage(0, (), text)], [""])])
+    found = find([holding(SOURCES), german], "wo liegt der zusätzliche Schlüssel?", None)
+    assert [hit.source_id for hit in found.hits] == ["kb:de.md"]
+
+
+def test_the_words_of_a_query_are_looked_for_once_each_and_of_an_endless_one_the_first() -> None:
+    assert query_terms("wheel and wheels of mills", ENGLISH) == ["wheel", "mill"]
+    assert len(query_terms(" ".join(f"word{n}x" for n in range(500)), ENGLISH)) <= 3 * MOST_TERMS
+    assert query_terms("wheel", frozenset()) == ["wheel"]
+
+
+def signals(**changed: float | None) -> Signals:
+    usual = Signals(best_cosine=0.4, keywords=0.5, absent=0.3, agreement=1, keyword_lead=2, coverage=0.4, words=5)
+    return usual._replace(**changed)
+
+
+def test_the_more_the_signs_say_the_higher_the_level() -> None:
+    levels = [judged(signals(best_cosine=c, keywords=k, agreement=a), calibrated=True)[1] for c, k, a in
+              ((0.3, 0.3, 0), (0.6, 1.0, 2), (0.8, 2.5, 4))]  # fmt: skip
+    assert levels == [Level.SILENCE, Level.POINT, Level.ANSWER]
+    levels = [judged(signals(best_cosine=None, keywords=k, absent=b, coverage=c), calibrated=True)[1] for k, b, c in
+              ((0.3, 0.8, 0.2), (1.8, 0.3, 0.6), (2.5, 0.0, 1.0))]  # fmt: skip
+    assert levels == [Level.SILENCE, Level.POINT, Level.ANSWER]
+
+
+@given(
+    st.builds(
+        Signals,
+        best_cosine=st.none() | st.floats(-1, 1),
+        keywords=st.floats(0, 20),
+        absent=st.floats(0, 1),
+        agreement=st.integers(0, 5),
+        keyword_lead=st.floats(0, 50),
+        coverage=st.floats(0, 1),
+        words=st.integers(1, 48),
+    ),
+    st.booleans(),
+)
+@QUICKLY
+def test_confidence_is_a_probability_and_grows_with_what_speaks_for_an_answer(sign: Signals, calibrated: bool) -> None:
+    confidence, _ = judged(sign, calibrated=calibrated)
+    assert 0 <= confidence <= 1
+    for better in (sign._replace(keywords=sign.keywords + 1), sign._replace(absent=0.0), sign._replace(coverage=1.0)):
+        assert judged(better, calibrated=calibrated)[0] >= confidence
+
+
+def test_cosines_of_another_model_say_nothing_about_confidence() -> None:
+    """They mean something else with every model, and in every language."""
+    low, high = signals(best_cosine=0.1), signals(best_cosine=0.9)
+    assert judged(low, calibrated=False) == judged(high, calibrated=False)
+    assert judged(low, calibrated=True) < judged(high, calibrated=True)
+
+
+def test_a_question_in_the_words_of_a_page_is_answered_and_one_about_something_else_is_not() -> None:
+    kept = holding(SOURCES)
+    assert find([kept], "which lever of the press is pulled?", None).level is Level.ANSWER
+    assert find([kept], "which pizza turns out best?", None).level is Level.SILENCE
