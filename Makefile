@@ -11,7 +11,7 @@ CHROMA := .venv-chroma
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: $(EXTRAS) test-chroma eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
@@ -20,6 +20,7 @@ help:
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
+	@echo "make eval-answers   only the part about questions to documentations (EVAL_DOCUMENTS names their folder)"
 	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
 	@echo "make extra-NAME     install an extra: chroma, pdf or browser"
 	@echo "make lock           resolve the dependencies anew"
@@ -82,6 +83,9 @@ benchmarks: $(VENV)/development
 
 eval: $(VENV)/development
 	$(BIN)/python -m benchmarks.evaluation
+
+eval-answers: $(VENV)/development
+	$(BIN)/python -m benchmarks.evaluation.answers
 
 eval-documents: $(VENV)/development
 	$(BIN)/python -m benchmarks.documents

@@ -53,11 +53,18 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search gave: `hits`, best first; `confidence`: that one of the first three pages answers, 0 to 1."""
+    """What a search gave.
+
+    Attributes:
+        hits: best first.
+        confidence: that one of the first three pages answers, 0 to 1.
+        signals: what the confidence was told from; None where nothing was found.
+    """
 
     hits: tuple[Hit, ...] = ()
     confidence: float = 0.0
     level: Level = Level.SILENCE
+    signals: Signals | None = None
 
     @property
     def pages(self) -> tuple[Hit, ...]:
@@ -130,7 +137,7 @@ def find(
         for place in map(int, order)
         if place in kept
     )
-    return Found(hits, confidence, level)
+    return Found(hits, confidence, level, signals)
 
 
 def query_terms(query: str, languages: frozenset[str]) -> list[str]:
