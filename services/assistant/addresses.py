@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, unquote, urljoin
 
 from services.knowledge import Source
 from services.search import Kept
@@ -14,6 +14,7 @@ _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 _IN_REPOSITORY = ("/blob/", "/tree/", "/src/", "/raw/")
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?:[^()\s]|\([^()\s]*\))*)\)")
+_WEB = ("https://", "http://")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
@@ -37,7 +38,7 @@ class Addresses:
         if source_id.startswith("team:"):
             return self.of_pair(anchor) if self.of_pair is not None and anchor else None
         page = Source(source_id, "").url or self._published(source_id.removeprefix("kb:"), permalink)
-        return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&()*+,;=/?%')}" if page and anchor else page
+        return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section(self, kept: Kept) -> str | None:
         # Web pages are kept as extracted text, whose headings have no anchors of their own.
@@ -68,18 +69,20 @@ class Addresses:
         if Source(source_id, "").url or path.startswith("/") or not _ENDING.search(path):
             return urljoin(page, target)
         own = source_id.removeprefix("kb:")
-        beside = urljoin(f"https://x/{own}", path).removeprefix("https://x/")
+        beside = unquote(urljoin(f"https://x/{quote(own)}", path).removeprefix("https://x/"))
         return self.of(f"kb:{beside}", anchor=anchor)
 
     def _published(self, path: str, permalink: str) -> str | None:
+        if permalink.startswith(_WEB):
+            return permalink
         folder = max(
             (f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None
         )
         if folder is None:
             return None
         base = self.bases[folder]
-        if permalink:
-            return permalink if _ABSOLUTE.match(permalink) else urljoin(base.partition("{")[0], permalink)
+        if permalink and not _ABSOLUTE.match(permalink):
+            return urljoin(base.partition("{")[0], permalink)
         rest = path[len(folder) :].lstrip("/") if folder else path
         page = _ENDING.sub("", rest)
         if "{" in base:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from services.conversations import Phrases
-from services.search import Hit, Kept, terms
+from services.search import Hit, Kept, asked_now, terms
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
@@ -23,7 +23,10 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
-_FENCE = re.compile(r"^```\w*$", re.MULTILINE)
+_FENCE = re.compile(r"^```[^\n`]*$", re.MULTILINE)
+_SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
+"""What is no use when it is cut in two."""
+_MARKS = ("`", "**", "*", "~~", "||")
 
 
 class Quote(NamedTuple):
@@ -79,7 +82,8 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         origin = (
             say.from_the_team if quote.hit.source_id.startswith("team:") else say.quoted_from(named(quote.hit.kept))
         )
-        text = shortened(quote.text, min(limit, room - len(origin) - 4))
+        said = without_names(quote.text) if quote.hit.source_id.startswith("team:") else quote.text
+        text = shortened(said, min(limit, room - len(origin) - 4))
         if not text:
             break
         parts.append(f"{origin}\n\n{text}")
@@ -104,9 +108,10 @@ def named(kept: Kept) -> str:
     """A section as people are shown it: the title of its page and its heading; the name of the file without either."""
     heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
     if kept.source_id.startswith("team:"):
-        heads = heads[:1]
+        # What was asked, without the names of those who were asked.
+        heads = [head for head in map(asked_now, heads[:1]) if head] or [kept.source_id.removeprefix("team:")]
     shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or kept.source_id.removeprefix("kb:")
-    return f"*{' '.join(_plain(shown).split())[:_TITLE_CHARS]}*"
+    return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 
 
 def telling_line(kept: Kept, query: str) -> str:
@@ -122,11 +127,17 @@ def telling_line(kept: Kept, query: str) -> str:
     # Among equals the earlier one: what is said first is said in general.
     best = max(lines, key=lambda line: len(asked.intersection(terms(line))) / (4 + len(terms(line))) ** 0.5)
     line = " ".join(_MARKUP.sub(r"\1", best).split())
-    return line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS].rpartition(' ')[0]} …"
+    if len(line) > _LINE_CHARS:
+        line = f"{line[: _LINE_CHARS - 1].rpartition(' ')[0] or line[: _LINE_CHARS - 2]} …"
+    for mark in _MARKS:
+        line = line if line.count(mark) % 2 == 0 else line.replace(mark, "")
+    return line
 
 
 def shortened(text: str, max_chars: int) -> str:
-    """`text`, cut after a paragraph, a line or else a word, its code fence closed; empty if hardly anything is left."""
+    """`text`, cut after a paragraph, a line or else a word, its code fence closed and no link, code or bold text cut
+    in two; empty if hardly anything is left.
+    """
     if len(text) <= max_chars:
         return text
     room = max_chars - len("\n```\n…")
@@ -134,8 +145,16 @@ def shortened(text: str, max_chars: int) -> str:
         return ""
     cut = text[: room + 1]
     at = next((cut.rfind(mark) for mark in ("\n\n", "\n", " ") if cut.rfind(mark) >= room // 2), room)
-    cut = cut[:at].rstrip()
+    cut = text[: _start_of_span(text, at)].rstrip()
+    if not cut:
+        return ""
     return f"{cut}\n```\n…" if cut.count("```") % 2 else f"{cut}\n…"
+
+
+def _start_of_span(text: str, at: int) -> int:
+    """Where the link, the code or the bold text begins that `at` would cut in two, else `at`."""
+    spans = (match.span() for match in _SPAN.finditer(text, 0, 2 * at))
+    return next((start for start, end in spans if start < at < end), at)
 
 
 def first_quote(answer: str) -> str:
@@ -145,4 +164,5 @@ def first_quote(answer: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace("*", "").replace("`", "").replace("_", r"\_")
+    """Without marks that would end the slanted text or the link that it stands in."""
+    return text.translate({ord("*"): "", ord("`"): "", ord("["): "(", ord("]"): ")", ord("_"): r"\_"})

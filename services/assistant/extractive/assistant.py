@@ -10,7 +10,7 @@ from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.prompts import Offered
-from services.assistant.quoting import Quote, around, compose, others, to_quote, without_names
+from services.assistant.quoting import Quote, around, compose, others, to_quote
 from services.conversations import phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
@@ -132,7 +132,7 @@ class ExtractiveAssistant:
         section = await self._search.section(hit.kept)
         text = around(hit.kept, section, _SECTION_CHARS)
         if hit.source_id.startswith("team:"):
-            return Quote(hit, without_names(text))
+            return Quote(hit, text)
         return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
 
 

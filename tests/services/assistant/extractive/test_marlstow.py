@@ -19,7 +19,7 @@ from services.llm import Usage
 from services.search import PassageStore
 from services.search.embedding import PackagedEmbedder, installed
 from settings import load
-from tests.services.assistant.extractive.marlstow import SCENES, Scene
+from tests.services.assistant.extractive.marlstow import Scene
 
 DEMO = Path(__file__).parents[4] / "examples" / "demo.yaml"
 MOST_SOURCES: Final = 3
@@ -40,9 +40,9 @@ class Backend:
         repeats = Repeats()
         for question, _ in scene.earlier:
             if (given := await self.reply(Scene((question,)))) is not None:
-                repeats.is_new(1, given, 0)
+                repeats.told(1, given, 0)
         given = await self.reply(scene)
-        return given if given is None or repeats.is_new(1, given, 60) else None
+        return given if given is None or not repeats.was_told(1, given, 60) else None
 
     async def reply(self, scene: Scene) -> str | None:
         said, usage = conversation(scene), Usage()

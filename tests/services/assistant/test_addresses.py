@@ -1,0 +1,146 @@
+"""Where sources are published."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from services.assistant import Addresses
+from services.search import Kept
+
+SITE = Addresses({"": "https://docs.example"})
+BLOB = Addresses({"": "https://github.com/o/r/blob/main/docs"})
+SPHINX = "guide/install.rst"
+
+
+@pytest.mark.parametrize(
+    ("path", "address"),
+    [
+        ("guide/install.md", "https://docs.example/guide/install/"),
+        ("guide/index.md", "https://docs.example/guide/"),
+        ("guide/README.md", "https://docs.example/guide/"),
+        ("index.mdx", "https://docs.example/"),
+        (SPHINX, "https://docs.example/guide/install.html"),
+        ("guide/index.rst", "https://docs.example/guide/index.html"),
+        ("old/page.html", "https://docs.example/old/page.html"),
+    ],
+)
+def test_markdown_is_published_as_mkdocs_does_and_rest_as_sphinx_does(path: str, address: str) -> None:
+    assert SITE.of(f"kb:{path}") == address
+    assert Addresses({"": "https://docs.example/"}).of(f"kb:{path}") == address
+
+
+def test_in_a_repository_a_file_keeps_its_name() -> None:
+    for home in (
+        "https://github.com/o/r/blob/main",
+        "https://codeberg.org/o/r/src/branch/main",
+        "https://x.example/tree/",
+    ):
+        assert Addresses({"": home}).of("kb:docs/README.md") == f"{home.rstrip('/')}/docs/README.md"
+
+
+def test_a_base_may_say_how_with_the_path_or_the_page() -> None:
+    assert Addresses({"": "https://x.example/{page}.php"}).of("kb:a/b.md") == "https://x.example/a/b.php"
+    assert Addresses({"": "https://x.example/?file={path}"}).of("kb:a/b.md") == "https://x.example/?file=a/b.md"
+
+
+def test_each_folder_may_have_its_own_and_the_longest_wins() -> None:
+    some = Addresses({"api": "https://api.example", "api/v2": "https://v2.example/{page}"})
+    assert some.of("kb:api/a.md") == "https://api.example/a/"
+    assert some.of("kb:api/v2/a.md") == "https://v2.example/a"
+    assert some.of("kb:apian/a.md") is None
+    assert Addresses().of("kb:a.md") is None
+
+
+def test_a_permalink_wins() -> None:
+    assert SITE.of("kb:a.md", permalink="/start/") == "https://docs.example/start/"
+    assert SITE.of("kb:a.md", permalink="https://other.example/x") == "https://other.example/x"
+    assert (
+        Addresses({"": "https://x.example/v1/{page}"}).of("kb:a.md", permalink="start") == "https://x.example/v1/start"
+    )
+    assert Addresses().of("kb:a.md", permalink="https://other.example/x") == "https://other.example/x"
+    assert Addresses().of("kb:a.md", permalink="/start/") is None
+
+
+@pytest.mark.parametrize("permalink", ["javascript:alert(1)", "data:text/html,x", "//other.example/x", "file:///etc"])
+def test_a_permalink_that_leads_out_of_the_web_does_not(permalink: str) -> None:
+    assert SITE.of("kb:a.md", permalink=permalink) == "https://docs.example/a/"
+
+
+def test_an_anchor_follows() -> None:
+    assert SITE.of("kb:a.md", anchor="ports") == "https://docs.example/a/#ports"
+    assert SITE.of("kb:a.md", anchor="größe (2)>") == "https://docs.example/a/#gr%C3%B6%C3%9Fe%20(2)%3E"
+    assert Addresses().of("kb:a.md", anchor="ports") is None
+
+
+def test_a_web_page_is_where_it_was_fetched_without_anchors_of_ours() -> None:
+    kept = Kept("kb:https://x.example/a?b=1", "A", "", 0, (), "ports", "text")
+    assert Addresses().section(kept) == "https://x.example/a?b=1"
+    assert SITE.section(kept._replace(source_id="kb:a.md")) == "https://docs.example/a/#ports"
+
+
+def test_topics_of_the_team_are_published_nowhere() -> None:
+    for addresses in (SITE, Addresses({"team:a": "https://x.example"})):
+        assert addresses.of("team:a.txt", permalink="https://x.example/", anchor="qa_1") is None
+
+
+@pytest.mark.parametrize(
+    "path", ["../../etc/passwd.md", "a b/<c>.md", "a#b?c.md", "ü/{page}.md", "a)b](c.md", "\n.md", "@everyone.md"]
+)
+def test_no_name_of_a_file_breaks_out_of_its_address(path: str) -> None:
+    for base in ("https://docs.example", "https://docs.example/{page}/", "https://docs.example/blob/{path}"):
+        address = Addresses({"": base}).of(f"kb:{path}", anchor="x")
+        assert address is not None
+        assert address.startswith("https://docs.example/")
+        assert address.count("#") == 1
+        assert not set(' <>"\n?') & set(address)
+
+
+@pytest.mark.parametrize(
+    ("target", "address"),
+    [
+        ("ports.md", "https://docs.example/guide/ports/"),
+        ("./ports.md#open", "https://docs.example/guide/ports/#open"),
+        ("../index.md", "https://docs.example/"),
+        ("../../../../up.md", "https://docs.example/up/"),
+        ("my%20page.md", "https://docs.example/guide/my%20page/"),
+        ("#below", "https://docs.example/guide/install/#below"),
+        ("/about/", "https://docs.example/about/"),
+        ("api.rst", "https://docs.example/guide/api.html"),
+        ("https://other.example/a.md", "https://other.example/a.md"),
+        ("mailto:a@b.example", "mailto:a@b.example"),
+        ("../wiki/A_(b)/", "https://docs.example/guide/wiki/A_(b)/"),
+    ],
+)
+def test_relative_links_of_a_quote_become_absolute(target: str, address: str) -> None:
+    assert SITE.absolute(f"See [this]({target}).", "kb:guide/install.md") == f"See [this]({address})."
+
+
+def test_in_a_repository_relative_links_lead_to_files() -> None:
+    base = "https://github.com/o/r/blob/main/docs"
+    assert (
+        BLOB.absolute("[a](ports.md) [b](../run.sh)", "kb:guide/x.md")
+        == f"[a]({base}/guide/ports.md) [b]({base}/run.sh)"
+    )
+
+
+def test_relative_links_of_a_web_page_start_from_its_address() -> None:
+    page = "kb:https://x.example/docs/a.html"
+    assert (
+        Addresses().absolute("[b](b.html) [c](/c)", page)
+        == "[b](https://x.example/docs/b.html) [c](https://x.example/c)"
+    )
+
+
+def test_what_leads_nowhere_keeps_its_text_and_an_image_its_description() -> None:
+    text = "See [this](ports.md), [that](#), ![the gate](gate.png) and [a][b]."
+    assert Addresses().absolute(text, "kb:a.md") == "See this, that, the gate and [a][b]."
+    assert Addresses().absolute("[this](ports.md)", "team:a.txt") == "this"
+
+
+@pytest.mark.parametrize("part", ["[", "[a](", "[a]((", "[a]((b)", "![", "[a](b"])
+def test_no_text_takes_long(part: str) -> None:
+    began = time.process_time()
+    SITE.absolute(part * 3_000, "kb:a.md")
+    assert time.process_time() - began < 1

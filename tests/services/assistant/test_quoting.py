@@ -1,0 +1,218 @@
+"""Answers in the words of the sources, and lines that tell where else to look."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.assistant import Addresses, Repeats, first_quote, nothing_found, pointers
+from services.assistant.quoting import Quote, around, compose, named, others, shortened, telling_line, to_quote
+from services.assistant.repeats import DAY
+from services.conversations import phrases
+from services.search import NOTHING, Found, Hit, Kept
+from tests.services.quickly import QUICKLY
+
+SAY = phrases("en")
+SITE = Addresses({"": "https://docs.example"})
+
+
+def kept(text: str = "The lever is pulled.", **known: object) -> Kept:
+    usual = Kept("kb:guide/press.md", "Presses", "", 0, ("Presses", "Lever"), "lever", text)
+    return usual._replace(**known)  # pyright: ignore[reportArgumentType]
+
+
+def hit(score: float = 1.0, **known: object) -> Hit:
+    return Hit(kept(**known), score, None, 1.0)
+
+
+def is_new(repeats: Repeats, person: int, text: str, at: float) -> bool:
+    if repeats.was_told(person, text, at):
+        return False
+    repeats.told(person, text, at)
+    return True
+
+
+def test_a_quote_says_where_it_is_from_and_that_no_model_is_configured() -> None:
+    answer, cited = compose([Quote(hit(), "The lever is pulled.")], [], SAY, 2_000)
+    assert answer == (
+        "From *Presses › Lever*:\n\nThe lever is pulled.\n\nQuoted as it is written; no language model is configured."
+    )
+    assert cited == ["kb:guide/press.md"]
+    assert first_quote(answer).startswith("The lever is pulled.")
+
+
+def test_an_answer_of_the_team_is_called_that_and_names_nobody() -> None:
+    """Pitfall 62."""
+    said = hit(source_id="team:press.txt", headings=("@ben @anna which lever [image: x.png]?",), title="")
+    answer, cited = compose([Quote(said, "@anna, @ben: the left one.\n```\n@wraps\ndef f(): ...\n```")], [], SAY, 2_000)
+    assert answer.startswith("From an earlier answer by the team:\n\nthe left one.\n```\n@wraps\ndef f(): ...\n```\n\n")
+    assert cited == ["team:press.txt"]
+    assert named(said.kept) == "*which lever ?*"
+    assert named(said.kept._replace(headings=("@ben",))) == "*press.txt*"
+
+
+def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
+    also = [hit(source_id="kb:a.md", title="Mills", headings=()), hit(source_id="kb:b.md", title="", headings=())]
+    answer, cited = compose([Quote(hit(), "Pull it.")], also, SAY, 2_000)
+    assert "\n\nSee also: *Mills*, *b.md*\n\n" in answer
+    assert cited == ["kb:guide/press.md", "kb:a.md", "kb:b.md"]
+    answer, cited = compose([Quote(hit(), "Pull it. " * 5)], also, SAY, 135)
+    assert "See also" not in answer
+    assert cited == ["kb:guide/press.md"]
+
+
+def test_the_frame_is_in_the_language_asked_for() -> None:
+    """Pitfall 57."""
+    answer, _ = compose([Quote(hit(source_id="team:a.txt"), "So.")], [], phrases("de"), 2_000)
+    assert answer.startswith("Aus einer früheren Antwort des Teams:\n\nSo.")
+
+
+@given(st.lists(st.text(min_size=1, max_size=2_500), max_size=3), st.integers(0, 2), st.integers(0, 2_500))
+@QUICKLY
+def test_no_answer_is_longer_than_asked_for(texts: list[str], others_named: int, max_chars: int) -> None:
+    quotes = [Quote(hit(), text) for text in texts]
+    answer, cited = compose(quotes, [hit(source_id="kb:x.md")] * others_named, SAY, max_chars)
+    assert len(answer) <= max_chars
+    assert bool(answer) == bool(cited)
+
+
+def test_a_second_section_is_quoted_if_it_fits_nearly_as_well() -> None:
+    first = hit(1.0)
+    near, same, far = hit(0.9, section=1), hit(0.95), hit(0.8, section=2)
+    assert to_quote([first, same, near, far]) == [first, near]
+    assert to_quote([first, same, far]) == [first]
+    assert to_quote([]) == []
+
+
+def test_pages_that_fit_nearly_as_well_are_named_beside_the_quoted_ones() -> None:
+    pages = [hit(1.0), *(hit(score, source_id=f"kb:{score}.md") for score in (0.9, 0.8, 0.75, 0.3))]
+    assert [page.score for page in others(pages, ["kb:guide/press.md", "kb:0.9.md"])] == [0.8, 0.75]
+    assert others(pages[:1], []) == []
+
+
+def test_a_passage_is_quoted_with_as_much_of_its_section_as_fits() -> None:
+    section = [kept(text) for text in ("one" * 10, "two" * 10, "three" * 10, "four" * 10)]
+    assert around(section[1], section, 1_000) == "\n\n".join(each.text for each in section)
+    assert around(section[1], section, 85) == f"{'two' * 10}\n\n{'three' * 10}"
+    assert around(section[1], section, 115) == f"{'one' * 10}\n\n{'two' * 10}\n\n{'three' * 10}"
+    assert around(section[3], section, 75) == "four" * 10
+    assert around(kept("elsewhere"), section, 1_000) == "elsewhere"
+
+
+@given(st.text(max_size=300), st.integers(0, 300))
+@QUICKLY
+def test_a_shortened_text_keeps_to_its_length(text: str, max_chars: int) -> None:
+    cut = shortened(text, max_chars)
+    assert len(cut) <= max_chars
+    assert cut in {text, ""} or cut.endswith("\n…")
+
+
+PIECES = ("word", "two words", "[a link](https://x.example/a)", "`some code`", "**bold words**", "\n", "\n\n")
+MARKED = st.lists(st.sampled_from(PIECES)).map(" ".join)
+SLANTED = ("`code here`", "*slanted text*", "**bold**", "lever", "press,", "and. ")
+
+
+@given(MARKED, st.integers(0, 400))
+@QUICKLY
+def test_no_link_code_or_bold_text_is_cut_open(text: str, max_chars: int) -> None:
+    cut = shortened(text, max_chars)
+    assert cut.count("`") % 2 == cut.count("**") % 2 == 0
+    assert cut.count("[") == cut.count("](") == cut.count(")")
+
+
+def test_shortening_closes_a_code_fence_and_prefers_the_end_of_a_line() -> None:
+    assert shortened("Run:\n```\n" + "make one\n" * 30 + "```", 100).endswith("make one\n```\n…")
+    assert shortened("one two " * 30, 100).startswith("one two one")
+    assert shortened("x" * 200, 100) == "x" * 94 + "\n…"
+
+
+@pytest.mark.parametrize(
+    ("known", "name"),
+    [
+        ({}, "*Presses › Lever*"),
+        ({"headings": ("Presses",)}, "*Presses*"),
+        ({"headings": ("Presses", "Old", "Lever")}, "*Presses › Lever*"),
+        ({"title": "", "headings": ()}, "*guide/press.md*"),
+        ({"title": "", "headings": (), "source_id": "kb:a_b.md"}, r"*a\_b.md*"),
+        ({"title": "*A* `b` [c] d]", "headings": ()}, "*A b (c) d)*"),
+        ({"title": "A\n\nB", "headings": ("",)}, "*A B*"),
+    ],
+)
+def test_a_section_is_named_by_its_page_and_heading(known: dict[str, object], name: str) -> None:
+    assert named(kept(**known)) == name
+
+
+@given(st.text(max_size=400), st.lists(st.text(max_size=200), max_size=3))
+@QUICKLY
+def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: list[str]) -> None:
+    shown = named(kept(title=title, headings=tuple(headings)))
+    inside = shown[1:-1]
+    assert len(inside.replace("\\", "")) <= 120
+    assert not set("*`[]\n") & set(inside)
+    assert shown[0] == shown[-1] == "*"
+    assert re.search(r"(?<!\\)_", inside) is None
+
+
+def test_the_telling_line_has_most_of_the_words_and_no_markup() -> None:
+    text = "It is old and of wood. Pull the **lever** of [the press](press.md) twice.\n\n- Then wait for a minute."
+    assert telling_line(kept(text), "which lever of the press?") == "Pull the lever of the press twice."
+    assert telling_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "press --lever --twice now"
+    assert telling_line(kept("Short."), "short") == ""
+
+
+@given(st.lists(st.sampled_from(SLANTED)).map(" ".join))
+@QUICKLY
+def test_the_telling_line_is_short_and_no_markup_in_it_is_cut_open(text: str) -> None:
+    line = telling_line(kept(text), "lever press")
+    assert len(line) <= 180
+    assert "\n" not in line
+    assert line.count("`") % 2 == line.count("*") % 2 == 0
+
+
+def test_pointing_names_up_to_three_pages_each_with_its_link_and_a_line() -> None:
+    """Pitfall 61."""
+    hits = tuple(
+        hit(1 - n / 10, source_id=f"kb:{n}.md", text=f"Lever {n} is pulled twice.", section=0) for n in range(5)
+    )
+    text, named_ids = pointers(Found((hits[0], *hits)), "lever", SAY, SITE)
+    assert text.split("\n") == [
+        "This may help:",
+        "• [*Presses › Lever*](<https://docs.example/0/#lever>): Lever 0 is pulled twice.",
+        "• [*Presses › Lever*](<https://docs.example/1/#lever>): Lever 1 is pulled twice.",
+        "• [*Presses › Lever*](<https://docs.example/2/#lever>): Lever 2 is pulled twice.",
+    ]
+    assert named_ids == ["kb:0.md", "kb:1.md", "kb:2.md"]
+    unlinked, _ = pointers(Found(hits[:1]), "lever", SAY, Addresses())
+    assert unlinked.endswith("\n• *Presses › Lever*: Lever 0 is pulled twice.")
+
+
+def test_where_nothing_was_found_one_sentence_says_so_and_names_the_nearest_page_of_the_documentation() -> None:
+    """Pitfall 61."""
+    team, page = hit(source_id="team:a.txt"), hit(0.5)
+    text, named_ids = nothing_found(Found((team, page)), SAY, SITE, "Ask in #sales.")
+    nearest = "[*Presses › Lever*](<https://docs.example/guide/press/#lever>)"
+    assert text == f"I found nothing about this in the documentation. The nearest page is {nearest}. Ask in #sales."
+    assert named_ids == ["kb:guide/press.md"]
+    for nothing in (NOTHING, Found((team,))):
+        assert nothing_found(nothing, SAY, SITE) == ("I found nothing about this in the documentation.", [])
+
+
+def test_nobody_is_told_the_same_twice_within_a_day() -> None:
+    """Pitfall 62."""
+    repeats = Repeats()
+    assert is_new(repeats, 1, "Pull it.", 0)
+    assert not is_new(repeats, 1, "Pull it.", DAY - 1)
+    assert is_new(repeats, 2, "Pull it.", 5)
+    assert is_new(repeats, 1, "Push it.", 5)
+    assert is_new(repeats, 1, "Pull it.", DAY)  # counted from when they were told, not from when they asked again
+    assert not is_new(repeats, 1, "Pull it.", DAY + 1)
+
+
+def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.assistant.repeats._REMEMBERED", 3)
+    repeats = Repeats()
+    assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
+    assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
