@@ -6,12 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Errors only: its warnings are about the metadata of packages, and help nobody here.
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
-EXTRAS := extra-embeddings extra-chroma extra-pdf extra-browser
+EXTRAS := extra-chroma extra-pdf extra-browser
 CHROMA := .venv-chroma
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: $(EXTRAS) test-chroma eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
@@ -20,8 +20,9 @@ help:
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
+	@echo "make eval-answers   only the part about questions to documentations (EVAL_DOCUMENTS names their folder)"
 	@echo "make eval-documents only the part about documents; without material, on a small set of its own"
-	@echo "make extra-NAME     install an extra: embeddings, chroma, pdf or browser"
+	@echo "make extra-NAME     install an extra: chroma, pdf or browser"
 	@echo "make lock           resolve the dependencies anew"
 
 demo: $(VENV)/runtime $(DEMO_KNOWLEDGE)/index-cache.json
@@ -82,6 +83,9 @@ benchmarks: $(VENV)/development
 
 eval: $(VENV)/development
 	$(BIN)/python -m benchmarks.evaluation
+
+eval-answers: $(VENV)/development
+	$(BIN)/python -m benchmarks.evaluation.answers
 
 eval-documents: $(VENV)/development
 	$(BIN)/python -m benchmarks.documents

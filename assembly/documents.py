@@ -103,6 +103,7 @@ class Documents:
     answers: AnswerCache
     background: Background
     before_asking: BeforeAsking | None = None
+    reply_language: str = "question"
 
     def lookup(self, viewing: Viewing, usage: Usage, internal_topics: Collection[str] = ()) -> Lookup:
         """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
@@ -114,6 +115,7 @@ class Documents:
             asker=self.asker,
             model=self.model,
             usage=usage,
+            reply_language=self.reply_language,
             cache=self.answers,
             weights=Weights(
                 prose=ranking.prose_weight,
@@ -245,6 +247,7 @@ async def documents_for(
             answers=answers,
             background=background,
             before_asking=None if before_asking is None else before_asking(store, embedder),
+            reply_language=settings.ai_response.reply_language,
         )
         stack.push_async_callback(documents.close)
         yield documents

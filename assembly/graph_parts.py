@@ -30,6 +30,7 @@ from services.conversations import (
 from services.discord import Fetcher, Poster
 from services.knowledge import DiskLibrary, Library, Search
 from services.llm import ImageSource
+from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
 from settings import Settings
 from sinks.archive import RawArchive
@@ -101,11 +102,11 @@ def capture_parts(
     """Captures are appended to the raw archive and filed under topics. `curation` None: a later run files them;
     `rehearsal`: they are not even written.
     """
-    raw = settings.kb.team_raw_dir
+    raw, places = settings.kb.team_raw_dir, DataFolder(settings.app.data_dir).places
     captures = Captures(archive_files.pairs_in(raw, REMEMBERED_WEEKS), state.opted_out)
     if curation is None:
-        return CaptureParts(keep=RawArchive(raw, captures, rehearsed=rehearsal).keep, captures=captures)
-    archive = RawArchive(raw, captures, on_stored=curation.library.stored)
+        return CaptureParts(keep=RawArchive(raw, captures, places=places, rehearsed=rehearsal).keep, captures=captures)
+    archive = RawArchive(raw, captures, on_stored=curation.library.stored, places=places)
     return CaptureParts(
         keep=archive.keep,
         captures=captures,
@@ -142,7 +143,13 @@ def assemble(
     evidence = lookup = None
     if documents is not None:
         lookup = documents.lookup(viewing, state.usage, settings.kb.internal_topics)
-        notes = FileNotes(poster=poster, history=history, people=people, gone=documents.cases.gone)
+        notes = FileNotes(
+            reply_language=settings.ai_response.reply_language,
+            poster=poster,
+            history=history,
+            people=people,
+            gone=documents.cases.gone,
+        )
         evidence = EvidenceParts(
             history=history,
             people=people,

@@ -19,6 +19,7 @@ from services.assistant import Describer, ModelDescriber
 from services.assistant.extractive import ExtractiveDescriber, describe
 from services.knowledge import CannotList, IndexEntry, Ledger, index_file
 from services.llm import StructuredLLM, Usage
+from services.search.text import read
 from services.storage import Outside, files
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import CacheAndIndex, KnowledgeLog
@@ -59,6 +60,7 @@ def describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) 
         model=model_of(settings),
         task=settings.kb.summarization_prompt,
         project_introduction=settings.ai_response.project_introduction,
+        read=read,
         redact=redactor_of(settings).documentation_text,
         usage=usage,
     )

@@ -10,6 +10,8 @@ from services.assistant import Addresses
 from services.knowledge import Library, LibrarySearch
 from services.search import PassageStore
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
+from services.storage import DataFolder
+from services.team import PairPlaces
 from settings import EmbeddingSettings, Settings
 
 KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
@@ -30,18 +32,17 @@ async def open_search(
     embedder: Embedder | None,
     *,
     read_only: bool = True,
-    rehearsed: bool = False,
     alone: bool = True,
 ) -> AsyncGenerator[LibrarySearch]:
     """Search over `library`, closed at the end of the block.
 
-    `read_only`: what is kept is used, and changes stay in memory; `rehearsed`: the team's passages are written all the
-    same, to a data folder of the run's own. `alone`: nothing else gives new passages their vectors.
+    `read_only`: what is kept is used, and changes stay in memory: a replay leaves the same bytes each time, and these
+    files name paths and times. `alone`: nothing else gives new passages their vectors.
     """
     kb = settings.kb
     search = LibrarySearch(
         library,
-        PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only and not rehearsed),
+        PassageStore(kb.team_index_path.with_name(TEAM_FILE), read_only=read_only),
         PassageStore(kb.index_path.with_name(KB_FILE), read_only=read_only),
         embedder,
         alone,
@@ -70,6 +71,5 @@ def point_rules(settings: Settings) -> PointRules:
 
 def addresses_of(settings: Settings) -> Addresses:
     base = settings.kb.source_base_url
-    if isinstance(base, str):
-        return Addresses({"": base} if base else {})
-    return Addresses(dict(base))
+    bases = ({"": base} if base else {}) if isinstance(base, str) else dict(base)
+    return Addresses(bases, PairPlaces(DataFolder(settings.app.data_dir).places).address)

@@ -89,19 +89,19 @@ async def slash_commands(
     parts: Parts,
     llm: StructuredLLM | None,
     documents: Documents | None = None,
-    *,
-    reply_language: str = "question",
 ) -> AsyncGenerator[Commands]:
     """The commands in a client, until the end of the block; `Commands.arrived` registers them in a guild.
 
-    `llm`: the one that answers; None: the extractive assistant does. `reply_language`: `question`: the
-    commands speak as Discord does to the caller; else the code of a fixed language.
+    `llm`: the one that answers; None: the extractive assistant does. Unless `ai_response.reply_language` fixes one,
+    commands speak the language that Discord speaks to the caller.
     """
     privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)
         evidence = EvidenceCommands(documents, parts.services.history, parts.services.viewing)
+
+    reply_language = settings.ai_response.reply_language
 
     def speaks(locale: str) -> Phrases:
         return phrases(in_language(reply_language, locale))

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly import Unusable
-from services.knowledge import AnyKind, FetchStatus, TextFiles, Web, WebPages
+from services.knowledge import AnyKind, Choice, FetchStatus, TextFiles, Web, WebPages
 from settings import KnowledgeSettings
 
 
@@ -21,7 +21,8 @@ class SourceSetup:
 
 
 def files(setup: SourceSetup) -> AnyKind:
-    return TextFiles(setup.kb.sources_dir, max_bytes=setup.kb.max_source_bytes)
+    kb = setup.kb
+    return TextFiles(kb.sources_dir, max_bytes=kb.max_source_bytes, choice=Choice(kb.include, kb.exclude))
 
 
 def pages(setup: SourceSetup) -> AnyKind:

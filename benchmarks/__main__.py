@@ -10,6 +10,7 @@ ALL = (
     "quiet_window",
     "captures",
     "knowledge_base",
+    "search",
     "taking_in",
     "replay_day",
     "live_load",

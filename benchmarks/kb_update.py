@@ -1,9 +1,9 @@
 """One update of a knowledge base of made-up files, in a process of its own that prints its figures as JSON.
 
-    python -m benchmarks.kb_update plain|beat|blame|naive|narrow FOLDER
+    python -m benchmarks.kb_update plain|beat|blame|naive|prepare|ask FOLDER
 
-`blame` also says, of each moment at which the event loop was late, what every thread was at. `narrow` updates nothing,
-but asks questions of the index in FOLDER, which is too long for a prompt.
+`blame` also says, of each moment at which the event loop was late, what every thread was at. `prepare` and `ask` update
+nothing: the one makes the sources of the index in FOLDER searchable by words, the other asks questions of them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from services.knowledge.narrowing import narrowed
-
 from assembly.running import collect_rarely, yield_often
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.ledger import Ledger
+from services.knowledge.library import DiskLibrary
+from services.knowledge.searching import LibrarySearch
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
 from services.knowledge.source_pages import Fetched, FetchFailed, WebPages
+from services.search.store import PassageStore
 from services.storage import files
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
@@ -107,12 +108,33 @@ async def naively(root: Path) -> UpdateReport:
     return report
 
 
+def search_of(root: Path) -> LibrarySearch:
+    pages = WebPages(root / "links.txt", root / "web-cache", max_bytes=2_000_000, web=NoWeb(), concurrency=3)
+    library = DiskLibrary(
+        index_path=root / "index.txt",
+        kinds=(TextFiles(root / "sources", max_bytes=2_000_000), pages),
+        team_index_path=root / "team.txt",
+        team_topics_dir=root / "topics",
+        max_source_bytes=2_000_000,
+    )
+    return LibrarySearch(library, PassageStore(None), PassageStore(root / "search.sqlite"))
+
+
+async def preparing(root: Path) -> UpdateReport:
+    """Bring the passages up to date."""
+    search = search_of(root)
+    await search.refresh()
+    search.close()
+    return UpdateReport()
+
+
 async def asking(root: Path) -> UpdateReport:
-    """Narrow the index for some questions, two at a time as they may come."""
-    entries = tuple(index_file.parse((root / "index.txt").read_text()))
+    """Search for some questions, two at a time as they may come."""
+    search = search_of(root)
     for number in range(10):
         questions = (f"How do I change option_{number}?", f"Subject {number} fails with its error E{number}")
-        await asyncio.gather(*(narrowed(entries, question, 60_000) for question in questions))
+        await asyncio.gather(*(search.find(question) for question in questions))
+    search.close()
     return UpdateReport()
 
 
@@ -179,9 +201,9 @@ def one_run(kind: str, root: Path) -> None:
     yield_often()
     gc.collect()
     gc.freeze()
-    work = {"naive": naively, "narrow": asking}.get(kind, updated)
+    work = {"naive": naively, "prepare": preparing, "ask": asking}.get(kind, updated)
     written, cpu, real = bytes_written(), time.process_time(), time.perf_counter()
-    if kind in {"beat", "blame", "narrow"}:
+    if kind in {"beat", "blame", "prepare", "ask"}:
         report, worst = asyncio.run(with_heartbeat(work, root, blame=kind == "blame"))
     else:
         report, worst = asyncio.run(work(root)), 0.0

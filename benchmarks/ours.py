@@ -18,11 +18,14 @@ from model.conversations import Conversation
 from model.outcomes import Outcome, OutcomeKind, Result
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.inquiry import CaptureJob
+from services.assistant.prompts import Offered
 from services.discord.protocols import Rehearsal
 from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
+from services.search.finding import NOTHING, Found
+from services.search.store import Kept
 from settings import AnswerSettings, DiscordSettings, Settings
 from sinks.results import InOrder, Tally, render
 from streams.graph import graph
@@ -32,7 +35,9 @@ INDEX = (IndexEntry(f"kb:{SOURCE_ID}", "How to set it up."), IndexEntry("kb:faq.
 
 
 class YesAssistant:
-    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+    async def gate(
+        self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
+    ) -> GatingResult:
         await think()
         usage.add("gate", prompt_tokens=400, completion_tokens=30)
         return GatingResult(is_question=True, is_answerable=True, rewrite_query=None, reason="asks how")
@@ -40,7 +45,8 @@ class YesAssistant:
     async def select(
         self,
         query: str,
-        index: Sequence[IndexEntry],
+        request: str,
+        offered: Sequence[Offered],
         max_sources: int,
         usage: Usage,
         *,
@@ -48,7 +54,7 @@ class YesAssistant:
     ) -> SelectionResult:
         await think()
         usage.add("select", prompt_tokens=400, completion_tokens=10)
-        return SelectionResult(selected_source_ids=[index[0].id])
+        return SelectionResult(selected_source_ids=[offered[0].id])
 
     async def generate(
         self,
@@ -71,6 +77,19 @@ class YesAssistant:
         await think()
         usage.add("verify", prompt_tokens=900, completion_tokens=10)
         return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
+
+
+class FindsNothing:
+    """Search has benchmarks of its own."""
+
+    async def find(self, query: str) -> Found:
+        return NOTHING
+
+    async def section(self, kept: Kept) -> Sequence[Kept]:
+        return [kept]
+
+    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+        return []
 
 
 class OneShelf:
@@ -129,6 +148,7 @@ def assembled(configured: Settings, results: Sequence[Callable[[Result], object]
         state=state,
         assistant=YesAssistant(),
         library=OneShelf(),
+        search=FindsNothing(),
         poster=Rehearsal(),
         captures=capture_parts(configured, state),
         results=results,

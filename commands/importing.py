@@ -22,7 +22,7 @@ from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
 from services.knowledge import LibrarySearch
 from services.search import PassageStore
-from services.storage import lock
+from services.storage import DataFolder, lock
 from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
@@ -79,7 +79,7 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
     pairs = archive_files.pairs_in(raw)
     # All of them, however many: a conversation of long ago may go on in these files.
     captures = Captures(pairs, state.opted_out, kept=sys.maxsize)
-    imported = Imported(RawArchive(raw, captures, clock), pairs)
+    imported = Imported(RawArchive(raw, captures, clock, places=DataFolder(settings.app.data_dir).places), pairs)
     parts = assemble(
         settings,
         state=state,

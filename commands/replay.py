@@ -87,7 +87,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
                 before_asking=indexing,
             )
         )
-        search = await stack.enter_async_context(open_search(settings, library, embedder, rehearsed=True))
+        search = await stack.enter_async_context(open_search(settings, library, embedder))
         state = read_state(settings, durable=False)
         curation = curation_parts(settings, knowledge, state.usage)
         parts = assemble(

@@ -105,9 +105,9 @@ SCREENPLAY: tuple[Line, ...] = (
     OpenThread("00:44:19", SETUP_THREAD, BOT),
     Say(
         *("00:44:20", SETUP_THREAD, TUOMAS),
-        "perfect, worked. and for how long is the setup code good before it expires?",
+        "perfect, worked. and how do i switch on two-factor sign-in for that account?",
         note="A follow-up in the thread that the bot opened",
-        expect=replied("install.md", "in that thread"),
+        expect=replied("security.md", "in that thread"),
     ),
     Say("01:12:48", GENERAL, ZED, "ok NOW sleep"),
     Say(
@@ -373,7 +373,12 @@ SCREENPLAY: tuple[Line, ...] = (
         expect=NOT_ADDRESSED,
     ),
     Say(
-        *("17:15:22", DEVELOPMENT, NIGHTJAR, "which Go version do I need to build it from source? distro has 1.21 :/"),
+        *(
+            "17:15:22",
+            DEVELOPMENT,
+            NIGHTJAR,
+            "which version of Go do I need to build Marlstow from source? distro has 1.21 :/",
+        ),
         note="A clear question",
         expect=replied("contributing.md"),
     ),

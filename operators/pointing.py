@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clock import now
-from model.outcomes import Outcome, Reason
+from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import Addresses, Inquiry, Repeats, Unanswered, nothing_found, pointers, skipped
 from services.conversations import phrases
 from services.knowledge import Search
@@ -48,7 +48,7 @@ def point(
     async def pointed(item: Inquiry | Unanswered) -> Inquiry | Outcome:
         if isinstance(item, Inquiry):
             # What a model writes it writes anew; quotes are the same each time.
-            if item.usage.calls or repeats.is_new(item.part.author.id, item.draft, now()):
+            if item.usage.calls or not repeats.was_told(item.part.author.id, item.draft, now()):
                 return item._replace(links=links_of(item, await search.find(item.query)))
             log.info("point: the same answer was given to the same person before")
             item = Unanswered(item._replace(draft="", citations=()), Reason.UNSURE)
@@ -65,7 +65,7 @@ def point(
             draft, named = pointers(found, query, say, rules.addresses)
         else:
             draft, named = nothing_found(found, say, rules.addresses, rules.out_of_scope_hint)
-        if not repeats.is_new(inquiry.part.author.id, draft, now()):
+        if repeats.was_told(inquiry.part.author.id, draft, now()):
             return skipped(inquiry, Reason.UNSURE)
         log.info("point: to %d pages", len(named))
         return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
@@ -78,3 +78,17 @@ def point(
         return tuple(dict.fromkeys(filter(None, links)))
 
     return pointed
+
+
+def remembered(
+    reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]], repeats: Repeats
+) -> Callable[[Inquiry], Coroutine[Any, Any, Outcome]]:
+    """As `reply`, but what was posted is remembered. A draft that was called off has been told to nobody."""
+
+    async def replied(inquiry: Inquiry) -> Outcome:
+        outcome = await reply(inquiry)
+        if outcome.result is OutcomeKind.REPLIED:
+            repeats.told(inquiry.part.author.id, inquiry.draft, now())
+        return outcome
+
+    return replied

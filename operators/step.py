@@ -57,7 +57,7 @@ def step(
         finally:
             log.debug("%s took %.0f ms", name, (now() - began) * 1000)
 
-    through: object = pass_through(
+    through: Callable[..., Any] = pass_through(
         passing,
         map_async(
             timed,

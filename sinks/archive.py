@@ -11,7 +11,18 @@ from pathlib import Path
 from clock import now, rfc3339, run_blocking
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
-from services.team import REPLY, Capture, Captures, Pair, StoredBlock, archive, archive_files, qa_ids, said_in
+from services.team import (
+    REPLY,
+    Capture,
+    Captures,
+    Pair,
+    StoredBlock,
+    archive,
+    archive_files,
+    place_line,
+    qa_ids,
+    said_in,
+)
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
@@ -27,6 +38,7 @@ class RawArchive:
         captures: the recent captures, which each stored one joins.
         clock: the time of capture; not the loop's time for messages of long ago.
         on_stored: called with each block, in the thread that wrote it.
+        places: the file that tells where in Discord each pair comes from; None: that is not kept.
         rehearsed: nothing is written, and everything else is the same.
     """
 
@@ -34,6 +46,7 @@ class RawArchive:
     captures: Captures
     clock: Callable[[], float] = now
     on_stored: Callable[[StoredBlock], None] | None = None
+    places: Path | None = None
     rehearsed: bool = False
     _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
     _sound: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
@@ -101,8 +114,19 @@ class RawArchive:
             start = files.append(path, block.encode())
             if self.on_stored is not None:
                 self.on_stored(StoredBlock(path.name, start, block, pair))
+            self._note_place(pair.id, capture)
         self._sound = path
         return pair
+
+    def _note_place(self, qa_id: str, capture: Capture) -> None:
+        line = None if self.places is None else place_line(qa_id, capture)
+        if self.places is None or line is None:
+            return
+        try:
+            with self.places.open("a") as file:
+                file.write(line)
+        except OSError as error:
+            log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, qa_id)
 
 
 def beside(latest: Pair, capture: Capture) -> Capture | None:

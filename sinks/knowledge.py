@@ -12,6 +12,8 @@ from pathlib import Path
 from clock import now, rfc3339
 from services.knowledge import (
     HIDDEN,
+    NOT_CHOSEN,
+    NOT_DOCUMENTATION,
     AnyKind,
     How,
     IndexEntry,
@@ -25,6 +27,7 @@ from services.knowledge import (
     index_file,
 )
 from services.storage import Signature, confined, files, in_thread
+from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
@@ -160,6 +163,11 @@ NAMED_LEFT_OUT = 20
 """The same for what is left out: there may be photographs in the folder, or in the list."""
 
 
+_PASSED_OVER = {NOT_DOCUMENTATION, NOT_CHOSEN}
+_EXPECTED = {HIDDEN: logging.INFO, NOT_DOCUMENTATION: logging.DEBUG, NOT_CHOSEN: logging.DEBUG}
+"""What is left out as a matter of course, with the level of its line."""
+
+
 class KnowledgeLog:
     """Logs troubles and what is left out when they are new, and each update's counts when anything happened."""
 
@@ -170,13 +178,15 @@ class KnowledgeLog:
         self._present: set[tuple[str, str]] = set()
         self._named: Counter[str] = Counter()
         self._left_out = 0
+        self._passed_over = 0
 
     def report(self, event: UpdateEvent | UpdateReport) -> None:
         match event:
             case LeftOut(name=name, reason=reason) if self._is_new(name, reason):
-                self._left_out += reason != HIDDEN
+                self._left_out += reason not in _EXPECTED
+                self._passed_over += reason in _PASSED_OVER
                 level = logging.WARNING if self._left_out <= NAMED_LEFT_OUT else logging.DEBUG
-                log.log(logging.INFO if reason == HIDDEN else level, "%s is left out: %s", name, reason)
+                log.log(_EXPECTED.get(reason, level), "%s is left out: %s", name, reason)
             case Trouble(about=about, phase=phase, message=message) if self._is_new(about, message):
                 self._named[phase] += 1
                 level = logging.WARNING if self._named[phase] <= self._most_named else logging.DEBUG
@@ -198,7 +208,10 @@ class KnowledgeLog:
                 log.warning("%s: %d further failures", phase, count - self._most_named)
         if self._left_out > NAMED_LEFT_OUT:
             log.warning("%d more are left out; the level DEBUG names them", self._left_out - NAMED_LEFT_OUT)
+        if self._passed_over:
+            passed = number_of(self._passed_over, "file")
+            log.info("%s passed over: images, style sheets, scripts and the like, or as kb.exclude says", passed)
         happened = any(report.settled[how] for how in How) or self._present != self._reported
         log.log(logging.INFO if happened else logging.DEBUG, "knowledge base: %s", report.text)
         self._reported, self._present, self._named = self._present, set(), Counter()
-        self._left_out = 0
+        self._left_out = self._passed_over = 0

@@ -20,7 +20,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators import only, serialize_by_key
 from operators.answering import announce, gate, generate, load, retrieve, select, verify
 from operators.gathering import gather
-from operators.pointing import point
+from operators.pointing import point, remembered
 from operators.step import Gauge, Step, step
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
 from services.documents import Lookup
@@ -45,13 +45,13 @@ def answers(
     inquiries  --a1-a2-b1--------------------|
     answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
     """
-    s = services
+    s, repeats = services, Repeats()
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
     answered = compose(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         ops.do_action(lambda item: in_context.on_next(item) if isinstance(item, Inquiry) else None),
-        chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup),
-        step("reply", reply, rules.max_concurrent, s.gauge),
+        chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup, repeats),
+        step("reply", remembered(reply, repeats), rules.max_concurrent, s.gauge),
         only(Outcome),
     )
     return inquiries.pipe(
@@ -75,12 +75,14 @@ def chain(
     rules: AnswerRules,
     gauge: Gauge | None = None,
     lookup: Lookup | None = None,
+    repeats: Repeats | None = None,
     *,
     public: bool = True,
 ) -> Step:
     """From a conversation to a draft: each step passes the inquiry on, or ends it with a reason.
 
-    `public`: others than the asker read the answer.
+    `repeats`: what people have been told, and are not told again; None: nothing. `public`: others than the asker read
+    the answer.
 
     gathered  --q1--q2--q3---------|
     announce  --q1--q2--q3---------|      says which files there are (with a `lookup`)
@@ -103,7 +105,13 @@ def chain(
         run("load", load(library, search, rules.max_source_chars)),
         run("retrieve", retrieve) if lookup is not None else None,
         run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations)),
-        step("point", point(search, Repeats(), rules.pointing), rules.max_concurrent, gauge, passing=(Outcome,)),
+        step(
+            "point",
+            point(search, repeats or Repeats(), rules.pointing),
+            rules.max_concurrent,
+            gauge,
+            passing=(Outcome,),
+        ),
         run("verify", verify(assistant)) if rules.enable_verification else None,
     )
     return compose(*(each for each in steps if each is not None))

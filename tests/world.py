@@ -32,11 +32,13 @@ from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, R
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
+from services.assistant.prompts import Offered
 from services.discord.attachments import AttachmentFailed, Attachments
 from services.discord.protocols import Fetcher, PostFailed, Rehearsal
 from services.documents.tools.toolset import Toolset
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable
+from services.knowledge.searching import Search
 from services.llm.endpoint import Unavailable
 from services.llm.images import ImageSource
 from services.llm.usage import Usage
@@ -44,6 +46,7 @@ from services.team.captures import Capture
 from settings import Settings
 from sinks.results import InOrder, Tally, render
 from streams.graph import graph
+from tests.searching import ScriptedSearch
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -113,6 +116,12 @@ class Script(Assistant):
     asked: list[Asked] = field(default_factory=list[Asked])
     told_files: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     """The files that each gate was told of."""
+    addressed: list[bool] = field(default_factory=list[bool])
+    """Whether each gate was told that the bot is asked."""
+    requests: list[str] = field(default_factory=list[str])
+    """What each selection was told that the person wrote."""
+    entries: list[Sequence[Offered]] = field(default_factory=list[Sequence[Offered]])
+    """What each selection was offered."""
     offered: list[list[str]] = field(default_factory=list[list[str]])
     """The tools that each answer could call; it calls the first, with the query."""
     found: list[str] = field(default_factory=list[str])
@@ -122,8 +131,11 @@ class Script(Assistant):
     busy: int = 0
     busiest: int = 0
 
-    async def gate(self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = ()) -> GatingResult:
+    async def gate(
+        self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
+    ) -> GatingResult:
         self.told_files.append(tuple(files))
+        self.addressed.append(addressed)
         slow = max((s for word, s in self.seconds.items() if word in conversation.asked_text), default=0.0)
         self.images.append([image.name for image in conversation.images])
         self.busy += 1
@@ -138,12 +150,15 @@ class Script(Assistant):
     async def select(
         self,
         query: str,
-        index: Sequence[IndexEntry],
+        request: str,
+        offered: Sequence[Offered],
         max_sources: int,
         usage: Usage,
         *,
         files: Sequence[str] = (),
     ) -> SelectionResult:
+        self.requests.append(request)
+        self.entries.append(offered)
         said = self.picks
         picked = said if isinstance(said, Exception) else SelectionResult(selected_source_ids=list(said))
         return await self._say(Asked("select", now(), query), picked, usage)
@@ -162,7 +177,8 @@ class Script(Assistant):
         if toolset is not None:
             self.offered.append([tool.name for tool in toolset.tools])
             for tool in toolset.tools[:1]:
-                self.found.append(await tool.run({"question": query}))
+                given = await tool.run({"question": query})
+                self.found.append(given if isinstance(given, str) else given.text)
         ids = tuple(source.id for source in sources)
         plain = AnswerResult(answer=f"About: {conversation.asked_text}", citations=list(ids[:1]))
         said = self.answers.pop(0) if self.answers else plain
@@ -306,6 +322,7 @@ class World:
         script: Script | None = None,
         shelf: Shelf | None = None,
         library: Library | None = None,
+        search: Search | None = None,
         assistant: Assistant | None = None,
         board: Noticeboard | None = None,
         fetcher: Fetcher | None = None,
@@ -323,13 +340,14 @@ class World:
         placed, stack = Settings.model_validate(configured).placed(folder), AsyncExitStack()
         documents = None
         if uploads is not None:
-            documents = await stack.enter_async_context(documents_for(placed, None, uploads))
+            documents = await stack.enter_async_context(documents_for(placed, None, uploads, None))
         state = read_state(placed, durable=False)
         parts = assemble(
             placed,
             state=state,
             assistant=assistant or script,
             library=library or shelf,
+            search=search or ScriptedSearch(),
             poster=board,
             captures=capture_parts(placed, state),
             fetcher=fetcher,

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 VARIABLE = "EVAL_DATA"
+DOCUMENTS = "EVAL_DOCUMENTS"
 BESIDE = Path(__file__).parents[2].parent / "shared"
 
 
@@ -23,3 +24,21 @@ def gold_of(recording: Path) -> Path:
 def recordings() -> list[Path]:
     """The annotated recordings in that folder."""
     return [path for path in sorted((folder() / "recordings").glob("*.jsonl")) if gold_of(path).is_file()]
+
+
+def answers() -> dict[str, Path]:
+    """The folders with a `questions.jsonl`, by name: those in `eval/answers`, else those in the folder itself."""
+    for within in (folder() / "eval" / "answers", folder()):
+        found = {path.parent.name: path.parent for path in sorted(within.glob("*/questions.jsonl"))}
+        if found:
+            return found
+    return {}
+
+
+def documents_of(project: Path) -> Path | None:
+    """What the questions of a project are about: its folder in the one that `EVAL_DOCUMENTS` names, else `docs` beside
+    the questions; None where there is neither.
+    """
+    named = os.environ.get(DOCUMENTS)
+    places = [*([Path(named) / project.name] if named else []), project / "docs"]
+    return next((place for place in places if place.is_dir()), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
@@ -25,16 +25,18 @@ class Addresses:
     Attributes:
         bases: by folder of the sources (empty: all of them) the address below which its files are published. It may say
             how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it.
+        of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
     """
 
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
+    of_pair: Callable[[str], str | None] | None = None
 
     def of(self, source_id: str, *, permalink: str = "", anchor: str = "") -> str | None:
-        """The address of a source, or of one of its sections; None where it is published nowhere. Never of the team's
-        topics: those have places in Discord.
+        """The address of a source, or of one of its sections: of a topic the message that the section, a pair, is from.
+        None where there is none.
         """
         if source_id.startswith("team:"):
-            return None
+            return self.of_pair(anchor) if self.of_pair is not None and anchor else None
         own = permalink if permalink.startswith(_WEB) else None
         page = Source(source_id, "").url or own or self._published(source_id.removeprefix("kb:"), permalink)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page

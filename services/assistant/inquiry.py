@@ -23,7 +23,7 @@ class Inquiry(NamedTuple):
     """A part that is being answered. Each step returns a copy that knows more (`_replace`), or an `Outcome`.
 
     Attributes:
-        addressed: it mentions the bot, or replies to it.
+        addressed: it mentions the bot, replies to it, or opens a post in a forum.
         decisions: the path so far, for logs and `--ask`. Only its own steps write to it, one after another.
         messages: those that the conversation was made of.
         reply_place_id: the thread to reply in; None for a new one.

@@ -14,19 +14,19 @@ _SECOND_CHARS = 700
 _MIN_QUOTE_CHARS = 40
 _TITLE_CHARS = 120
 _LINE_CHARS = 180
-_SECOND = 0.85
+_SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
 """So much of it makes another page worth naming."""
 _MOST_ALSO = 2
 _SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
+_CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
+_NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
 _FENCE = re.compile(r"^```[^\n`]*$", re.MULTILINE)
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
 """What is no use when it is cut in two."""
 _MARKS = ("`", "**", "*", "~~", "||")
-_ADDRESSED = re.compile(r"^(?:@[\w.-]+[ ,:]+)+(?=\S)", re.MULTILINE)
-"""To whom a line of chat is said; `@decorator` has a line of its own."""
 
 
 class Quote(NamedTuple):
@@ -47,6 +47,12 @@ def to_quote(hits: Sequence[Hit]) -> list[Hit]:
         if (other.source_id, other.kept.section) != (first.source_id, first.kept.section):
             return [first, other]
     return [first]
+
+
+def without_names(text: str) -> str:
+    """What the team said, without the names of the people it said it to."""
+    parts = _CODE.split(text)  # every second one is code, where an @ has a meaning of its own
+    return "".join(part if at % 2 else _NAMES.sub("", part) for at, part in enumerate(parts)).strip()
 
 
 def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:
@@ -76,7 +82,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         origin = (
             say.from_the_team if quote.hit.source_id.startswith("team:") else say.quoted_from(named(quote.hit.kept))
         )
-        said = _ADDRESSED.sub("", quote.text) if quote.hit.source_id.startswith("team:") else quote.text
+        said = without_names(quote.text) if quote.hit.source_id.startswith("team:") else quote.text
         text = shortened(said, min(limit, room - len(origin) - 4))
         if not text:
             break

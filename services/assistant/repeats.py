@@ -16,12 +16,19 @@ class Repeats:
         self._seconds = seconds
         self._said: OrderedDict[tuple[int, bytes], float] = OrderedDict()
 
-    def is_new(self, person_id: int, text: str, at: float) -> bool:
-        """Whether a person was not told `text` within the time. Then they are told it now."""
-        key = person_id, hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
-        last = self._said.pop(key, None)
-        is_new = last is None or at - last >= self._seconds
-        self._said[key] = at if is_new or last is None else last
+    def told(self, person_id: int, text: str, at: float) -> None:
+        """Remember that a person was told `text`."""
+        key = _key(person_id, text)
+        self._said.pop(key, None)
+        self._said[key] = at
         if len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-        return is_new
+
+    def was_told(self, person_id: int, text: str, at: float) -> bool:
+        """Whether a person was told `text` within the time."""
+        last = self._said.get(_key(person_id, text))
+        return last is not None and at - last < self._seconds
+
+
+def _key(person_id: int, text: str) -> tuple[int, bytes]:
+    return person_id, hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]

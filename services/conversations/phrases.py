@@ -54,7 +54,6 @@ class Phrases:
     found_nothing_at_all = Fixed()
     no_model_notice = Fixed()
     also = Fixed()
-    links = Fixed()
 
     nothing_to_say = Fixed()
     failed = Fixed()

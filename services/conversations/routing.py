@@ -37,7 +37,7 @@ class Routing(NamedTuple):
         to: where the routing table sends it.
         ends: why it goes no further; None: it does.
         target: the message that it replies to.
-        addressed: it mentions the bot, or replies to it.
+        addressed: it mentions the bot, replies to it, or opens a post in a forum.
         continues: the id of the last message of the captured part that this one, without a reply, continues.
     """
 
@@ -193,7 +193,10 @@ class Router:
         if to is NOTHING:
             return Routing(to, Reason.NOT_ADDRESSED)
         if to is ANSWER:
-            return Routing(to, await self._reason_for_silence(facts), target, await facts.addresses_bot())
+            # What opens a post in a forum, and has its id, is a question to whoever reads it, as this bot does.
+            opens_post = part.place.kind in POST and part.place.id in part.message_ids
+            addressed = opens_post or await facts.addresses_bot()
+            return Routing(to, await self._reason_for_silence(facts), target, addressed)
         if part.place.is_thread:
             return Routing(to, target=target)
         self.captured[part.key] = part.last

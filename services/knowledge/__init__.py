@@ -7,6 +7,7 @@
 # pyright: reportUnusedImport=false
 from services.knowledge import cache, excerpts, index_file
 from services.knowledge.cache import Record, hash_text
+from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
 from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable

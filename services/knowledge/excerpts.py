@@ -1,34 +1,41 @@
-"""What a model is given of its sources: whole while they fit together, else an outline and the best sections."""
+"""What a model is given of its sources: short ones whole, of long ones an outline and the passages that fit best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from services.knowledge.library import Source
 from services.knowledge.searching import Search, article_of
-from services.search import passages, ranked
+from services.search import Passage, passages, ranked
 from services.search.text import Article, Section
 from services.storage import in_thread
 
+EXCERPT_CHARS = 3_500
+"""Of a longer source an excerpt of so many characters is given, even where the whole would fit. For 48 of 50 questions
+about uv and flask the excerpt of a right page holds what answers them (2,000: 46); the pages are four times as long.
+"""
 _GAP = "[…]"
 _PAIR = "--- QA ---\n"
 """Begins each conversation of a topic of the team."""
-_OUTLINE_SHARE = 0.15
-"""Of the room of an excerpt; the rest is for its sections."""
+_OUTLINE_SHARE = 0.12
+"""Of the room of an excerpt; the rest is for its passages."""
 
 
 async def within(sources: Sequence[Source], query: str, search: Search, max_chars: int) -> list[Source]:
     """`sources` as they are shown to a model: prepared, and together at most `max_chars` characters long. Those that
-    are too long become excerpts: the sections that fit `query` best, in their order, below the outline.
+    are too long become excerpts: the passages that fit `query` best, in their order, below the outline.
     """
     articles = await in_thread(lambda: [_shown(source) for source in sources])
-    wholes = [
-        source.text if article is None else rendered(article) for source, article in zip(sources, articles, strict=True)
+    pairs = list(zip(sources, articles, strict=True))
+    wholes = [source.text if article is None else rendered(article) for source, article in pairs]
+    enough = [
+        len(whole) if article is None else min(len(whole), EXCERPT_CHARS)
+        for whole, article in zip(wholes, articles, strict=True)
     ]
-    rooms = shares([len(whole) for whole in wholes], max_chars)
     given: list[Source] = []
-    for source, article, whole, room in zip(sources, articles, wholes, rooms, strict=True):
+    for (source, article), whole, room in zip(pairs, wholes, shares(enough, max_chars), strict=True):
         title = "" if article is None else article.title
         if len(whole) <= room:
             given.append(replace(source, text=whole, title=title))
@@ -36,8 +43,7 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
         if article is None:
             cut = await in_thread(best_pairs, whole, query, room)
         else:
-            best = await search.sections_of(source.id, query)
-            cut = await in_thread(excerpt, article, best, query, room)
+            cut = excerpt(article, await search.passages_of(source.id, query), room)
         given.append(replace(source, text=cut, title=title, is_excerpt=True))
     return given
 
@@ -57,28 +63,45 @@ def rendered(article: Article) -> str:
     return "\n\n".join(_section(section) for section in article.sections)
 
 
-def excerpt(article: Article, best: Sequence[int], query: str, room: int) -> str:
-    """`best`: the places of the sections that fit `query`, best first; empty: the first ones. At most `room`
-    characters. Blocking: a section that is too long itself is read again for its best part.
-    """
+def excerpt(article: Article, best: Sequence[str], room: int) -> str:
+    """`best`: the texts of the passages that fit, best first. At most `room` characters."""
     outline = _outline(article, int(room * _OUTLINE_SHARE))
-    left = room - len(outline) - len(_GAP) - 4
-    chosen: dict[int, str] = {}
-    for place in dict.fromkeys(each for each in best or range(len(article.sections)) if each < len(article.sections)):
-        section = article.sections[place]
-        if len(_section(section)) > left and chosen:
+    left = room - len(outline) - 2
+    cut = passages(article)
+    places = {passage.text: place for place, passage in enumerate(cut)}
+    chosen: set[int] = set()
+    headed: set[int] = set()
+    for text in best:
+        place = places.get(text)
+        if place is None:
             continue
-        chosen[place] = _part(section, query, max(left, 0))
-        left -= len(chosen[place]) + len(_GAP) + 4
-        if left <= 0:
-            break
-    parts, last = [outline] if outline else [], -1
-    for place in sorted(chosen):
-        if place > last + 1:
-            parts.append(_GAP)
-        parts.append(chosen[place])
-        last = place
-    return "\n\n".join(parts)[:room]
+        section = cut[place].section
+        needs = len(text) + 2 + len(_GAP) + 2
+        if section not in headed:
+            needs += len(_title(article.sections[section])) + 2
+        if needs > left:
+            continue
+        chosen.add(place)
+        headed.add(section)
+        left -= needs
+    if not chosen:
+        return rendered(article)[:room]
+    body = _laid_out(article, cut, sorted(chosen))
+    return f"{outline}\n\n{body}" if outline else body
+
+
+def _laid_out(article: Article, cut: Sequence[Passage], chosen: Sequence[int]) -> str:
+    parts: list[str] = []
+    last = -1
+    for section, places in groupby(chosen, key=lambda place: cut[place].section):
+        for at, place in enumerate(places):
+            if place > last + 1:
+                parts.append(_GAP)
+            if at == 0 and article.sections[section].headings:
+                parts.append(_title(article.sections[section]))
+            parts.append(cut[place].text)
+            last = place
+    return "\n\n".join(parts)
 
 
 def best_pairs(topic: str, query: str, room: int) -> str:
@@ -105,31 +128,22 @@ def _shown(source: Source) -> Article | None:
     return article if article.sections else None
 
 
-def _section(section: Section, text: str | None = None) -> str:
-    """`text`: what of the section is shown; None: all of it."""
-    text = section.text if text is None else text
-    if not section.headings:
-        return text
-    return f"{'#' * min(len(section.headings), 6)} {section.headings[-1]}\n\n{text}".rstrip()
+def _section(section: Section) -> str:
+    return f"{_title(section)}\n\n{section.text}".strip()
 
 
-def _part(section: Section, query: str, room: int) -> str:
-    """The section if it fits, else from its best passage on."""
-    whole = _section(section)
-    if len(whole) <= room:
-        return whole
-    texts = [passage.text for passage in passages(Article("", (section,)))]
-    if not texts:
-        return whole[:room]
-    first = ranked(texts, query)[0]
-    return _section(section, "\n\n".join([_GAP] * (first > 0) + texts[first:]))[:room].rstrip()
+def _title(section: Section) -> str:
+    return f"{'#' * min(len(section.headings), 6)} {section.headings[-1]}" if section.headings else ""
 
 
 def _outline(article: Article, room: int) -> str:
-    headings = [section.headings for section in article.sections if section.headings]
-    text = ""
-    for line in ("Contents:", *(f"{'  ' * (len(path) - 1)}- {path[-1]}" for path in headings)):
-        if len(text) + len(line) + 1 > room:
+    """The headings, nested, as many as there is room for."""
+    lines = ["Contents:"]
+    nested = (f"{'  ' * (len(each.headings) - 1)}- {each.headings[-1]}" for each in article.sections if each.headings)
+    size = len(lines[0])
+    for line in nested:
+        size += len(line) + 1
+        if size > room:
             break
-        text += f"{line}\n"
-    return text.rstrip()
+        lines.append(line)
+    return "\n".join(lines) if len(lines) > 1 else ""

@@ -43,6 +43,8 @@ _FEW = 200
 _KEPT_ANSWERS = 64
 _MEANING_CHARS = 1_200
 """Of a question, turned into a vector: more than the packaged model reads."""
+_TELLING, _TELLING_CHARS = 3, 500
+"""How many passages, and characters of them, tell the language of a source."""
 _NAMESPACES = ("team:", "kb:")
 _CALIBRATED = "all-MiniLM-L6-v2-int8"
 
@@ -56,8 +58,8 @@ class Search(Protocol):
         """All passages of the section that a passage is from, in order."""
         ...
 
-    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
-        """The places of the sections of one source that fit `query`, best first."""
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
+        """The texts of the passages of one source that fit `query`, best first."""
         ...
 
 
@@ -101,10 +103,10 @@ class LibrarySearch:
         store = self.team if kept.source_id.startswith("team:") else self.kb
         return await in_thread(store.section, kept.source_id, kept.section)
 
-    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
         found = await self._find(query, frozenset({source_id}))
-        return list(dict.fromkeys(hit.kept.section for hit in found.hits))
+        return [hit.kept.text for hit in found.hits]
 
     async def refresh(self) -> None:
         """Look after the sources again if the index has changed, or after a minute."""
@@ -220,14 +222,15 @@ def _cut_all(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[Cut]:
 def cut(source: Source, text_hash: str) -> Cut:
     """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
     article = article_of(source)
+    found = passages(article)
     return Cut(
         source_id=source.id,
         stamp=source.stamp,
         hash=text_hash,
         title=article.title,
         permalink=article.permalink,
-        language=language_of(source.text[:20_000]),
-        passages=passages(article),
+        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
+        passages=found,
         anchors=[section.anchor for section in article.sections] or [""],
     )
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from clock import now, rfc3339
 from services.knowledge.cache import Count, Record, hash_text
+from services.knowledge.choosing import Choice
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
 from services.storage import Outside, confined, in_thread
 
@@ -51,8 +52,9 @@ class TextFiles:
     # A thread for each file would cost more than reading it. One thread waits for the disk while the other computes.
     batch, concurrency = 64, 2
 
-    def __init__(self, folder: Path, *, max_bytes: int) -> None:
+    def __init__(self, folder: Path, *, max_bytes: int, choice: Choice | None = None) -> None:
         self._folder = folder
+        self._choice = choice or Choice()
         self._max_bytes = max_bytes
         self._stamps: dict[str, tuple[int, int]] = {}
         """Size and time of each file, as it was last listed."""
@@ -72,6 +74,9 @@ class TextFiles:
         troubles = {str(self._folder / name): f"{reason}; {remedy}" for name, reason in found.unreadable.items()}
         listing = Listing(left_out=found.left_out, troubles=troubles, unsure=found.unsure)
         for name, stamps in found.files.items():
+            if (refusal := self._choice.refusal(name)) is not None:
+                listing.left_out[name] = refusal
+                continue
             record = records.get(name)
             if record is not None and (record.file.size_bytes, record.file.mtime_ns) == stamps and record.content_hash:
                 listing.unchanged.append(name)

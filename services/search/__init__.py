@@ -4,10 +4,10 @@
 """
 
 # pyright: reportUnusedImport=false
-from services.search import tokenizer
+from services.search import scoring, tokenizer
 from services.search.alike import ranked
 from services.search.confidence import Level
-from services.search.cutting import passages
+from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find
 from services.search.languages import language_of
 from services.search.questions import (
@@ -20,6 +20,7 @@ from services.search.questions import (
     may_ask,
     searched,
 )
+from services.search.scoring import Floats, Holders, Places
 from services.search.store import Cut, Kept, PassageStore
 from services.search.tokenizer import QUERY_STOP_WORDS, parts, query_tokens, tokens
 from services.search.words import STOP_WORDS, stem, terms

@@ -90,7 +90,7 @@ class Frame(NamedTuple):
     """Every passage of one state of a store, in order of their numbers.
 
     Attributes:
-        source_ids, languages: of each passage's source.
+        source_ids: of each passage's source; `languages`: those of all sources.
         lengths: in words.
         vectors: one row for each of `embedded`, the places of the passages that have a vector.
     """

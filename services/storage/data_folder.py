@@ -76,6 +76,8 @@ class DataFolder:
     team_index_cache = _Below("team-knowledge", "index-team-cache.json")
     team_state = _Below("team-knowledge", "state.json")
     decisions = _Below("team-knowledge", "decisions.jsonl")
+    # Where in Discord each pair of the archive comes from.
+    places = _Below("team-knowledge", "places.jsonl")
     regeneration = _Below("team-knowledge", "regen")
     pending = _Below("team-knowledge", "pending")
 

@@ -14,11 +14,12 @@ from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.inquiry import Inquiry
 from services.discord.protocols import Rehearsal
 from settings import load
+from tests.searching import ScriptedSearch
 
 
 async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: Path) -> None:
     settings = load(config)
-    library = library_of(settings)
+    library, search = library_of(settings), ScriptedSearch()
     told: list[int] = []
 
     def tell(_step: str, _kind: str, count: int) -> None:
@@ -28,8 +29,9 @@ async def test_what_an_inquiry_uses_counts_towards_the_run_and_its_day(config: P
     parts = assemble(
         settings,
         state=state,
-        assistant=ExtractiveAssistant(library),
+        assistant=ExtractiveAssistant(search),
         library=library,
+        search=search,
         poster=Rehearsal(),
         captures=capture_parts(settings, state),
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from assembly import documents as documents_module
 from assembly.documents import Documents, documents_for, store_of
 from assembly.indexing import IndexWhenAsked, failed, kept_searchable
 from clock import now
@@ -19,12 +18,8 @@ from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import StoreUnavailable
 from services.storage.data_folder import DataFolder
 from settings import Settings
+from tests.searching import by_words
 from tests.world import Shelf, Uploads
-
-
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
 def guilds() -> list[int]:
@@ -50,8 +45,8 @@ async def until_indexed(documents: Documents | None) -> None:
 async def test_documentation_is_taken_in_at_once_and_changes_with_the_next_tick(tmp_path: Path) -> None:
     settings = configured(tmp_path)
     shelf = Shelf(texts={"kb:guide.md": "# Guide\n\nThe zebra listens on port 5432.\n"})
-    async with documents_for(settings, None, Uploads()) as documents:
-        async with kept_searchable(settings, documents, shelf, guilds):
+    async with documents_for(settings, None, Uploads(), None) as documents:
+        async with kept_searchable(settings, documents, shelf, by_words(shelf), guilds):
             await until_indexed(documents)
             shelf.texts["kb:more.md"] = "# More\n\nIt sleeps at night.\n"
             await asyncio.sleep(70)
@@ -63,8 +58,9 @@ async def test_documentation_is_taken_in_at_once_and_changes_with_the_next_tick(
 
 async def test_a_team_with_a_name_is_one_wherever_it_is(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"team_name": "lamps"})
-    async with documents_for(settings, None, Uploads()) as documents:
-        async with kept_searchable(settings, documents, Shelf(texts={"kb:a.md": "# A\n\nb\n"}), guilds):
+    async with documents_for(settings, None, Uploads(), None) as documents:
+        shelf = Shelf(texts={"kb:a.md": "# A\n\nb\n"})
+        async with kept_searchable(settings, documents, shelf, by_words(shelf), guilds):
             await until_indexed(documents)
             await asyncio.sleep(1)
         assert not [name for name in await names(documents) if name == "team_9_kb"]
@@ -72,9 +68,9 @@ async def test_a_team_with_a_name_is_one_wherever_it_is(tmp_path: Path) -> None:
 
 async def test_where_documents_are_off_nothing_is_kept(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"enabled": False})
-    async with documents_for(settings, None, Uploads()) as documents:
+    async with documents_for(settings, None, Uploads(), None) as documents:
         assert documents is None
-        async with kept_searchable(settings, documents, Shelf(), guilds):
+        async with kept_searchable(settings, documents, Shelf(), by_words(Shelf()), guilds):
             await asyncio.sleep(100)
     assert not (tmp_path / "data" / "documents").exists()
 
@@ -88,8 +84,8 @@ async def test_a_store_that_cannot_be_written_is_a_line_in_the_log(
     monkeypatch.setattr("assembly.indexing.index_global", broken)
     settings = configured(tmp_path)
     async with (
-        documents_for(settings, None, Uploads()) as documents,
-        kept_searchable(settings, documents, Shelf(), guilds),
+        documents_for(settings, None, Uploads(), None) as documents,
+        kept_searchable(settings, documents, Shelf(), by_words(Shelf()), guilds),
     ):
         await asyncio.sleep(1)
     assert "the disk is full" in caplog.text
@@ -102,7 +98,7 @@ async def test_a_store_that_cannot_be_read_at_the_start_leaves_files_alone(
         raise StoreUnavailable("the store of documents cannot be used")
 
     monkeypatch.setattr("services.documents.store.embedded.EmbeddedStore.list_collections", broken)
-    async with documents_for(configured(tmp_path), None, Uploads()) as documents:
+    async with documents_for(configured(tmp_path), None, Uploads(), None) as documents:
         assert documents is None
     assert "left alone until the next start" in caplog.text
 
@@ -116,7 +112,7 @@ def test_documents_lie_in_files_or_on_a_server_as_it_is_set(tmp_path: Path) -> N
 
 async def test_a_rehearsal_never_writes_to_a_server(tmp_path: Path) -> None:
     settings = configured(tmp_path, documents={"store": "http://127.0.0.1:9"})
-    async with documents_for(settings, None, Uploads(), rehearsed=True) as documents:
+    async with documents_for(settings, None, Uploads(), None, rehearsed=True) as documents:
         assert documents is not None
         assert isinstance(documents.store, EmbeddedStore)
 
@@ -137,7 +133,7 @@ async def test_what_changes_is_found_a_tick_later_as_it_would_be_beside_the_bot(
         described = await documents.store.describe(naming.GLOBAL)
         return 0 if described is None else len(described.documents)
 
-    async with documents_for(settings, None, Uploads()) as documents:
+    async with documents_for(settings, None, Uploads(), None) as documents:
         assert documents is not None
         asked = IndexWhenAsked(settings, shelf, documents.store, documents.embedder)
         begun = now()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from assembly import documents as documents_module
 from clock import rfc3339
 from commands.replay import ReplayOptions, replay
 from services.documents.limits import KINDS
@@ -63,17 +62,12 @@ def record(folder: Path, files: Sequence[File], *, after: str = "") -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
-
-
 def played(
     folder: Path, files: Sequence[File], capsys: pytest.CaptureFixture[str], **kwargs: str
 ) -> list[dict[str, Any]]:
     """The lines of the replay, one for each file."""
     recording = record(folder, files, **kwargs)
-    settings = Settings.model_validate({}).placed(folder)
+    settings = Settings.model_validate({"search": {"embeddings": "none"}}).placed(folder)
     capsys.readouterr()
     assert replay(settings, ReplayOptions(recording, folder / "data", as_json=True)) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from assembly import documents as documents_module
 from assembly import indexing
+from commands import replay as replaying
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.real_time
 GUIDE = "# Importing\n\nThe importer reads cameras, cards and folders, and sleeps at night.\n"
 LOG = b"2026-02-16T00:00:30 ERROR db: connection to 10.0.0.7 refused (E-1042)\n"
 TEAM, GLOBAL, CASE = "answer_from_team_kb", "answer_from_global_kb", "answer_from_case_evidence"
+EXACT = "query_file"
 
 
 class InAThread(HashingEmbedder):
@@ -46,7 +47,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_a_thread(_: object) -> Embedder:
         return InAThread()
 
-    monkeypatch.setattr(documents_module, "embedder_of", in_a_thread)
+    monkeypatch.setattr(replaying, "embedder_of", in_a_thread)
 
 
 def a_day(*, files: bool = True) -> list[dict[str, Any]]:
@@ -102,7 +103,7 @@ async def test_a_replay_offers_the_tools_that_the_bot_would(tmp_path: Path, caps
     async with LLMServer() as server:
         await played(tmp_path / "day", server, capsys)
         assert tools_of(server)
-        assert all(sorted(tools) == sorted([CASE, TEAM, GLOBAL]) for tools in tools_of(server))
+        assert all(sorted(tools) == sorted([CASE, TEAM, GLOBAL, EXACT]) for tools in tools_of(server))
     store = store_of(tmp_path / "day")
     for name, filename in ((naming.GLOBAL, "importing.md"), (naming.team(str(GUILD)), "what-the-team-says.txt")):
         described = await store.describe(name)

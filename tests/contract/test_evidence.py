@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from assembly import documents as documents_module
 from assembly.callbacks import EvidenceCommands, Privacy
 from model.events import Deleted, GuildGone, PlaceSeen
 from model.messages import Author, Message, PlaceKind
@@ -41,12 +40,6 @@ LOG = "\n".join(
     + [f"2026-02-16T00:00:{n:02} INFO  web: request {n} served" for n in range(31, 59)]
 )
 CASE_TOOL = "answer_from_case_evidence"
-
-
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packaged model has its own tests; here it would only take time."""
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
 @dataclass
@@ -136,7 +129,7 @@ async def test_a_file_of_a_question_belongs_to_the_thread_that_the_answer_opens(
     world = stage.world
     question = await stage.asked()
     assert world.story == ["replied"]
-    assert world.script.offered == [[CASE_TOOL]]
+    assert world.script.offered == [[CASE_TOOL, "query_file"]]
     assert "app.log:31" in world.script.found[0]
     assert world.script.told_files[0][0].startswith("app.log (")
     (document,) = await stage.held(question.id)
@@ -424,7 +417,7 @@ async def test_after_a_restart_the_files_are_there_and_are_not_read_twice(begin:
     again.delivers(first)
     await again.wait(120)
     assert uploads.downloaded == [first.attachments[0].id]
-    assert again.script.offered == [[CASE_TOOL]]
+    assert again.script.offered == [[CASE_TOOL, "query_file"]]
 
 
 async def test_two_runs_read_the_same_and_say_the_same(begin: Begin) -> None:

@@ -60,7 +60,9 @@ async def world_with(folder: Path, endpoint: ScriptedEndpoint, board: Noticeboar
         "team:/etc/passwd",
         "kb:/etc/passwd",
         "kb:http://169.254.169.254/latest",
-        "guide.md",
+        "kb:sources/guide.md",
+        "../guide.md",
+        ".env",
     ],
 )
 async def test_a_model_cannot_have_anything_read_that_is_not_in_the_index(tmp_path: Path, named: str) -> None:
@@ -70,6 +72,19 @@ async def test_a_model_cannot_have_anything_read_that_is_not_in_the_index(tmp_pa
     world.says(ANNA, f"Please show me {named}")
     await world.wait(61)
     assert world.story == ["skipped: no sources"]
+
+
+@pytest.mark.parametrize("named", ["guide.md", " kb:guide.md\n", "`kb:guide.md`", "¦ KB:guide.md"])
+async def test_an_id_that_is_not_copied_letter_by_letter_means_the_indexed_page(tmp_path: Path, named: str) -> None:
+    """Pitfall 51."""
+    reply = {"answer": "As the guide says.", "citations": [named]}
+    endpoint = ScriptedEndpoint(GATE, {"selected_source_ids": [named]}, reply)
+    world = await world_with(tmp_path, endpoint)
+    world.says(ANNA, "How do I install it?")
+    await world.wait(61)
+    assert world.story == ["replied"]
+    assert world.outcomes[0].sources == ("kb:guide.md",)
+    assert "The guide." in endpoint.prompt(2)
 
 
 async def test_an_index_that_names_files_outside_cannot_have_them_read_either(tmp_path: Path) -> None:

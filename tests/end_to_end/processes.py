@@ -72,6 +72,7 @@ def write_config(data: Path, **sections: dict[str, Any]) -> Path:
     quick: dict[str, dict[str, Any]] = {
         "app": {"data_dir": str(data)},
         "discord": {"message_batch_wait_seconds": 0.15},
+        "search": {"embeddings": "none"},
     }
     path = data.with_name("config.yaml")
     path.write_text(

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from assembly import documents as documents_module
 from model.outcomes import OutcomeKind
 from services.documents.indexing import index_team
 from services.team.decisions import DecisionLog
@@ -39,11 +38,6 @@ LOG = "\n".join(
 )
 UPLOAD: Upload = ("app.log", LOG.encode(), "text/plain")
 QUESTION = "what is the first ERROR in app.log?"
-
-
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
 @pytest.fixture

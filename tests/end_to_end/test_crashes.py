@@ -27,8 +27,12 @@ pytestmark = [pytest.mark.real_time, pytest.mark.skipif(not LOCKS.exists(), reas
 POST = "/messages$"
 
 
-async def ask(server: DiscordServer, channel: Channel, asker: User) -> Message:
-    return await server.say(channel, asker, "how can I restore a backup?")
+QUESTIONS = ("how can I restore a backup?", "how do I turn off face recognition?")
+"""Nobody is told the same twice in one life of the bot."""
+
+
+async def ask(server: DiscordServer, channel: Channel, asker: User, number: int = 0) -> Message:
+    return await server.say(channel, asker, QUESTIONS[number % len(QUESTIONS)])
 
 
 def has_end(folder: DataFolder, question: Message) -> bool:
@@ -58,6 +62,7 @@ class Scene:
         self._help, self._other = channels
         self.ada = server.add_member("ada")
         self.asked: list[Message] = []
+        self._rounds = 0
 
     async def opens(self) -> Post:
         """Ada gets a thread, which is taken note of."""
@@ -67,8 +72,9 @@ class Scene:
         return opened
 
     async def both_ask(self, newcomer: str) -> None:
+        self._rounds += 1
         self.asked = [
-            await ask(self.server, self._help, self.ada),
+            await ask(self.server, self._help, self.ada, self._rounds),
             await ask(self.server, self._other, self.server.add_member(newcomer)),
         ]
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from assembly import documents as documents_module
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
@@ -43,7 +42,6 @@ async def test_a_dry_run_looks_things_up_as_the_bot_would(
     hurried_discord: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
     help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
     settings = settings_of(data, ai_response={"llm": llm(llm_server)})
     bot = RunningBot(discord_server, settings, LiveOptions(dry_run=True))
@@ -57,6 +55,6 @@ async def test_a_dry_run_looks_things_up_as_the_bot_would(
     finally:
         assert await bot.stop() == 0
     tools = [list(offered(seen.body)) for seen in llm_server.seen if offered(seen.body)]
-    assert ["answer_from_case_evidence", "answer_from_global_kb"] in tools
+    assert ["answer_from_case_evidence", "answer_from_global_kb", "query_file"] in tools
     assert bot.results == [(OutcomeKind.REPLIED, None)]
     assert not discord_server.posts

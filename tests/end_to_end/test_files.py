@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from assembly import documents as documents_module
 from services.storage import files, json_state
 from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import RunningBot, posts_in
@@ -36,11 +35,6 @@ LOG = "\n".join(
 UPLOAD: Upload = ("app.log", LOG.encode(), "text/plain")
 RUNBOOK = "# Restarting Lanternfish\n\n1. Stop the frobnicator.\n2. Turn the lantern off and on.\n3. Call Mia.\n"
 QUESTION = "what is the first ERROR in app.log?"
-
-
-@pytest.fixture(autouse=True)
-def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents_module, "installed", lambda: False)
 
 
 async def said(server: DiscordServer, place: Place, who: User, command: str, **options: str | Upload) -> str:
@@ -96,6 +90,7 @@ async def test_a_model_calls_the_tool_and_answers_from_what_it_gave(
     conversations = [seen.body for seen in llm_server.seen if len(seen.body.get("tools", ())) > 1]
     assert [tool["function"]["name"] for tool in conversations[0]["tools"]] == [
         "answer_from_case_evidence",
+        "query_file",
         "AnswerResult",
     ]
     (result,) = [message for message in conversations[-1]["messages"] if message["role"] == "tool"]
@@ -157,7 +152,7 @@ async def test_a_model_that_obeys_a_file_and_calls_without_end_does_no_harm(
         if "messages" in seen.body
     ]
     results = max(rounds, key=len)
-    assert len(results) == 6
+    assert len(results) == 9, "six that count, and each time the tool that there is not"
     assert all("zx-99 is open" not in result for result in results)
     assert all(result.count("<<<end of evidence>>>") == 1 for result in results if result.startswith("<<<evidence>>>"))
 

@@ -449,7 +449,7 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     to_come = await lookup.toolset(102, elsewhere, CASE, public=True, opened=False)
     assert to_come is not None
     await to_come.ready()
-    assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence"]
+    assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence", "query_file"]
 
 
 def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:

@@ -164,6 +164,17 @@ async def test_the_author_of_a_forum_post_is_answered() -> None:
     assert await where(talk, talk.says(ANN, place=POST)) == "answer"
 
 
+async def test_what_opens_a_forum_post_addresses_the_bot_and_what_follows_does_not() -> None:
+    talk = Talk()
+    opening = replace(talk.says(ANN, place=POST), id=POST.id)
+    router = router_of(talk)
+    first = await result_of(router, talk.part(opening))
+    later = await result_of(router, talk.part(talk.says(ANN, place=POST)))
+    assert isinstance(first, Inquiry)
+    assert isinstance(later, Inquiry)
+    assert (first.addressed, later.addressed) == (True, False)
+
+
 async def test_others_in_a_forum_post_are_not() -> None:
     talk = Talk()
     talk.says(ANN, place=POST)

@@ -46,6 +46,7 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
     answered = replace(
         outcome(3, OutcomeKind.REPLIED),
         reply_text="Grüße",
+        level="answer",
         sources=("kb:a.md",),
         reply_place_id=3,
         llm_calls=2,
@@ -67,6 +68,7 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
         "message_ids": ["3"],
         "author_type": "community_user",
         "reply_text": "Grüße",
+        "level": "answer",
         "sources": ["kb:a.md"],
         "qa_id": None,
         "llm_calls": 2,
@@ -74,6 +76,7 @@ def test_json_lines_hold_every_field_of_the_contract() -> None:
     }
     assert list(first) == list(second)
     assert (second["channel_id"], second["thread_id"], second["reason"]) == ("1", "7", "deleted")
+    assert second["level"] is None
     assert last == {
         "summary": {
             "messages": 5,

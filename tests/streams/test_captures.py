@@ -39,6 +39,7 @@ from sinks.archive import RawArchive
 from streams.captures import captures
 from streams.graph import graph
 from streams.recording import dispatches, first_time
+from tests.searching import ScriptedSearch
 from tests.talk import ANN, BEN, PRIVATE, STAFF, THREAD, SmallFetcher, Talk
 
 RECORDINGS = data.folder() / "recordings"
@@ -240,6 +241,7 @@ def assembled(settings: Settings, ends: list[Result], assistant: Assistant) -> P
         state=state,
         assistant=assistant,
         library=cast("Library", Silent()),
+        search=ScriptedSearch(),
         poster=Rehearsal(),
         captures=capture_parts(settings, state, curation=curation, to_the_end=True),
         results=[ends.append],

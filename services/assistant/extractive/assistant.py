@@ -17,6 +17,7 @@ from services.knowledge import Search, Source
 from services.llm import Usage
 from services.search import (
     BEFORE,
+    Found,
     Hit,
     Level,
     asks_for_something,
@@ -57,12 +58,13 @@ class ExtractiveAssistant:
         asks = goes_on or is_question(asked) or (addressed and asks_for_something(asked))
         if not asks and not may_ask(asked):
             return _gated(None, "Not put as a question.", is_question=False)
+        query = asked
         if earlier and (goes_on or len(set(terms(searched(asked)))) < _SELF_CONTAINED):
-            asked = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
-        rewritten = asked if asked != conversation.last_user_text else None
+            query = "\n".join([asked, *(BEFORE + " ".join(turn.split()) for turn in earlier)])
         if files:
-            return _gated(rewritten, f"Files to look in: {len(files)}.", is_answerable=True)
-        found = await self._search.find(asked)
+            return _gated(_rewritten(query, conversation), f"Files to look in: {len(files)}.", is_answerable=True)
+        query, found = await self._better(query, query if goes_on else asked)
+        rewritten = _rewritten(query, conversation)
         if not asks and found.level is not Level.ANSWER:
             return _gated(None, "Not put as a question, and no passage answers it.", is_question=False)
         if found.level is Level.SILENCE:
@@ -118,9 +120,19 @@ class ExtractiveAssistant:
         """Quotes are what the sources say."""
         return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
 
+    async def _better(self, query: str, alone: str) -> tuple[str, Found]:
+        """What is found with what was said before, unless that was about something else and hides the answer."""
+        found = await self._search.find(query)
+        if alone == query or found.level is Level.ANSWER:
+            return query, found
+        by_itself = await self._search.find(alone)
+        return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
+
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.kept)
         text = around(hit.kept, section, _SECTION_CHARS)
+        if hit.source_id.startswith("team:"):
+            return Quote(hit, text)
         return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
 
 
@@ -134,6 +146,10 @@ def _asked(conversation: Conversation) -> tuple[str, list[str]]:
     if len(asked) > 2 * _READ_AT_EACH_END:
         asked = f"{asked[:_READ_AT_EACH_END]}\n{asked[-_READ_AT_EACH_END:]}"
     return asked, earlier[-_EARLIER_TURNS:]
+
+
+def _rewritten(query: str, conversation: Conversation) -> str | None:
+    return query if query != conversation.last_user_text else None
 
 
 def _gated(

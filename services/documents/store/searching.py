@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from services.documents.store import schema
 from services.documents.store.protocol import ChunkHit, ChunkSearch, SearchMode, Weights, Where
 from services.documents.units import ChunkType
-from services.search import tokenizer
+from services.search import Floats, Holders, Places, scoring, tokenizer
 from services.search.embedding import Vectors
 
-Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 VERBATIM_KEPT = 200  # how many of the chunks that hold an identifier are considered, the first ones
@@ -49,9 +47,7 @@ class ChunkFrame:
     lengths: NDArray[np.float32]  # in tokens
     vectors: Vectors  # of those that have one
     embedded: NDArray[np.int64]  # the places of the chunks whose vectors these are
-    postings: OrderedDict[str, tuple[NDArray[np.int64], NDArray[np.float32]]] = field(
-        default_factory=OrderedDict[str, tuple[NDArray[np.int64], NDArray[np.float32]]]
-    )
+    postings: OrderedDict[str, Holders] = field(default_factory=OrderedDict[str, Holders])
     """For words asked for before: the places of the chunks that hold them, and how often."""
 
     @property
@@ -68,7 +64,7 @@ class ChunkFrame:
         row = connection.execute("SELECT doc FROM words_held WHERE term = ?", (word,)).fetchone()
         return row is not None and row[0] > MOST * len(self.rows)
 
-    def holders(self, connection: sqlite3.Connection, word: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def holders(self, connection: sqlite3.Connection, word: str) -> Holders:
         """The places that hold a word, and how often each does."""
         known = self.postings.get(word)
         if known is not None:
@@ -78,7 +74,7 @@ class ChunkFrame:
             "SELECT doc, count(*) FROM words_found WHERE term = ? GROUP BY doc ORDER BY doc", (word,)
         ).fetchall()
         table = np.array(found, dtype=np.int64).reshape(-1, 2)
-        held = self.places(table[:, 0]), table[:, 1].astype(np.float32)
+        held = Holders(self.places(table[:, 0]), table[:, 1].astype(np.float32))
         self.postings[word] = held
         if len(self.postings) > POSTINGS_KEPT:
             self.postings.popitem(last=False)
@@ -116,18 +112,18 @@ def search(connection: sqlite3.Connection, frame: ChunkFrame, asked: ChunkSearch
     telling = [word for word in words if not frame.says_nothing(connection, word)]
     held = [frame.holders(connection, word) for word in telling or words]
     weights = asked.weights
-    keywords, coverage = bm25(held, frame.lengths, weights.bm25_k1, weights.bm25_b)
+    keywords, coverage = scoring.bm25(held, frame.lengths, k1=weights.bm25_k1, b=weights.bm25_b)
     cosines = _cosines(frame, asked)
     share = _verbatim(connection, frame, asked.identifiers, allowed)
     by_meaning = asked.mode is SearchMode.VECTOR and cosines is not None
     by_words = allowed[_unembedded(frame, allowed)] if by_meaning else allowed
-    chosen = [best(keywords, by_words, asked.depth, positive=True)]
+    chosen = [scoring.best(keywords, by_words, asked.depth, positive=True)]
     if cosines is not None:
-        chosen.append(best(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False))
-    literal = best(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
+        chosen.append(scoring.best(cosines, allowed[~np.isnan(cosines[allowed])], asked.depth, positive=False))
+    literal = scoring.best(share, allowed, max(asked.depth, VERBATIM_KEPT), positive=True)
     if len(literal) > asked.depth:
         # Too many: those that fit the rest of the question best.
-        literal = best(share * 1000 + keywords, literal, asked.depth, positive=True)
+        literal = scoring.best(share * 1000 + keywords, literal, asked.depth, positive=True)
     union: Places = np.unique(np.concatenate([*chosen, literal]))
     found = share[union]
     weight = (~_unembedded(frame, union)).astype(np.float32) if by_meaning else weights_of(frame, union, weights, found)
@@ -226,33 +222,6 @@ def _chunks(connection: sqlite3.Connection, frame: ChunkFrame, union: Places) ->
     return {int(place): by_row[int(row)] for place, row in zip(union, frame.rows[union], strict=True)}
 
 
-def bm25(held: list[tuple[Places, Floats]], lengths: Floats, k1: float, b: float) -> tuple[Floats, Floats]:
-    """For every chunk its score for the words, and the share of the words that it holds, rare ones counting more."""
-    count = len(lengths)
-    scores = np.zeros(count, dtype=np.float32)
-    covered = np.zeros(count, dtype=np.float32)
-    mean = float(lengths.mean()) if count else 1.0
-    whole = 0.0
-    norms = k1 * (1 - b + b * lengths / max(mean, 1.0))
-    for places, times in held:
-        rarity = float(np.log(1 + (count - len(places) + 0.5) / (len(places) + 0.5)))
-        whole += rarity
-        scores[places] += rarity * times * (k1 + 1) / (times + norms[places])
-        covered[places] += rarity
-    return scores, covered / whole if whole else covered
-
-
-def best(scores: Floats, allowed: Places, depth: int, *, positive: bool) -> Places:
-    """The places, among the allowed ones, of the `depth` highest scores; on a tie the earlier chunk."""
-    if positive:
-        allowed = allowed[scores[allowed] > 0]
-    if len(allowed) > depth:
-        near = np.partition(scores[allowed], len(allowed) - depth)[len(allowed) - depth]
-        allowed = allowed[scores[allowed] >= near]
-    order = np.lexsort((allowed, -scores[allowed]))
-    return allowed[order][:depth]
-
-
 def weights_of(frame: ChunkFrame, places: Places, weights: Weights, verbatim: Floats) -> Floats:
     """How much the vector counts, chunk by chunk."""
     by_kind = {ChunkType.WINDOW: weights.window, ChunkType.PATTERN: weights.pattern, ChunkType.LEAF: weights.leaf}
@@ -263,15 +232,7 @@ def weights_of(frame: ChunkFrame, places: Places, weights: Weights, verbatim: Fl
 def fuse(cosines: Floats | None, keywords: Floats, share: Floats, weight: Floats, bonus: float) -> Floats:
     """Rank scores over one union. `cosines`: None when there are no vectors; NaN for a chunk without one."""
     if cosines is None:
-        return (_spread(keywords) + bonus * share).astype(np.float32)
-    return (weight * _spread(cosines) + (1 - weight) * _spread(keywords) + bonus * share).astype(np.float32)
-
-
-def _spread(scores: Floats) -> Floats:
-    known = scores[~np.isnan(scores)]
-    if not len(known):
-        return np.zeros_like(scores)
-    low, high = float(known.min()), float(known.max())
-    if high == low:
-        return np.where(np.isnan(scores) | (scores <= 0), 0.0, 1.0).astype(np.float32)
-    return np.nan_to_num((scores - low) / (high - low), nan=0.0).astype(np.float32)
+        return (scoring.spread(keywords) + bonus * share).astype(np.float32)
+    return (weight * scoring.spread(cosines) + (1 - weight) * scoring.spread(keywords) + bonus * share).astype(
+        np.float32
+    )

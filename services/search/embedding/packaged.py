@@ -26,7 +26,7 @@ MAX_TOKENS = 256
 BATCH = 8
 """Texts at a time: memory grows with the batch (LLM.md: 549 MB for 16 long ones)."""
 
-REMEDY = "make extra-embeddings, or set documents.embeddings; until then documents are searched by words only"
+REMEDY = "make demo installs it; or set search.embeddings; until then search goes by words only"
 
 Integers = NDArray[np.int64]
 

@@ -38,9 +38,13 @@ def read_components(text: str) -> Article:
     return article(pieces(tokens), GitHubSlugs(), front.title, front.permalink)
 
 
-def markdown_pieces(text: str) -> list[Piece]:
-    """The headings and blocks of Markdown without front matter."""
-    return pieces(_parser(mdx=False).parse(clean(text)))
+def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
+    """The headings and blocks of Markdown without front matter. `keep_lines`: each line of a paragraph stays one."""
+    tokens = _parser(mdx=False).parse(clean(text))
+    if keep_lines:
+        for child in (child for token in tokens for child in token.children or () if child.type == "softbreak"):
+            child.type = "hardbreak"
+    return pieces(tokens)
 
 
 def clean(text: str) -> str:

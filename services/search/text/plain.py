@@ -27,8 +27,10 @@ def read_plain(text: str) -> Article:
 
 
 def read_web_text(text: str, title: str = "") -> Article:
-    """The text that was extracted from a web page: Markdown, often without the marks of its headings."""
-    return article(with_bare_titles(markdown_pieces(text)), MkDocsSlugs(), title)
+    """The text that was extracted from a web page: Markdown, often without the marks of headings and listings. Its
+    lines are those of the page.
+    """
+    return article(with_bare_titles(markdown_pieces(text, keep_lines=True)), MkDocsSlugs(), title)
 
 
 def with_bare_titles(pieces: Sequence[Piece]) -> list[Piece]:

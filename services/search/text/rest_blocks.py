@@ -8,19 +8,23 @@ from typing import Any
 
 from docutils import nodes
 
-from services.search.text.rest_directives import Language, Lead, Signature
+from services.search.text.rest_calls import Language, Lead, Signature
 from services.search.text.rest_inline import Inline, Style, code
 from services.search.text.rest_tables import Cell, aligned, as_items, read_table
 from services.search.text.sections import Block, BlockKind
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
+_AT_START = re.compile(r"\A(?:#{1,3}|-#|>{1,3}|[-+])(?= )")
+"""What Discord takes for a heading, small print, a quote or an item at the beginning of a line."""
+_RULED = re.compile(r"[-=+| ]*[-=][-=+| ]*")
+_INLINE_MARKS = re.compile(r":[\w.+-]{1,30}:(?=`)|`{1,2}_{0,2}")
 _ENDS_ITSELF = (".", ":", "?", "!", "…", "。", "？", "！", "：")
-_PARAMETER = re.compile(
-    r"(?:param|parameter|arg|argument|key|keyword|kwarg|kwparam|var|ivar|cvar|option|field)\s+(?:(?P<type>.*\S)\s+)?(?P<name>\S+)"
+_PARAMETERS = frozenset(
+    ["arg", "argument", "cvar", "ivar", "key", "keyword", "kwarg", "kwparam", "param", "parameter", "var"]
 )
-_RAISES = re.compile(r"(?:raises|raise|except|exception|throws)\s+(?P<name>.+)")
-_TYPE = re.compile(r"(?:type|vartype|paramtype|kwtype)\s*(?P<name>.*)")
+_RAISES = frozenset(["except", "exception", "raise", "raises", "throws"])
+_TYPES = frozenset(["kwtype", "paramtype", "type", "vartype"])
 _RESULTS = {"return": "Returns", "returns": "Returns", "rtype": "Return type", "yields": "Yields", "yield": "Yields"}
 
 
@@ -70,7 +74,7 @@ class Blocks:
         return [block for node in found for block in self.read(node)]
 
     def _paragraph(self, node: nodes.Element) -> list[Block]:
-        text = self._inline.markdown(node)
+        text = _AT_START.sub(r"\\\g<0>", self._inline.markdown(node))
         return [Block(BlockKind.PROSE, text)] if text else []
 
     def _loose(self, node: nodes.Node) -> list[Block]:
@@ -86,7 +90,9 @@ class Blocks:
         return self._all(node.children)
 
     def _listing(self, node: nodes.Element) -> list[Block]:
-        return _fenced(self._inline.lines(node), str(node.get("language") or self._language))
+        text = self._inline.lines(node)
+        language = str(node.get("language") or self._language)
+        return _fenced(text, language or ("python" if text.lstrip().startswith(">>> ") else ""))
 
     def _doctest(self, node: nodes.Element) -> list[Block]:
         return _fenced(node.astext(), "python")
@@ -124,7 +130,7 @@ class Blocks:
 
     def _option(self, node: nodes.Node) -> list[Block]:
         group, *body = node.children
-        names = ", ".join(code("".join(part.astext() for part in _option_parts(option))) for option in group.children)
+        names = ", ".join(code("".join(part.astext() for part in option.children)) for option in group.children)
         return _led(names, " – ", self._all(body))
 
     def _line_block(self, node: nodes.Element) -> list[Block]:
@@ -172,11 +178,11 @@ class Blocks:
         heading = recovered_heading(node)
         if heading:
             return [Block(BlockKind.PROSE, f"**{heading}**")]
-        return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(text, "")]
+        return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(_unmarked(text), "")]
 
 
 def recovered_heading(node: nodes.Element) -> str:
-    """The heading that docutils refused, for its level or its place; empty where that is not what it complains about."""
+    """The heading that docutils refused, for its level or place; empty where it complains about something else."""
     for part in node.children:
         if isinstance(part, nodes.literal_block):
             lines = [line.strip() for line in part.astext().split("\n") if line.strip()]
@@ -184,6 +190,12 @@ def recovered_heading(node: nodes.Element) -> str:
             if len(words) == 1 and 1 < len(lines) <= 3:  # noqa: PLR2004 (a line, with one below it and maybe one above)
                 return words[0]
     return ""
+
+
+def _unmarked(text: str) -> str:
+    """A table that docutils could not read, without the lines and the inline markup in it."""
+    lines = [line for line in text.split("\n") if not _RULED.fullmatch(line)]
+    return _INLINE_MARKS.sub("", "\n".join(lines))
 
 
 def _is_adornment(line: str) -> bool:
@@ -194,21 +206,16 @@ def _is_leaf_block(node: nodes.Node) -> bool:
     return not isinstance(node.parent, nodes.TextElement) and not isinstance(node, nodes.Invisible)
 
 
-def _option_parts(option: nodes.Node) -> Iterable[nodes.Node]:
-    for part in option.children:
-        if isinstance(part, nodes.option_argument):
-            yield nodes.Text(str(part.get("delimiter", " ")))
-        yield part
-
-
 def _field_name(name: str, shown: str) -> str:
     """What stands for a field: of the fields of Python's objects what Sphinx makes of them, else its name."""
-    if match := _PARAMETER.fullmatch(name):
-        return f"{code(match['name'])}{' (' + code(match['type']) + ')' if match['type'] else ''} –"
-    if match := _RAISES.fullmatch(name):
-        return f"**Raises** {code(match['name'])}:"
-    if match := _TYPE.fullmatch(name):
-        return f"Type of {code(match['name'])}:" if match["name"] else "**Type:**"
+    kind, *words = name.split() or [""]
+    if words and kind in _PARAMETERS:
+        of_type = f" ({code(' '.join(words[:-1]))})" if words[:-1] else ""
+        return f"{code(words[-1])}{of_type} –"
+    if words and kind in _RAISES:
+        return f"**Raises** {code(' '.join(words))}:"
+    if words and kind in _TYPES:
+        return f"Type of {code(' '.join(words))}:"
     return f"**{_RESULTS.get(name, shown)}:**"
 
 
@@ -236,16 +243,19 @@ def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
 
 
 def _listed(items: Iterable[tuple[str, Sequence[Block]]]) -> list[Block]:
-    """A list, in as few blocks as it can be: a listing or a table in an item stands on its own, at the margin."""
+    """A list, in as few blocks as it can be: a listing or a table in an item stands on its own, at the margin.
+
+    So does what comes behind it in the same item.
+    """
     found: list[Block] = []
     lines: list[str] = []
     for mark, blocks in items:
         for number, block in enumerate(blocks):
-            if block.kind in (BlockKind.CODE, BlockKind.TABLE):
+            if block.kind in (BlockKind.CODE, BlockKind.TABLE) or (number and not lines):
                 found += [*_joined(lines), block]
                 lines.clear()
             else:
-                lines.append(_indented(block.text, mark if number == 0 else "  "))
+                lines.append(_indented(block.text, "  " if number else mark))
     return found + _joined(lines)
 
 

@@ -1,7 +1,7 @@
 """What becomes of each directive of reStructuredText: a few plain nodes, whatever its name is.
 
-Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this imports docutils;
-`rest` does so when the first document is read.
+Nothing is opened, nothing is executed, and no text gets lost because a name is unknown. Importing this imports
+docutils; `rest` does so when the first document is read.
 """
 
 from __future__ import annotations
@@ -9,69 +9,30 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 
+from services.search.text.rest_calls import DirectiveCall, Language, Lead, Signature
 from services.search.text.rest_names import ADMONITIONS, BODIES, CODE, DROPPED, OBJECTS, VERSIONS, is_automatic
 
-_OPTION = re.compile(r":(?P<name>[\w-]+):(?: +(?P<value>.*)|$)")
 _ROLE = re.compile(r"(?P<name>[\w:.+-]+)(?:\((?P<base>[\w:.+-]+)\))?")
-_FIELDS_OF_OBJECTS = frozenset(["returns", "return", "rtype"])
+_ROWS = re.compile(r"[0-9]{1,3}")
 _LANGUAGES = {"doctest": "python", "math": "tex", "mermaid": "mermaid", "testcode": "python", "ipython": "python"}
+_PAPER = frozenset(["and", "latex", "man", "or", "texinfo", "text"])
 _DELIMITERS = {"tab": "\t", "space": " "}
-
-
-class Lead(nodes.General, nodes.Element):
-    """A title (the first child) and what it introduces. `style`: `note` where the text goes on behind it, else `title`."""
-
-
-class Signature(nodes.General, nodes.Element):
-    """What is described, a name or signature each in `lines`, and its description."""
-
-
-class Language(nodes.Invisible, nodes.Element):
-    """From here on, listings without a language of their own are in `language`."""
-
-
-class Call(NamedTuple):
-    """A directive as it stands in the text.
-
-    Attributes:
-        name: in small letters, without its domain.
-        domain: whether it had one (`py:function`).
-        direct: whether the argument begins on the line of the name.
-        argument: the lines up to the options or the first empty line, as docutils keeps lines.
-        options: by name; the value of a flag is empty.
-        content: the rest.
-        offset: the line of the text with which the content begins.
-    """
-
-    name: str
-    domain: bool
-    direct: bool
-    argument: Any
-    options: dict[str, str]
-    content: Any
-    offset: int
-
-    @property
-    def title(self) -> str:
-        return " ".join(" ".join(self.argument).split())
-
-    @property
-    def body(self) -> str:
-        """The content as text, without empty lines around it."""
-        return "\n".join(self.content).strip("\n").rstrip()
 
 
 class Reader(Protocol):
     """What the parser does for a directive."""
 
-    bases: dict[str, str]
+    @property
+    def bases(self) -> dict[str, str]:
+        """The bases of the roles that the text defines, by their names."""
+        ...
 
-    def parsed(self, call: Call, *, with_argument: bool = False) -> nodes.container:
+    def parsed(self, call: DirectiveCall, *, with_argument: bool = False) -> nodes.container:
         """The content (and the argument before it) as body, sections included."""
         ...
 
@@ -80,32 +41,7 @@ class Reader(Protocol):
         ...
 
 
-def read_call(full_name: str, lines: Any, offset: int) -> Call:
-    """Split the lines of a directive into argument, options and content. Nothing is refused."""
-    domain, _, name = full_name.lower().rpartition(":")
-    direct = len(lines) > 0 and bool(lines[0].strip())
-    start = 0 if direct else 1
-    end = start
-    while end < len(lines) and lines[end].strip():
-        end += 1
-    first_option = next((at for at in range(start, end) if _is_option(lines[at])), end)
-    options: dict[str, str] = {}
-    for line in lines[first_option:end]:
-        match = _OPTION.match(line)
-        if match:
-            options[match["name"].lower()] = (match["value"] or "").strip()
-        else:
-            last = next(reversed(options))
-            options[last] = f"{options[last]} {line.strip()}".strip()
-    return Call(name, bool(domain), direct, lines[start:first_option], options, lines[end:], offset + end)
-
-
-def _is_option(line: str) -> bool:
-    match = _OPTION.match(line)
-    return match is not None and match["name"] not in _FIELDS_OF_OBJECTS
-
-
-def run(reader: Reader, call: Call) -> list[nodes.Node]:
+def run(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:  # noqa: PLR0911 (a table of kinds)
     """The nodes that stand for a directive."""
     name = call.name
     if not call.domain:
@@ -133,27 +69,27 @@ def _lead(reader: Reader, style: str, title: str, *content: nodes.Node) -> Lead:
     return lead
 
 
-def _titled(reader: Reader, call: Call) -> list[nodes.Node]:
+def _titled(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     body = reader.parsed(call, with_argument=not call.direct)
     return [_lead(reader, "title", call.title, body) if call.direct else body]
 
 
-def _admonition(reader: Reader, call: Call) -> list[nodes.Node]:
+def _admonition(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [_lead(reader, "note", call.title, reader.parsed(call))] if call.direct else _titled(reader, call)
 
 
-def _rubric(reader: Reader, call: Call) -> list[nodes.Node]:
+def _rubric(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [_lead(reader, "title", call.title)]
 
 
-def _tab_item(reader: Reader, call: Call) -> list[nodes.Node]:
+def _tab_item(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """`code-tab:: language Title`: a listing below its title."""
     language, _, title = call.title.partition(" ")
     code = nodes.literal_block(call.body, call.body, language=language)
     return [_lead(reader, "title", title or language, code)]
 
 
-def _version(reader: Reader, call: Call) -> list[nodes.Node]:
+def _version(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A remark about a version; a bare `versionadded:: 1.0` says nothing to who reads the newest page."""
     first = call.argument[0].strip() if call.direct else ""
     words = 2 if call.name == "deprecated-removed" else 1
@@ -168,7 +104,7 @@ def _version(reader: Reader, call: Call) -> list[nodes.Node]:
     return [_lead(reader, "note", f"{VERSIONS[call.name]} {version}".strip(), body)]
 
 
-def _code(reader: Reader, call: Call) -> list[nodes.Node]:
+def _code(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A listing. What stands where the language does, but on several lines, belongs to the listing."""
     argument = [line.strip() for line in call.argument]
     verbatim = call.name in ("math", "productionlist")
@@ -187,7 +123,7 @@ def _code(reader: Reader, call: Call) -> list[nodes.Node]:
     return [_lead(reader, "title", caption, code)] if caption else [code]
 
 
-def _described(reader: Reader, call: Call) -> list[nodes.Node]:
+def _described(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A function, an option, a setting: its signatures, and what is said about it."""
     body = reader.parsed(call)
     shown = call.name in OBJECTS and call.name not in ("module", "namespace")
@@ -211,7 +147,7 @@ def _signatures(lines: Sequence[str]) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", line) for line in found]
 
 
-def _unknown(reader: Reader, call: Call) -> list[nodes.Node]:
+def _unknown(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A directive that nobody here knows: its content is body, its argument a title or the name of what is described.
 
     Without a content it is for machines, as far as one can tell: a marker, a reference, a generated list.
@@ -225,12 +161,12 @@ def _unknown(reader: Reader, call: Call) -> list[nodes.Node]:
     return _titled(reader, call)
 
 
-def _highlight(reader: Reader, call: Call) -> list[nodes.Node]:
+def _highlight(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     del reader
     return [Language(language=call.title)]
 
 
-def _role(reader: Reader, call: Call) -> list[nodes.Node]:
+def _role(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """`.. role:: name(base)`: a base that is not given is plain text."""
     match = _ROLE.match(call.title)
     if match:
@@ -238,11 +174,11 @@ def _role(reader: Reader, call: Call) -> list[nodes.Node]:
     return []
 
 
-def _replace(reader: Reader, call: Call) -> list[nodes.Node]:
+def _replace(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return reader.inline(" ".join(filter(None, [call.title, " ".join(call.body.split())])))
 
 
-def _unicode(reader: Reader, call: Call) -> list[nodes.Node]:
+def _unicode(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     del reader
     text = ""
     for code in call.title.partition(" .. ")[0].split():
@@ -253,20 +189,36 @@ def _unicode(reader: Reader, call: Call) -> list[nodes.Node]:
     return [nodes.Text(text)]
 
 
-def _image(reader: Reader, call: Call) -> list[nodes.Node]:
+def _image(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     del reader, call
     return [nodes.image()]
 
 
-def _figure(reader: Reader, call: Call) -> list[nodes.Node]:
+def _figure(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [reader.parsed(call)]
 
 
-def _table(reader: Reader, call: Call) -> list[nodes.Node]:
+def _quote(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
+    body = reader.parsed(call)
+    last = body.children[-1] if body.children else None
+    if isinstance(last, nodes.paragraph) and last.rawsource.startswith("--"):
+        body.remove(last)
+        body.append(nodes.attribution("", "", *reader.inline(last.rawsource.lstrip("- "))))
+    return [body]
+
+
+def _only(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
+    """What is for builders of paper alone does not stand on the published page."""
+    words = call.title.replace("(", " ").replace(")", " ").split()
+    hidden = words == ["not", "html"] or (bool(words) and _PAPER.issuperset(words))
+    return [] if hidden else [reader.parsed(call)]
+
+
+def _table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return _captioned(reader, call, [reader.parsed(call)])
 
 
-def _list_table(reader: Reader, call: Call) -> list[nodes.Node]:
+def _list_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     body = reader.parsed(call)
     outer = next((child for child in body.children if isinstance(child, nodes.bullet_list)), None)
     if outer is None:
@@ -275,29 +227,32 @@ def _list_table(reader: Reader, call: Call) -> list[nodes.Node]:
     return _captioned(reader, call, [_grid(rows, _count(call.options.get("header-rows")))])
 
 
-def _csv_table(reader: Reader, call: Call) -> list[nodes.Node]:
+def _csv_table(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """Only what stands in the text: a file or an address is not opened."""
     delimiter = _DELIMITERS.get(call.options.get("delim", ","), call.options.get("delim", ","))
     quote = call.options.get("quote", '"')
-    form = {"delimiter": delimiter if len(delimiter) == 1 else ",", "quotechar": quote if len(quote) == 1 else '"'}
+    delimiter = delimiter if len(delimiter) == 1 else ","
+    quote = quote if len(quote) == 1 else '"'
     header = [call.options["header"]] if call.options.get("header") else []
     try:
-        lines = list(csv.reader([*header, *call.body.split("\n")], skipinitialspace=True, strict=False, **form))
+        lines = list(
+            csv.reader([*header, *call.body.split("\n")], skipinitialspace=True, delimiter=delimiter, quotechar=quote)
+        )
     except (csv.Error, TypeError, ValueError):  # a field of 131,072 characters; a delimiter that is none
         lines = [[line] for line in call.body.split("\n")]
     cells = [[[nodes.paragraph("", "", *reader.inline(cell.strip()))] for cell in line] for line in lines if line]
     return _captioned(reader, call, [_grid(cells, len(header) + _count(call.options.get("header-rows")))])
 
 
-def _captioned(reader: Reader, call: Call, content: list[nodes.Node]) -> list[nodes.Node]:
-    return [_lead(reader, "title", call.title, *content)] if call.title else content
+def _captioned(reader: Reader, call: DirectiveCall, content: Sequence[nodes.Node]) -> list[nodes.Node]:
+    return [_lead(reader, "title", call.title, *content)] if call.title else list(content)
 
 
 def _count(value: str | None) -> int:
-    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 4 else 0
+    return int(value) if value and _ROWS.fullmatch(value) else 0
 
 
-def _grid(rows: list[list[list[nodes.Node]]], header_rows: int) -> nodes.table:
+def _grid(rows: Sequence[Sequence[Sequence[nodes.Node]]], header_rows: int) -> nodes.table:
     head, body = nodes.thead(), nodes.tbody()
     for number, cells in enumerate(rows):
         row = nodes.row("", *(nodes.entry("", *cell) for cell in cells))
@@ -305,15 +260,19 @@ def _grid(rows: list[list[list[nodes.Node]]], header_rows: int) -> nodes.table:
     return nodes.table("", nodes.tgroup("", head, body))
 
 
-_SPECIAL: dict[str, Callable[[Reader, Call], list[nodes.Node]]] = {
+_SPECIAL: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
     "admonition": _admonition,
     "code-tab": _tab_item,
     "csv-table": _csv_table,
+    "epigraph": _quote,
     "figure": _figure,
     "group-tab": _titled,
     "highlight": _highlight,
+    "highlights": _quote,
     "image": _image,
     "list-table": _list_table,
+    "only": _only,
+    "pull-quote": _quote,
     "replace": _replace,
     "role": _role,
     "rubric": _rubric,

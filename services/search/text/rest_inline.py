@@ -10,7 +10,8 @@ from docutils import nodes
 _MAX_SUBSTITUTE_CHARS = 2_000
 """Substitutions can hold each other: without a bound, a few lines become gigabytes."""
 _MAX_HOPS = 10
-_SPECIAL = re.compile(r"[*`\\]|(?<![^\W_])_|_(?![^\W_])|~~|\|\|")
+_SPECIAL = re.compile(r"[*`]|\\(?=[^\w\s])|(?<![^\W_])_|_(?![^\W_])|~~|\|\|")
+_STRAY_ROLE = re.compile(r"(?<!\w):[a-z]{1,30}:\Z")
 _SPACES = re.compile(r"\s+")
 _ALL_CAPS = re.compile(r"[A-Z0-9_]+")
 _WORDS = re.compile(r"[-_\s]+")
@@ -31,6 +32,7 @@ class Inline:
         self._document = document
         self._labels = labels
         self._substitutes: dict[tuple[str, Style], str] = {}
+        self._depth = 0
         _link_anonymous(document)
 
     def markdown(self, node: nodes.Element, style: Style = Style.MARKDOWN) -> str:
@@ -42,9 +44,13 @@ class Inline:
         return self._children(node, Style.PLAIN)
 
     def _children(self, node: nodes.Element, style: Style) -> str:
-        return "".join(self._one(child, style) for child in node.children)
+        parts = [self._one(child, style) for child in node.children]
+        for number, child in enumerate(node.children[1:]):
+            if isinstance(child, nodes.literal):  # a role before a literal is a slip of the pen
+                parts[number] = _STRAY_ROLE.sub("", parts[number])
+        return "".join(parts)
 
-    def _one(self, node: nodes.Node, style: Style) -> str:  # noqa: PLR0911 (a table of kinds)
+    def _one(self, node: nodes.Node, style: Style) -> str:  # noqa: C901, PLR0911 (a table of kinds)
         match node:
             case nodes.Text():
                 return node.astext() if style is Style.PLAIN else escape(node.astext())
@@ -87,8 +93,12 @@ class Inline:
             return name if style is Style.PLAIN else escape(name)
         key = (found, style)
         if key not in self._substitutes:
+            if self._depth == _MAX_HOPS:
+                return name
             self._substitutes[key] = name  # what a definition that holds itself finds
+            self._depth += 1
             self._substitutes[key] = self._children(definitions[found], style)[:_MAX_SUBSTITUTE_CHARS]
+            self._depth -= 1
         return self._substitutes[key]
 
     def _reference(self, node: nodes.reference, style: Style) -> str:

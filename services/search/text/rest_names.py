@@ -1,4 +1,4 @@
-"""What the directives of docutils, Sphinx and its common extensions are for, by name (in small letters, without domain)."""
+"""What the directives of docutils, Sphinx and its extensions are for, by name (in small letters, without domain)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,12 @@ BODIES = frozenset(
         "container",
         "cssclass",
         "div",
-        "epigraph",
         "footer",
         "grid",
         "header",
-        "highlights",
         "hlist",
         "ifconfig",
         "line-block",
-        "only",
-        "pull-quote",
         "rst-class",
         "class",
         "tab-set",
@@ -179,8 +175,6 @@ OBJECTS = frozenset(
     ]
 )
 """Descriptions: the argument is a signature a line, the content says what it is."""
-
-LINE_TITLES = frozenset(["rubric"])
 
 
 def is_automatic(name: str) -> bool:

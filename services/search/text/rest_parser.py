@@ -1,14 +1,17 @@
-"""reStructuredText into a tree of nodes: the parser of docutils, with directives and roles of ours in place of its registries.
+"""reStructuredText into a tree of nodes: the parser of docutils, with directives and roles of ours.
 
-Those registries are shared by all threads, know nothing of Sphinx's names, and hold directives that open files. Importing
-this imports docutils; `rest` does so when the first document is read.
+The registries of docutils are shared by all threads, know nothing of Sphinx's names, and hold directives that open
+files: none of them is asked. Importing this imports docutils; `rest` does so when the first document is read.
 """
 
 from __future__ import annotations
 
 import copy
 import re
+import time
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,19 +19,23 @@ from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Parser, states
 from docutils.statemachine import StringList
-from docutils.transforms.references import Footnotes
 from docutils.utils import new_document
 
-from services.search.text.rest_directives import Call, read_call, run
+from services.search.text.rest_calls import DirectiveCall, read_call
+from services.search.text.rest_directives import run
 from services.search.text.rest_roles import RoleReader
 
-_LINES_READ = 40
-"""How often a line may be read, on average: a list in a note in a list reads its lines once a level."""
-_FREE_LINES = 20_000
+_FREE_SECONDS = 4.0
+_SECONDS_PER_CHAR = 16e-6
+"""Of this thread's processor. Documentation takes a tenth of it, tables of options the most. With some constructs the
+time that docutils needs grows with the square of their number: a text that is full of them is not read to the end."""
+_MAX_GRID = 30_000
+"""Lines of a grid table by its columns: docutils looks at every corner for each cell. A larger one stays as it is."""
+_SYMBOLS = "*†‡§¶#"
 
 
-class TooDeep(Exception):
-    """The text is nested so deeply that reading it would take too long."""
+class TooSlow(Exception):
+    """The text takes longer than any documentation of its size."""
 
 
 def parse_rest(text: str) -> nodes.document:
@@ -38,19 +45,20 @@ def parse_rest(text: str) -> nodes.document:
         Exception: of any kind. docutils is not made for text that is not reStructuredText.
     """
     document = new_document("", copy.copy(_settings()))
-    _bound_lines(document, text)
-    roles = RoleReader()
+    check = _deadline(len(text))
+    roles = RoleReader(check)
+    _call_for_each_line(document, check)
     parser = Parser(inliner=roles)
     parser.state_classes = _STATES
     parser.parse(text, document)
-    Footnotes(document).apply()
+    _number_footnotes(document)
     return document
 
 
 @cache
 def _settings() -> Any:
-    """Docutils' defaults, without any configuration file, and with nothing that opens or prints."""
-    settings = get_default_settings(Parser)
+    """The defaults of docutils, without any configuration file, and with nothing that opens or prints."""
+    settings = get_default_settings(Parser)  # pyright: ignore[reportArgumentType] (a class is what it wants)
     vars(settings).update(
         {
             "auto_id_prefix": "id",  # as Sphinx has it: the anchor of a second section of one title
@@ -65,18 +73,50 @@ def _settings() -> Any:
     return settings
 
 
-def _bound_lines(document: nodes.document, text: str) -> None:
-    """Count the lines as the parser goes to them, and stop it when there are too many."""
-    left = _FREE_LINES + _LINES_READ * text.count("\n")
+def _deadline(chars: int) -> Callable[[], None]:
+    end = time.thread_time() + _FREE_SECONDS + chars * _SECONDS_PER_CHAR
+
+    def check() -> None:
+        if time.thread_time() > end:
+            raise TooSlow
+
+    return check
+
+
+def _call_for_each_line(document: nodes.document, check: Callable[[], None]) -> None:
+    """The parser tells the document which line it goes to; that is where it can be stopped."""
 
     def note_source(source: Any, offset: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise TooDeep
         document.current_source, document.current_line = source, offset
+        check()
 
     vars(document)["note_source"] = note_source
+
+
+def _number_footnotes(document: nodes.document) -> None:
+    """Give `[#]_` and `[*]_` the labels that a reader sees.
+
+    What docutils has for this needs a time that grows with the square of their number.
+    """
+    taken = {name for note in document.footnotes for name in note["names"]}
+    numbers = (str(number) for number in count(1) if str(number) not in taken)
+    symbols = (_SYMBOLS[number % len(_SYMBOLS)] * (1 + number // len(_SYMBOLS)) for number in count())
+    _label(document.autofootnotes, document.autofootnote_refs, numbers)
+    _label(document.symbol_footnotes, document.symbol_footnote_refs, symbols)
+
+
+def _label(notes: list[Any], references: list[Any], labels: Iterator[str]) -> None:
+    named: dict[str, str] = {}
+    unnamed: list[str] = []
+    for note, label in zip(notes, labels, strict=False):
+        note.insert(0, nodes.label("", label))
+        named.update(dict.fromkeys(note["names"], label))
+        if not note["names"]:
+            unnamed.append(label)
+    left = iter(unnamed)
+    for reference in references:
+        name = reference.get("refname")
+        reference.append(nodes.Text((named.get(name) if name else next(left, None)) or name or "?"))
 
 
 class _OurDirectives:
@@ -92,17 +132,28 @@ class _OurDirectives:
 
     def directive(self, match: re.Match[str], **presets: Any) -> tuple[list[nodes.Node], bool]:
         """The nodes of the directive that begins in this line, and whether an empty line follows it."""
-        del presets
         machine = self.state_machine
         lines, _, offset, blank_finish = machine.get_first_known_indented(match.end(), strip_top=0)
         call = read_call(match.group(1), lines, offset)
-        return run(self, call), bool(blank_finish or machine.is_next_line_blank())
+        found = run(self, call) or (
+            [nodes.inline()] if presets else []
+        )  # what a substitution stands for is never nothing
+        return found, bool(blank_finish or machine.is_next_line_blank())
+
+    def isolate_grid_table(self) -> Any:
+        """The lines of a grid table, as docutils does it, unless there are too many."""
+        state: Any = super()
+        block, messages, blank_finish = state.isolate_grid_table()
+        if block and len(block) * block[0].count("+") > _MAX_GRID:
+            text = "\n".join(block)
+            return [], [*messages, nodes.literal_block(text, text)], blank_finish
+        return block, messages, blank_finish
 
     @property
     def bases(self) -> dict[str, str]:
         return self.inliner.bases
 
-    def parsed(self, call: Call, *, with_argument: bool = False) -> nodes.container:
+    def parsed(self, call: DirectiveCall, *, with_argument: bool = False) -> nodes.container:
         body = nodes.container()
         lines, offset = call.content, call.offset
         if with_argument and len(call.argument):
@@ -120,7 +171,7 @@ class _OurDirectives:
 def _mixed(state: type[Any]) -> type[Any]:
     """A state that runs our directives. It keeps its name, by which the others go to it."""
     constructs = [
-        (_OurDirectives.directive if method is states.Body.directive else method, pattern)
+        (_OurDirectives.directive if method.__name__ == "directive" else method, pattern)
         for method, pattern in states.Body.explicit.constructs
     ]
     explicit = SimpleNamespace(patterns=states.Body.explicit.patterns, constructs=constructs)

@@ -6,14 +6,14 @@ Importing this imports docutils; `rest` does so when the first document is read.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import states
 
-_MAX_INLINE_CHARS = 4_000
-"""docutils needs time that grows with the square of a paragraph: a longer one is read in pieces that end with a line."""
-_TITLED = re.compile(r"(?P<title>[^<]*[^<\s])\s*<[^<>]*>\s*", re.DOTALL)
+_MAX_INLINE_CHARS = 2_000
+"""The time of docutils grows with the square of a paragraph: a longer one is read in pieces that end with a line."""
 _NUMBER = re.compile(r"\d+")
 
 _TEXT_ROLES = frozenset(
@@ -43,15 +43,47 @@ _TEXT_ROLES = frozenset(
         "cite",
         "footcite",
         "user",
-        "sub-ref",
-        "youtube",
-        "fa",
-        "octicon",
-        "material-regular",
     ]
 )
+_UNSEEN_ROLES = frozenset(["fa", "fab", "fas", "material-regular", "octicon", "raw"])
 _CALLED_ROLES = frozenset(["func", "function", "meth", "method"])
-_VERBATIM_ROLES = frozenset(["code", "math", "literal", "samp", "regexp", "raw-html", "file"])
+_VERBATIM_ROLES = frozenset(
+    [
+        "code",
+        "math",
+        "literal",
+        "samp",
+        "regexp",
+        "file",
+    ]
+)
+_CODE_ROLES = frozenset(
+    [
+        "attr",
+        "class",
+        "command",
+        "confval",
+        "const",
+        "data",
+        "envvar",
+        "exc",
+        "func",
+        "function",
+        "kbd",
+        "keyword",
+        "meth",
+        "method",
+        "mod",
+        "obj",
+        "option",
+        "program",
+        "property",
+        "py",
+        "setting",
+        "token",
+        "type",
+    ]
+)
 _LINKS = {
     "pep": ("PEP", "https://peps.python.org/pep-{:0>4}/"),
     "rfc": ("RFC", "https://datatracker.ietf.org/doc/html/rfc{}"),
@@ -77,14 +109,17 @@ class RoleReader(states.Inliner):
         bases: of each role that the document defines with `.. role:: name(base)`, the base.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[], None]) -> None:
+        """`check` is called now and then, and raises to stop the reading."""
         super().__init__()
+        self._check = check
         self.bases: dict[str, str] = {}
 
     def parse(self, text: str, lineno: int, memo: Any, parent: Any) -> Any:
         found: list[nodes.Node] = []
         messages: list[nodes.Node] = []
         for piece in _pieces(text):
+            self._check()
             part, said = super().parse(piece, lineno, memo, parent)
             found += part
             messages += said
@@ -95,7 +130,7 @@ class RoleReader(states.Inliner):
         del lineno
         name = (role or "").lower()
         name = self.bases.get(name, name).rpartition(":")[2]
-        if name == "raw":
+        if name in _UNSEEN_ROLES:
             return [], []
         plain = nodes.unescape(text, name in _VERBATIM_ROLES)
         node = _node(name, plain)
@@ -121,10 +156,9 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _node(role: str, text: str) -> nodes.TextElement:
+def _node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a table of kinds)
     """What is shown of interpreted text: `role` without its domain, `text` unescaped."""
-    match = _TITLED.fullmatch(text) if role not in _VERBATIM_ROLES or role == "file" else None
-    title = match["title"] if match and role != "file" else None
+    title = _explicit_title(text) if role not in _VERBATIM_ROLES else None
     if role in _LINKS:
         return _link(role, text, title)
     if role in ("ref", "numref") and title is None:
@@ -142,12 +176,18 @@ def _node(role: str, text: str) -> nodes.TextElement:
     return _code(role, text)
 
 
+def _explicit_title(text: str) -> str | None:
+    """The title of `title <target>`."""
+    title, mark, _ = text.rstrip().removesuffix(">").rpartition("<")
+    return title.strip() or None if mark and text.rstrip().endswith(">") else None
+
+
 def _code(role: str, text: str) -> nodes.TextElement:
     """Of a role that names an object, a file, a key, or that nobody here knows."""
-    if _NUMBER.fullmatch(text):
-        return nodes.inline("", f"#{text}")  # an issue, a request, a discussion
-    if role in ("code", "math", "literal"):
+    if role in _VERBATIM_ROLES and role != "samp":
         return nodes.literal("", text)
+    if role not in _CODE_ROLES and _NUMBER.fullmatch(text):
+        return nodes.inline("", f"#{text}")  # an issue, a request, a discussion
     if role == "samp":
         return nodes.literal("", text.replace("{", "").replace("}", ""))
     shown = text.removeprefix("!")

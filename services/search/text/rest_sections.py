@@ -28,7 +28,7 @@ class _Open:
     """The section that is being read.
 
     Attributes:
-        is_empty_place: whether there is nothing to keep of it without a block: it is no heading, or others stand below it.
+        is_empty_place: whether nothing is kept of it without a block: it is no heading, or others stand below it.
     """
 
     def __init__(self, headings: tuple[str, ...], anchor: str, *, is_empty_place: bool = False) -> None:
@@ -79,8 +79,11 @@ class _Outline:
 
     def _section(self, node: nodes.section, path: tuple[str, ...]) -> None:
         names = (*path, _title(node, self._inline))
-        is_top = not path and all(not one.blocks for one in self._sections)
-        anchor = "" if is_top else self._anchors.get(id(node)) or str((node["ids"] or [""])[0])
+        anchor = (
+            ""
+            if len(self._sections) == 1 and not self._sections[0].blocks
+            else self._anchors.get(id(node)) or str((node["ids"] or [""])[0])
+        )
         self._walk(
             (child for child in node.children if not isinstance(child, nodes.title)), self._open(names, anchor), names
         )

@@ -87,17 +87,25 @@ def as_items(table: Table) -> list[list[Block]]:
 
 
 def _item(header: Sequence[str], row: Sequence[Cell]) -> list[Block]:
-    first, *others = row
-    lead = " ".join(block.text for block in first.blocks if block.kind is BlockKind.PROSE)
-    more = [block for block in first.blocks if block.kind is not BlockKind.PROSE]
-    said: list[str] = []
-    for number, cell in enumerate(others, 1):
-        name = header[number] if number < len(header) else ""
+    """Short cells share a line; what is more than text follows the name of its column."""
+    found: list[Block] = []
+    line = ""
+    for number, cell in enumerate(row):
         text = " ".join(block.text for block in cell.blocks if block.kind is BlockKind.PROSE)
-        blocks = [block for block in cell.blocks if block.kind is not BlockKind.PROSE]
-        if text or blocks:
-            said.append(f"{name}: {text}".strip() if name else text)
-        more += blocks
-    bold = f"**{lead.replace('**', '')}**" if lead else ""
-    text = " – ".join(filter(None, [bold, "; ".join(filter(None, said))]))
-    return [Block(BlockKind.PROSE, text), *more] if text else more
+        rest = [block for block in cell.blocks if block.kind is not BlockKind.PROSE]
+        if not text and not rest:
+            continue
+        if number == 0 and text:
+            line = f"**{text.replace('**', '')}**"
+        else:
+            name = f"{header[number]}: " if number < len(header) and header[number] else ""
+            joint = ("; " if number > 1 else " – ") if line else ""
+            line = f"{line}{joint}{name}{text}".strip()
+        if rest:
+            found += [*_prose(line), *rest]
+            line = ""
+    return found + _prose(line)
+
+
+def _prose(text: str) -> list[Block]:
+    return [Block(BlockKind.PROSE, text)] if text else []

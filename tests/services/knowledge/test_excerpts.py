@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge import IndexEntry, Library, LibrarySearch, Source, excerpts
+from services.knowledge import IndexEntry, Library, LibrarySearch, Source
 from services.knowledge.excerpts import best_pairs, excerpt, rendered, shares, within
-from services.search import PassageStore
+from services.search import PassageStore, passages
 from services.search.text import Article, Block, BlockKind, Section
 from tests.services.quickly import QUICKLY
 
@@ -116,31 +117,31 @@ WORDS = st.text("abc \n", max_size=300)
 SECTIONS = st.tuples(st.lists(st.text("abc", max_size=30), max_size=3), WORDS)
 
 
-@given(st.lists(SECTIONS, max_size=8), st.lists(st.integers(0, 9)), st.text("abc ", max_size=9), st.integers(0, 2_000))
+@given(st.lists(SECTIONS, max_size=8), st.randoms(), st.integers(0, 2_000))
 @QUICKLY
 def test_no_excerpt_is_longer_than_its_room(
-    made: list[tuple[list[str], str]], best: list[int], query: str, room: int
+    made: list[tuple[list[str], str]], chance: random.Random, room: int
 ) -> None:
     sections = (Section(tuple(headings), "", (Block(BlockKind.PROSE, text),)) for headings, text in made)
-    assert len(excerpt(Article("T", tuple(sections)), best, query, room)) <= room
+    article = Article("T", tuple(sections))
+    best = [passage.text for passage in passages(article)] + ["of another version"]
+    chance.shuffle(best)
+    assert len(excerpt(article, best, room)) <= room
+
+
+def test_an_excerpt_holds_whole_passages_in_their_order_below_their_headings_and_marks_what_is_left_out() -> None:
+    blocks = [Block(BlockKind.PROSE, f"passage number {number} says something. " * 20) for number in range(6)]
+    article = Article("T", (Section(("T",), "", tuple(blocks[:3])), Section(("T", "Two"), "two", tuple(blocks[3:]))))
+    texts = [passage.text for passage in passages(article)]
+    assert len(texts) == 6
+    shown = excerpt(article, [texts[4], texts[0], texts[1]], 3_000)
+    assert shown == "\n\n".join(["Contents:\n- T\n  - Two", "# T", texts[0], texts[1], "[…]", "## Two", texts[4]])
 
 
 @given(st.lists(WORDS, max_size=5), st.text("abc ", max_size=9), st.integers(0, 1_000))
 @QUICKLY
 def test_no_choice_of_conversations_is_longer_than_its_room(texts: list[str], query: str, room: int) -> None:
     assert len(best_pairs("".join(f"--- QA ---\n{text}\n" for text in texts), query, room)) <= room
-
-
-@given(st.lists(st.text(max_size=400), min_size=1, max_size=4), st.integers(0, 900))
-@QUICKLY
-def test_all_sources_together_are_never_longer_than_the_budget(texts: list[str], room: int) -> None:
-    rooms = shares([len(text) for text in texts], room)
-    cut = [excerpts.excerpt(article, (), "", size) for article, size in zip(map(paragraphs, texts), rooms, strict=True)]
-    assert sum(map(len, cut)) <= room
-
-
-def paragraphs(text: str) -> Article:
-    return Article("", (Section((), "", (Block(BlockKind.PROSE, text),)),))
 
 
 def test_a_section_is_shown_below_its_heading() -> None:

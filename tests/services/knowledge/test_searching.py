@@ -254,13 +254,14 @@ async def test_what_says_nothing_finds_nothing(folder: Folder) -> None:
         assert await search.find(query) == NOTHING
 
 
-async def test_the_section_of_a_passage_and_the_best_sections_of_a_source(folder: Folder) -> None:
+async def test_the_section_of_a_passage_and_the_best_passages_of_a_source(folder: Folder) -> None:
     search = folder.search()
     [hit, *_] = (await search.find("chain frost")).hits
     assert [each.text for each in await search.section(hit.kept)] == ["In frost the wheel is lifted by a chain."]
-    assert await search.sections_of("kb:mill.md", "chain frost") == [1]
-    assert await search.sections_of("kb:mill.md", "wheel in the river") == [0, 1]
-    assert await search.sections_of("kb:mill.md", "lever") == []
+    river, frost = "The wheel of the mill turns in the river.", "In frost the wheel is lifted by a chain."
+    assert await search.passages_of("kb:mill.md", "chain frost") == [frost]
+    assert await search.passages_of("kb:mill.md", "wheel in the river") == [river, frost]
+    assert await search.passages_of("kb:mill.md", "lever") == []
     team = (await search.find("tallow")).hits[0].kept
     assert await search.section(team) == [team]
     assert (team.headings, team.anchor) == (("Does the sluice freeze?",), "qa_1")

@@ -77,9 +77,9 @@ def folder(tmp_path: Path) -> DataFolder:
     gating = {"is_question": True, "is_answerable": True, "rewrite_query": REWRITTEN, "reason": "r"}
     lines = [
         exchange("gate", asked(QUESTION), f"Here it is: {json.dumps(gating)}"),
-        exchange("select", select(Tasks(), REWRITTEN, (), 3).user),
+        exchange("select", select(Tasks(), REWRITTEN, QUESTION, (), 3).user),
         exchange("gate", asked(BOBS), json.dumps({**gating, "rewrite_query": None})),
-        exchange("select", select(Tasks(), BOBS, (), 3).user),
+        exchange("select", select(Tasks(), BOBS, BOBS, (), 3).user),
     ]
     files.append(folder.llm_recordings / "today.jsonl", "".join(lines).encode())
     return folder

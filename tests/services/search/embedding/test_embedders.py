@@ -69,7 +69,7 @@ async def test_a_model_that_is_not_installed_says_what_to_do(monkeypatch: pytest
 
     monkeypatch.setattr(importlib.util, "find_spec", nowhere)
     assert not packaged.installed()
-    with pytest.raises(EmbeddingFailed, match="make extra-embeddings"):
+    with pytest.raises(EmbeddingFailed, match="make demo installs it"):
         await PackagedEmbedder().embed(["text"])
 
 

@@ -132,3 +132,9 @@ def test_a_page_has_a_title_and_an_address() -> None:
     assert (article.title, article.permalink) == ("Tool", "https://a.b/c")
     assert [section.headings for section in article.sections] == [("Tool",), ("Tool", "Use")]
     assert "run it" in article.sections[-1].text
+
+
+def test_the_lines_of_a_web_page_stay_lines() -> None:
+    """A listing has lost its marks, and would be one line of nonsense."""
+    [section] = documents.read("https://a.b", 'Write:\n\n[[window]]\nhours = "8-18"\n').sections
+    assert section.text == 'Write:\n\n[[window]]\nhours = "8-18"'

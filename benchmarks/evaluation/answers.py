@@ -1,0 +1,108 @@
+"""What is answered of questions that people have about real documentations, and how quiet the bot is among others.
+
+    python -m benchmarks.evaluation.answers [FOLDER…]                  the figures, beside what is wanted
+    python -m benchmarks.evaluation.answers --signals FILE [FOLDER…]   what the search shows of each question
+    python -m benchmarks.evaluation.answers --fit FILE                 the weights that tell its confidence from that
+
+FOLDER has a `questions.jsonl`; its documents are in the folder of the same name in the one that `EVAL_DOCUMENTS` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmarks.evaluation import data, fitting, questions, signals
+from benchmarks.evaluation.asking import counted, prepared, replayed
+from benchmarks.evaluation.conversations import share
+from benchmarks.evaluation.judging import Counts
+from benchmarks.verdicts import verdict
+
+CHATTED_OVER = "uv"
+"""The documentation over which the chats about other things are played."""
+_MOST_FALSE = 2 / 14
+_MOST_CHAT_REPLIES = 8 / 1_200
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    cli = argparse.ArgumentParser(prog="benchmarks.evaluation.answers", description="Figures of answered questions.")
+    cli.add_argument("--signals", type=Path, metavar="FILE", help="write what the search shows of each question")
+    cli.add_argument("--fit", type=Path, metavar="FILE", help="fit the weights of the confidence to such a file")
+    cli.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="folders with a questions.jsonl")
+    options = cli.parse_args(arguments)
+    if options.fit is not None:
+        return fitting.main(options.fit)
+    named: list[Path] = options.folders or list(data.answers().values())
+    projects = {folder: documents for folder in named if (documents := data.documents_of(folder)) is not None}
+    for folder in named:
+        if folder not in projects:
+            print(f"skipped: {folder.name}: no documents; set {data.DOCUMENTS} to a folder that holds {folder.name}")
+    if not projects:
+        print(f"skipped: no questions with documents; {data.VARIABLE} and {data.DOCUMENTS} name their folders")
+        return 0
+    if options.signals is not None:
+        return asyncio.run(signals.written(projects, options.signals, chats()))
+    return evaluated(projects)
+
+
+def chats() -> list[Path]:
+    return sorted((data.folder() / "recordings").glob("*.jsonl"))
+
+
+def evaluated(projects: Mapping[Path, Path]) -> int:
+    """Print the figures of each project and of all of them together; `projects`: their documents."""
+    plain, addressed = Counts(), Counts()
+    said: list[tuple[bool, str]] = []
+    for folder, documents in projects.items():
+        asking = questions.read(folder / "questions.jsonl")
+        with tempfile.TemporaryDirectory(prefix="millrace-eval-") as made:
+            config = prepared(documents, Path(made))
+            one = counted(asking, config, addressed=False)
+            other = counted(asking, config, addressed=True)
+            if folder.name == CHATTED_OVER:
+                said = [replies_in(chat, config) for chat in chats()]
+        print(line_of(f"{folder.name}, not addressed", one))
+        print(line_of(f"{folder.name}, addressed", other), flush=True)
+        plain, addressed = plain + one, addressed + other
+    return verdict(*requirements(plain, addressed), *said)
+
+
+def line_of(what: str, counts: Counts) -> str:
+    return (
+        f"      {what}: {counts.right_page} of {counts.answerable} right page, {counts.right_words} right words, "
+        f"{counts.replies} replies, {counts.false_answers} of {counts.unanswerable} false answers"
+    )
+
+
+def requirements(plain: Counts, addressed: Counts) -> list[tuple[bool, str]]:
+    """`plain`: of questions put to everybody; `addressed`: of the same ones, put to the bot."""
+    rows = (
+        ("addressed: right page shown", addressed.page_share, 0.90),
+        ("addressed: right words shown", addressed.words_share, 0.55),
+        ("not addressed: right page shown", plain.page_share, 0.60),
+        ("not addressed: right words shown", plain.words_share, 0.35),
+        ("not addressed: replies that show the right page", plain.good_replies, 0.88),
+    )
+    judged = [(part >= least, f"{what}: {float(part):.2f}, at least {least:.2f} wanted") for what, part, least in rows]
+    most = round(_MOST_FALSE * plain.unanswerable)
+    false = f"{plain.false_answers} of {plain.unanswerable}, at most {most} wanted"
+    stated = f"{addressed.false_answers} of {addressed.unanswerable}, besides pointing"
+    print(f"      addressed: false answers: {stated}")
+    return [*judged, (plain.false_answers <= most, f"not addressed: false answers: {false}")]
+
+
+def replies_in(chat: Path, config: Path) -> tuple[bool, str]:
+    """A chat about other things; nobody is known as staff, so that nothing is learned from it."""
+    _, summary = replayed(chat, config)
+    replies, messages = int(summary["replied"]), int(summary["messages"])
+    quiet = share(replies, messages) <= _MOST_CHAT_REPLIES
+    most = f"at most {_MOST_CHAT_REPLIES * messages:.0f} wanted"
+    return quiet, f"{chat.name}, {messages} messages about other things: {replies} replies, {most}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""What search costs: preparing 2,000 files, a restart, embedding in the background, and a question over 20,000 passages.
+
+    python -m benchmarks.search
+
+CPU is of the whole process, beyond its start and imports. The heartbeat is the longest time for which the event loop did
+not come round; what another process on the machine costs comes and goes, so that the better of two runs counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.kb_update import fill
+from benchmarks.verdicts import verdict
+from services.knowledge import DiskLibrary, LibrarySearch, TextFiles, hash_text
+from services.search import Cut, Meaning, Passage, PassageStore, find
+from services.search.embedding import PackagedEmbedder, Vectors
+
+FILES, PASSAGES, EMBEDDED = 2_000, 20_000, 300
+MOST_CPU, MOST_RESTART, MOST_BEAT, MOST_MB, MOST_QUERY = 2.0, 0.1, 0.020, 400, 0.025
+SUBJECTS = ("install", "backup", "network", "proxy", "token", "index", "mount", "restore", "queue", "plugin")
+
+
+class Heart:
+    """How late the event loop was at worst."""
+
+    worst = 0.0
+
+    async def beat(self) -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.001)
+            self.worst = max(self.worst, time.perf_counter() - began - 0.001)
+
+
+@asynccontextmanager
+async def beating() -> AsyncGenerator[Heart]:
+    heart = Heart()
+    task = asyncio.get_running_loop().create_task(heart.beat())
+    try:
+        yield heart
+    finally:
+        task.cancel()
+
+
+def library(root: Path) -> DiskLibrary:
+    return DiskLibrary(
+        index_path=root / "index.txt",
+        kinds=(TextFiles(root / "sources", max_bytes=2_000_000),),
+        team_index_path=root / "team.txt",
+        team_topics_dir=root / "topics",
+    )
+
+
+def searching(root: Path, embedder: PackagedEmbedder | None = None) -> LibrarySearch:
+    return LibrarySearch(library(root), PassageStore(None), PassageStore(root / "search.sqlite"), embedder, alone=False)
+
+
+async def built(root: Path) -> dict[str, float]:
+    """All of it for the first time, then as a restart finds it."""
+    figures: dict[str, float] = {}
+    for name in ("build", "restart"):
+        async with beating() as heart:
+            search, began = searching(root), time.process_time()
+            await search.refresh()
+            figures[name] = time.process_time() - began
+            figures[f"{name} beat"] = heart.worst
+            search.close()
+    return figures
+
+
+async def embedded(root: Path) -> dict[str, float]:
+    search = searching(root, PackagedEmbedder())
+    await search.refresh()
+    done = 0
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        if done >= EMBEDDED:
+            raise KeyboardInterrupt
+
+    async with beating() as heart:
+        began = time.process_time()
+        try:
+            await search.embed(on_done=count)
+        except KeyboardInterrupt:
+            pass
+        cpu = (time.process_time() - began) / max(done, 1)
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"passage": cpu, "embed beat": heart.worst, "memory": megabytes}
+
+
+async def asked() -> dict[str, float]:
+    """Questions over made-up passages with made-up vectors; the questions' own are real."""
+    embedder, store, random = PackagedEmbedder(), PassageStore(None), np.random.default_rng(7)
+    cuts: list[Cut] = []
+    for number in range(PASSAGES // 10):
+        words = [SUBJECTS[(number + at) % len(SUBJECTS)] for at in range(5)]
+        texts = [f"How to {words[at % 5]} the {words[(at + 1) % 5]} {number} with option-{at}." for at in range(10)]
+        found = [Passage(0, (f"Page {number}",), text) for text in texts]
+        source_id = f"kb:{number}.md"
+        cuts.append(Cut(source_id, "", hash_text(source_id), f"Page {number}", "", "en", found, [""]))
+    store.change(cuts)
+    left = store.unembedded(embedder.id, PASSAGES)
+    made: Vectors = random.normal(size=(len(left), 384)).astype(np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    store.keep_vectors(embedder.id, {key: row for (key, _), row in zip(left, made, strict=True)})
+    spans: list[float] = []
+    for number in range(60):
+        question = f"how do I {SUBJECTS[number % 10]} page {number} when the {SUBJECTS[(number + 3) % 10]} fails?"
+        began = time.perf_counter()
+        vector = (await embedder.embed([question]))[0]
+        find([store], question, Meaning(vector, embedder.id, calibrated=True))
+        spans.append(time.perf_counter() - began)
+    return {"query": statistics.median(spans[10:]), "query p95": sorted(spans[10:])[-3]}
+
+
+def in_a_process(kind: str, root: Path) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.search", kind, str(root)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 (our own)
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        fill(root, FILES)
+        names = sorted(path.relative_to(root / "sources").as_posix() for path in (root / "sources").rglob("*.md"))
+        (root / "index.txt").write_text("\n".join(f"kb:{name}\nAbout {name}.\n" for name in names))
+        runs: list[dict[str, float]] = []
+        for _ in range(2):
+            (root / "search.sqlite").unlink(missing_ok=True)
+            runs.append(in_a_process("build", root))
+        build = {name: min(run[name] for run in runs) for name in runs[0]}
+        embed, query = in_a_process("embed", root), in_a_process("ask", root)
+    held = (
+        f"{embed['passage'] * 1000:.0f} ms of CPU a passage, {embed['memory']:.0f} MB held, at most {MOST_MB} MB wanted"
+    )
+    slow = f"{query['query'] * 1000:.1f} ms in the median (95 %: {query['query p95'] * 1000:.1f}), at most 25"
+    return verdict(
+        (build["build"] <= MOST_CPU, f"{FILES} files, by words: {build['build']:.2f} s of CPU, at most {MOST_CPU:g}"),
+        (build["restart"] <= MOST_RESTART, f"restart: {build['restart']:.3f} s of CPU, at most {MOST_RESTART:g}"),
+        (build["build beat"] <= MOST_BEAT, f"event loop held for {build['build beat'] * 1000:.0f} ms, at most 20"),
+        (embed["embed beat"] <= MOST_BEAT, f"embedding: held for {embed['embed beat'] * 1000:.0f} ms, at most 20"),
+        (embed["memory"] <= MOST_MB, f"embedding: {held}"),
+        (query["query"] <= MOST_QUERY, f"a question over {PASSAGES} passages: {slow}"),
+    )
+
+
+def child(kind: str, root: Path) -> int:
+    work = {"build": lambda: built(root), "embed": lambda: embedded(root), "ask": asked}[kind]
+    print(json.dumps(asyncio.run(work())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(child(sys.argv[1], Path(sys.argv[2])) if len(sys.argv) > 2 else main())  # noqa: PLR2004 (arguments)

@@ -1,0 +1,285 @@
+"""What becomes of a question without an answer: `Unanswered` through `step`, and `point`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from model.batches import Part
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import Outcome, OutcomeKind, Reason
+from operators.pointing import PointRules, point, remembered
+from operators.step import Step, step
+from services.assistant import Addresses, Inquiry, Repeats, Unanswered, end
+from services.conversations.in_flight import CalledOff
+from services.llm import Usage
+from services.search.confidence import Level
+from services.search.finding import NOTHING, Found
+from tests.marbles import play
+from tests.searching import ScriptedSearch, found, passage
+
+HELP, AT = 11, 1_771_200_000.0
+BACKUP = passage(
+    "kb:guides/backup.md", "To restore one, run `lamp restore`.", "Restore", title="Backups", anchor="restore"
+)
+FACES = passage("kb:faces.md", "Faces are found at night, and never by day.", title="Faces")
+TEAM = passage("team:backups", "Restore it from the newest backup there is.", title="backups")
+FITS, MAY_FIT = found(BACKUP, FACES), found(BACKUP, FACES, level=Level.POINT)
+PUBLISHED = Addresses({"": "https://docs.example"})
+DAY = 86_400.0
+
+
+def inquiry(*, addressed: bool = False, draft: str = "", asker: int = 1, channel: int = HELP, **known: Any) -> Inquiry:
+    message = Message(10, channel, Author(asker, "ada"), "How do I restore a backup?", AT)
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(channel, PlaceKind.CHANNEL), AT)
+    asked = Inquiry(part, addressed, Usage(), {}, query=message.text, draft=draft)
+    return asked._replace(**known)
+
+
+def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
+    return Unanswered(inquiry(**known), reason)
+
+
+def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: Repeats | None = None) -> Step:
+    fn = point(ScriptedSearch(found), repeats or Repeats(), rules or PointRules())
+    return step("point", fn, 4, passing=(Outcome,))
+
+
+def shown(item: Any) -> str:
+    """`q` a question with an answer, `p` one whose draft only points, `u` unanswered, `o` an end."""
+    match item:
+        case Inquiry(level=Level.POINT):
+            return "p"
+        case Inquiry():
+            return "q"
+        case Unanswered():
+            return "u"
+        case _:
+            return "o"
+
+
+async def pointed(item: Inquiry | Unanswered, *args: Any, **kwargs: Any) -> Any:
+    """What comes out for one item."""
+    seen: list[Any] = []
+
+    def keep(each: Any) -> str:
+        seen.append(each)
+        return shown(each)
+
+    await play("x|", pointing(*args, **kwargs), values={"x": item}, show=keep)
+    (result,) = seen
+    return result
+
+
+# `Unanswered` in a step.
+
+
+async def test_what_is_unanswered_goes_by_the_steps_that_answer() -> None:
+    seen: list[Any] = []
+
+    async def answer(item: Inquiry) -> Inquiry:
+        seen.append(item)
+        return item
+
+    values = {"q": inquiry(), "u": unanswered(), "o": end(inquiry(), OutcomeKind.SKIPPED)}
+    assert await play("q-u-o-|", step("generate", answer, 4), values=values, show=shown) == "q-u-o-|"
+    assert [shown(item) for item in seen] == ["q"]
+
+
+async def test_a_step_may_leave_a_question_unanswered() -> None:
+    async def give_up(item: Inquiry) -> Unanswered:
+        return Unanswered(item, Reason.NO_SOURCES)
+
+    steps = step("select", give_up, 4), step("generate", give_up, 4)
+    assert await play("q--|", *steps, values={"q": inquiry()}, show=shown) == "u--|"
+
+
+async def test_an_unanswered_question_that_a_step_fails_at_ends_with_its_own_part() -> None:
+    async def broken(_: Inquiry | Unanswered) -> Inquiry:
+        raise ValueError("a bug")
+
+    ends: list[Any] = []
+    failing: Step = step("point", broken, 4, passing=(Outcome,))
+    asked = unanswered()
+    await play("u|", failing, values={"u": asked}, show=lambda item: ends.append(item) or "o")
+    assert [(each.part, each.result, each.reason) for each in ends] == [
+        (asked.part, OutcomeKind.FAILED, "ValueError at point")
+    ]
+
+
+async def test_an_unanswered_question_that_was_called_off_ends_as_cancelled() -> None:
+    asked = unanswered(addressed=True)
+    asked.token.cancel(CalledOff(Reason.DELETED))
+    end = await pointed(asked)
+    assert (end.result, end.reason) == (OutcomeKind.CANCELLED, Reason.DELETED)
+
+
+# `point`.
+
+
+@pytest.mark.parametrize(
+    ("item", "found_now", "rules", "expected"),
+    [
+        (unanswered(addressed=True), MAY_FIT, PointRules(), "p"),
+        (unanswered(addressed=True), NOTHING, PointRules(), "p"),
+        (unanswered(), MAY_FIT, PointRules(), "o"),
+        (unanswered(), MAY_FIT, PointRules(when_unsure=True), "p"),
+        (unanswered(), FITS, PointRules(when_unsure=True), "p"),
+        (unanswered(), NOTHING, PointRules(when_unsure=True), "o"),
+        (unanswered(), MAY_FIT, PointRules(by_channel={HELP: True}), "p"),
+        (unanswered(), MAY_FIT, PointRules(by_channel={12: True}), "o"),
+        (unanswered(), MAY_FIT, PointRules(when_unsure=True, by_channel={HELP: False}), "o"),
+        (unanswered(addressed=True), MAY_FIT, PointRules(by_channel={HELP: False}), "p"),
+        (inquiry(draft="Like this."), FITS, PointRules(), "q"),
+    ],
+    ids=[
+        "addressed",
+        "addressed, and nothing found",
+        "silent by default",
+        "asked to point",
+        "a fitting page that gave no answer",
+        "nothing to point to",
+        "this channel points",
+        "another channel points",
+        "this channel is silent",
+        "a silent channel, but addressed",
+        "answered",
+    ],
+)
+async def test_who_is_told_where_to_look(
+    item: Inquiry | Unanswered, found_now: Found, rules: PointRules, expected: str
+) -> None:
+    assert await play("--x-|", pointing(found_now, rules), values={"x": item}, show=shown) == f"--{expected}-|"
+
+
+async def test_ends_go_by() -> None:
+    values = {"o": end(inquiry(), OutcomeKind.SKIPPED, Reason.BUDGET), "u": unanswered(addressed=True)}
+    assert await play("ou-|", pointing(), values=values, show=shown) == "op-|"
+
+
+async def test_a_pointing_draft_names_the_best_pages_with_a_telling_line_and_the_sections_address() -> None:
+    result = await pointed(unanswered(addressed=True), rules=PointRules(addresses=PUBLISHED))
+    assert result.draft.splitlines() == [
+        "This may help:",
+        "• [*Backups › Restore*](<https://docs.example/guides/backup/#restore>): To restore one, run `lamp restore`.",
+        "• [*Faces*](<https://docs.example/faces/>): Faces are found at night, and never by day.",
+    ]
+    assert result.citations == ("kb:guides/backup.md", "kb:faces.md")
+    assert result.decisions["point"] == {"confidence": 0.3, "level": "point"}
+
+
+async def test_at_most_three_pages_are_named_each_once() -> None:
+    pages = [passage(f"kb:{n // 2}.md", f"Passage {n} of many about backups.") for n in range(12)]
+    result = await pointed(unanswered(addressed=True), found(*pages, level=Level.POINT))
+    assert result.citations == ("kb:0.md", "kb:1.md", "kb:2.md")
+    assert len(result.draft.splitlines()) == 4
+
+
+async def test_whoever_addressed_the_bot_hears_that_nothing_was_found_the_nearest_page_and_where_to_ask() -> None:
+    far = found(TEAM, BACKUP, level=Level.SILENCE, confidence=0.01)
+    rules = PointRules(addresses=PUBLISHED, out_of_scope_hint="Ask in #general.")
+    result = await pointed(unanswered(addressed=True), far, rules)
+    assert result.draft == (
+        "I found nothing about this in the documentation. The nearest page is "
+        "[*Backups › Restore*](<https://docs.example/guides/backup/#restore>). Ask in #general."
+    )
+    assert result.citations == ("kb:guides/backup.md",)
+
+
+async def test_without_any_page_that_is_all_that_is_said() -> None:
+    result = await pointed(unanswered(addressed=True), NOTHING)
+    assert (result.draft, result.citations) == ("I found nothing about this in the documentation.", ())
+
+
+async def test_the_sentence_is_in_the_language_of_the_question_or_the_configured_one() -> None:
+    asked = unanswered(addressed=True, query="Wie kann ich eine Sicherung auf einem anderen Rechner wiederherstellen?")
+    assert (await pointed(asked)).draft.startswith("Vielleicht hilft dir das weiter:")
+    assert (await pointed(asked, rules=PointRules(language="en"))).draft.startswith("This may help:")
+
+
+@pytest.mark.parametrize(
+    ("reason", "found_now", "calls", "expected"),
+    [
+        (Reason.NO_SOURCES, MAY_FIT, 0, Reason.UNSURE),
+        (Reason.NO_SOURCES, NOTHING, 0, Reason.NO_SOURCES),
+        (Reason.NOT_ANSWERABLE, NOTHING, 0, Reason.NOT_ANSWERABLE),
+        (Reason.NO_ANSWER_IN_SOURCES, MAY_FIT, 1, Reason.NO_ANSWER_IN_SOURCES),
+    ],
+    ids=["unsure", "nothing found", "not answerable", "a model has judged"],
+)
+async def test_silence_for_want_of_confidence_has_a_reason_of_its_own(
+    reason: Reason, found_now: Found, calls: int, expected: Reason
+) -> None:
+    asked = unanswered(reason)
+    for _ in range(calls):
+        asked.inquiry.usage.add("generate", prompt_tokens=1, completion_tokens=1)
+    result = await pointed(asked, found_now)
+    assert (result.result, result.reason) == (OutcomeKind.SKIPPED, expected)
+
+
+async def test_an_answer_gets_the_addresses_of_the_sections_that_fit_for_the_pages_it_shows() -> None:
+    cited = inquiry(draft="Like this.", selected=("kb:faces.md",), citations=("kb:guides/backup.md", "kb:other.md"))
+    result = await pointed(cited, FITS, PointRules(addresses=PUBLISHED))
+    assert result.links == ("https://docs.example/guides/backup/#restore", "https://docs.example/other/")
+    assert result.draft == "Like this."
+    assert result.level is Level.ANSWER
+
+
+async def test_topics_of_the_team_and_unpublished_pages_have_no_address() -> None:
+    cited = inquiry(draft="Like this.", citations=("team:backups", "kb:faces.md"))
+    assert (await pointed(cited, found(TEAM, FACES), PointRules())).links == ()
+
+
+# Never twice the same.
+
+
+async def after_telling(item: Inquiry, *, result: OutcomeKind = OutcomeKind.REPLIED) -> Repeats:
+    repeats = Repeats()
+
+    async def reply(inquiry: Inquiry) -> Outcome:
+        return end(inquiry, result)
+
+    await remembered(reply, repeats)(item)
+    return repeats
+
+
+async def test_a_quote_that_a_person_was_given_is_not_given_again() -> None:
+    repeats = await after_telling(inquiry(draft="Like this."))
+    result = await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)
+    assert (result.result, result.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
+    pages = await pointed(inquiry(draft="Like this.", addressed=True), FITS, repeats=repeats)
+    assert (pages.level, pages.citations) == (Level.POINT, ("kb:guides/backup.md", "kb:faces.md"))
+
+
+async def test_pages_that_a_person_was_pointed_to_are_not_named_again() -> None:
+    first = await pointed(unanswered(addressed=True))
+    repeats = await after_telling(first)
+    again = await pointed(unanswered(addressed=True), repeats=repeats)
+    assert (again.result, again.reason) == (OutcomeKind.SKIPPED, Reason.UNSURE)
+
+
+@pytest.mark.parametrize(("asker", "draft"), [(2, "Like this."), (1, "Or like that.")])
+async def test_another_person_and_another_answer_are_told(asker: int, draft: str) -> None:
+    repeats = await after_telling(inquiry(draft="Like this."))
+    asked = inquiry(draft=draft, asker=asker)
+    assert shown(await pointed(asked, FITS, repeats=repeats)) == "q"
+
+
+async def test_what_a_model_writes_is_posted_although_it_was_said_before() -> None:
+    repeats, asked = await after_telling(inquiry(draft="Like this.")), inquiry(draft="Like this.")
+    asked.usage.add("generate", prompt_tokens=1, completion_tokens=1)
+    assert shown(await pointed(asked, FITS, repeats=repeats)) == "q"
+
+
+async def test_what_was_called_off_or_refused_has_been_told_to_nobody() -> None:
+    for ended in (OutcomeKind.CANCELLED, OutcomeKind.FAILED):
+        repeats = await after_telling(inquiry(draft="Like this."), result=ended)
+        assert shown(await pointed(inquiry(draft="Like this."), FITS, repeats=repeats)) == "q"
+
+
+def test_after_a_day_it_may_be_said_again() -> None:
+    repeats = Repeats()
+    repeats.told(1, "Like this.", 0.0)
+    assert repeats.was_told(1, "Like this.", DAY - 1)
+    assert not repeats.was_told(1, "Like this.", DAY)

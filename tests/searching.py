@@ -1,0 +1,57 @@
+"""A `Search` that finds what a test says, and the real one over a library in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.knowledge.library import Library
+from services.knowledge.searching import LibrarySearch, Search
+from services.search.confidence import Level
+from services.search.finding import NOTHING, Found, Hit
+from services.search.store import Kept, PassageStore
+
+CONFIDENCE = {Level.ANSWER: 0.9, Level.POINT: 0.3, Level.SILENCE: 0.0}
+
+
+@dataclass
+class ScriptedSearch(Search):
+    """Finds the same for every query, unless `by_word` holds a word of the query."""
+
+    found: Found = NOTHING
+    by_word: Mapping[str, Found] = field(default_factory=dict[str, Found])
+    asked: list[str] = field(default_factory=list[str])
+
+    async def find(self, query: str) -> Found:
+        self.asked.append(query)
+        return next((found for word, found in self.by_word.items() if word in query), self.found)
+
+    async def section(self, kept: Kept) -> Sequence[Kept]:
+        return [kept]
+
+    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+        found = await self.find(query)
+        return [hit.kept.section for hit in found.hits if hit.source_id == source_id]
+
+
+def passage(
+    source_id: str,
+    text: str = "Some text.",
+    *headings: str,
+    title: str = "",
+    permalink: str = "",
+    anchor: str = "",
+    section: int = 0,
+) -> Kept:
+    return Kept(source_id, title, permalink, section, headings, anchor, text)
+
+
+def found(*passages: Kept, level: Level = Level.ANSWER, confidence: float | None = None) -> Found:
+    """A search that found `passages`, the best first."""
+    hits = [Hit(kept, 1.0 - 0.1 * rank, None, 1.0) for rank, kept in enumerate(passages)]
+    return Found(tuple(hits), CONFIDENCE[level] if confidence is None else confidence, level)
+
+
+def by_words(library: Library) -> LibrarySearch:
+    """The search of the program, with passages in memory and without vectors."""
+    return LibrarySearch(library, PassageStore(None), PassageStore(None))

@@ -1,0 +1,55 @@
+"""Which files are documentation (SEARCH; pitfall 58)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from services.knowledge import NOT_CHOSEN, NOT_DOCUMENTATION, Choice, TextFiles
+
+
+@pytest.mark.parametrize(
+    "name", ["logo.PNG", "assets/site.css", "js/app.min.js", "uv.lock", "web/package-lock.json", "diagram.svg"]
+)
+def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
+    assert Choice().refusal(name) == NOT_DOCUMENTATION
+
+
+@pytest.mark.parametrize("name", ["a.md", "b.mdx", "c.rst", "d.txt", "e", "conf.py", "x.json", "f.yaml", "lock", "css"])
+def test_everything_else_may_be_a_document(name: str) -> None:
+    assert Choice().refusal(name) is None
+
+
+def test_globs_choose_and_exclusion_wins() -> None:
+    choice = Choice(include=("guides/**", "*.md", "img/?.svg"), exclude=("guides/old/**", "draft-*.md"))
+    kept = {
+        name: choice.refusal(name) is None
+        for name in [
+            "guides/a/b.txt",
+            "guides/old/a.md",
+            "deep/in/x.md",
+            "deep/draft-1.md",
+            "img/a.svg",
+            "img/ab.svg",
+            "x.rst",
+        ]
+    }
+    assert kept == {
+        "guides/a/b.txt": True,
+        "guides/old/a.md": False,
+        "deep/in/x.md": True,
+        "deep/draft-1.md": False,
+        "img/a.svg": True,
+        "img/ab.svg": False,
+        "x.rst": False,
+    }
+    assert choice.refusal("x.rst") == NOT_CHOSEN
+
+
+def test_what_is_not_chosen_is_not_even_read(tmp_path: Path) -> None:
+    for name in ("a.md", "logo.svg", "app.js"):
+        (tmp_path / name).write_text("# A\n")
+    listing = TextFiles(tmp_path, max_bytes=100).list_sources({}, 0)
+    assert listing.due == ["a.md"]
+    assert listing.left_out == {"app.js": NOT_DOCUMENTATION, "logo.svg": NOT_DOCUMENTATION}
