@@ -37,7 +37,8 @@ class Addresses:
         """
         if source_id.startswith("team:"):
             return self.of_pair(anchor) if self.of_pair is not None and anchor else None
-        page = Source(source_id, "").url or self._published(source_id.removeprefix("kb:"), permalink)
+        own = permalink if permalink.startswith(_WEB) else None
+        page = Source(source_id, "").url or own or self._published(source_id.removeprefix("kb:"), permalink)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section(self, kept: Kept) -> str | None:
@@ -73,8 +74,6 @@ class Addresses:
         return self.of(f"kb:{beside}", anchor=anchor)
 
     def _published(self, path: str, permalink: str) -> str | None:
-        if permalink.startswith(_WEB):
-            return permalink
         folder = max(
             (f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None
         )

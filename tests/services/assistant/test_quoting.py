@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,12 +20,12 @@ SAY = phrases("en")
 SITE = Addresses({"": "https://docs.example"})
 
 
-def kept(text: str = "The lever is pulled.", **known: object) -> Kept:
+def kept(text: str = "The lever is pulled.", **known: Any) -> Kept:
     usual = Kept("kb:guide/press.md", "Presses", "", 0, ("Presses", "Lever"), "lever", text)
-    return usual._replace(**known)  # pyright: ignore[reportArgumentType]
+    return usual._replace(**known)
 
 
-def hit(score: float = 1.0, **known: object) -> Hit:
+def hit(score: float = 1.0, **known: Any) -> Hit:
     return Hit(kept(**known), score, None, 1.0)
 
 
@@ -141,7 +142,7 @@ def test_shortening_closes_a_code_fence_and_prefers_the_end_of_a_line() -> None:
         ({"title": "A\n\nB", "headings": ("",)}, "*A B*"),
     ],
 )
-def test_a_section_is_named_by_its_page_and_heading(known: dict[str, object], name: str) -> None:
+def test_a_section_is_named_by_its_page_and_heading(known: dict[str, Any], name: str) -> None:
     assert named(kept(**known)) == name
 
 

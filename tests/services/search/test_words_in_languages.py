@@ -32,6 +32,7 @@ def test_forms_of_a_word_are_one_term_with_accents_or_without(language: str, for
 
 
 def test_a_letter_beyond_ascii_does_not_cut_a_word() -> None:
+    """Pitfall 57."""
     assert terms("zusätzliche naïve", "xx") == ["zusatzliche", "naive"]
     composed, apart = "Größe", "Gro\u00dfe".replace("o", "o\u0308")
     assert terms(composed, "de") == terms(apart, "de")
@@ -39,6 +40,7 @@ def test_a_letter_beyond_ascii_does_not_cut_a_word() -> None:
 
 
 def test_scripts_without_blanks_give_pairs_of_characters() -> None:
+    """Pitfall 57."""
     assert terms("清理缓存", "zh") == ["清理", "理缓", "缓存"]
     assert {"キャ", "場所"} <= set(terms("キャッシュの場所はどこですか", "ja"))
     assert terms("설치가", "ko") == ["설치", "치가"]

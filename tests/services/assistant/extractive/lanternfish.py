@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.knowledge.index_file import IndexEntry
-from services.knowledge.library import Source, SourceUnavailable
+from services.assistant.extractive import ExtractiveAssistant
+from services.knowledge import IndexEntry, Library, LibrarySearch, Source, SourceUnavailable
+from services.search import PassageStore
 
 INSTALL = """\
 # Installing Lanternfish
@@ -277,3 +278,12 @@ class Bookcase:
         if source_id not in self.sources:
             raise SourceUnavailable(source_id)
         return self.sources[source_id]
+
+
+def search_over(books: Library) -> LibrarySearch:
+    """By words only, in memory."""
+    return LibrarySearch(books, PassageStore(None), PassageStore(None))
+
+
+def assistant_over(books: Library) -> ExtractiveAssistant:
+    return ExtractiveAssistant(search_over(books))

@@ -1,33 +1,51 @@
-"""Selecting and quoting, measured on an invented product."""
+"""Selecting and quoting, measured on an invented product: by words only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given
-from hypothesis import strategies as st
-from services.assistant.extractive.quoting import NOTICE, shortened
-
 from model.conversations import Conversation, Role, Turn
+from services.assistant import Addresses
 from services.assistant.answering import AnswerResult
 from services.assistant.extractive import ExtractiveAssistant
 from services.assistant.links import remove_foreign_links
+from services.conversations import phrases
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
 from services.llm.usage import Usage
-from tests.services.assistant.extractive.lanternfish import INDEX, QUESTIONS, SOURCES, UNANSWERED, Bookcase
-from tests.services.quickly import QUICKLY
+from services.search import Level
+from tests.services.assistant.extractive.lanternfish import (
+    INDEX,
+    QUESTIONS,
+    SOURCES,
+    UNANSWERED,
+    Bookcase,
+    assistant_over,
+    search_over,
+)
 
 BY_ID = {source.id: source for source in SOURCES}
+NOTICE = phrases("en").no_model_notice
 
 
-async def select(query: str, most: int = 3) -> list[str]:
-    return (await ExtractiveAssistant(Bookcase()).select(query, INDEX, most, Usage())).selected_source_ids
+async def select(query: str, most: int = 3, files: Sequence[str] = ()) -> list[str]:
+    given = await assistant_over(Bookcase()).select(query, query, (), most, Usage(), files=files)
+    return given.selected_source_ids
 
 
 async def generate(query: str, sources: Sequence[Source], max_chars: int = 3000) -> AnswerResult:
+    return await generated_by(assistant_over(Bookcase()), query, sources, max_chars)
+
+
+async def generated_by(
+    assistant: ExtractiveAssistant, query: str, sources: Sequence[Source], max_chars: int = 3000
+) -> AnswerResult:
     conversation = Conversation((Turn(Role.USER, query, asked_now=True),))
-    return await ExtractiveAssistant(Bookcase()).generate(conversation, query, sources, Usage(), max_chars=max_chars)
+    return await assistant.generate(conversation, query, sources, Usage(), max_chars=max_chars)
+
+
+def books(*sources: Source) -> Bookcase:
+    return Bookcase([IndexEntry(source.id, "About it.") for source in sources], sources)
 
 
 async def answer(query: str) -> AnswerResult:
@@ -39,93 +57,103 @@ async def test_the_right_source_is_selected_first_for_10_of_10_questions() -> No
     assert sum(got == wanted for got, (_, wanted, _) in zip(first, QUESTIONS, strict=True)) == 10
 
 
-async def test_the_right_passage_is_quoted_for_10_of_10_questions_with_its_source() -> None:
+async def test_what_is_answered_is_quoted_right_with_its_source_and_that_is_most() -> None:
     answers = [await answer(query) for query, _, _ in QUESTIONS]
     right = [
         words in (given.answer or "") and source_id in given.citations
         for given, (_, source_id, words) in zip(answers, QUESTIONS, strict=True)
     ]
-    assert sum(right) == 10
+    answered = [given.answer is not None for given in answers]
+    assert right == answered
+    assert sum(right) >= 7
+
+
+async def test_what_is_not_answered_is_among_the_pages_that_the_bot_would_point_to() -> None:
+    """Pitfall 61."""
+    search = search_over(Bookcase())
+    for query, source_id, _ in QUESTIONS:
+        assert source_id in [hit.source_id for hit in (await search.find(query)).pages[:3]]
 
 
 async def test_questions_that_the_documentation_does_not_answer_get_no_answer() -> None:
     assert [await answer(query) for query in UNANSWERED] == [AnswerResult(answer=None, citations=[])] * len(UNANSWERED)
 
 
-async def test_an_answer_names_its_source_and_says_once_that_no_model_is_configured() -> None:
-    given = await generate("how to turn off face recognition?", SOURCES)
+async def test_an_answer_names_its_section_and_says_once_that_no_model_is_configured() -> None:
+    given = await generate("how to turn off face recognition?", [BY_ID["kb:guides/faces.md"]])
     assert given.answer == (
-        "From `guides/faces.md`, *Face recognition › Turning it off*:\n\n"
+        "From *Face recognition › Turning it off*:\n\n"
         "Set `LF_FACES=off` and restart. Groups that exist already are kept until `lf faces purge` is run.\n\n" + NOTICE
     )
     assert given.citations == ["kb:guides/faces.md"]
 
 
-async def test_web_pages_and_team_answers_are_named_as_such() -> None:
-    proxy = await generate(
-        "nginx answers 413 when I upload videos", [BY_ID["kb:https://lanternfish.example/docs/proxy"]]
-    )
-    team = await generate("transcoding on a raspberry pi?", [BY_ID["team:gpu-transcoding.txt"]])
-    assert (proxy.answer or "").startswith("From the documentation, *Reverse proxy and HTTPS*:")
-    assert (team.answer or "").startswith("From an earlier answer by the team:\n\nNo, the Pi 5")
+async def test_a_team_answer_is_named_as_such() -> None:
+    """Pitfall 62."""
+    query = "does hardware transcoding on a raspberry pi work?"
+    given = await generate(query, [BY_ID["team:gpu-transcoding.txt"]])
+    assert (given.answer or "").startswith("From an earlier answer by the team:\n\nNo, the Pi 5")
 
 
-async def test_a_source_without_headings_is_named_alone() -> None:
-    given = await generate("purge the cache", [Source("kb:faq.txt", "To purge the cache, press F9.")])
-    assert (given.answer or "").startswith("From `faq.txt`:\n\nTo purge")
+async def test_links_in_quotes_are_absolute() -> None:
+    page = Source("kb:guide/cache.md", "# Cache\n\nTo purge the cache press F9, as [the keys](keys.md#f9) say.\n")
+    assistant = ExtractiveAssistant(search_over(books(page)), Addresses({"": "https://x.example"}))
+    given = await generated_by(assistant, "how do I purge the cache, which keys?", [page])
+    assert "[the keys](https://x.example/guide/keys/#f9)" in (given.answer or "")
+
+
+async def test_only_what_was_loaded_is_quoted() -> None:
+    query = "how to turn off face recognition?"
+    assert (await generate(query, [])).answer is None
+    assert (await generate(query, [BY_ID["kb:guides/backup.md"]])).answer is None
 
 
 async def test_of_equal_passages_the_teams_comes_first_whatever_the_order_of_sources() -> None:
-    text = "Press F9 to purge the cache."
-    page = Source("kb:a.md", text)
-    team = Source("team:cache.txt", f"--- QA ---\nid: qa_1\nTeam: {text}\n\n")
-    assert await generate("purge the cache", [page, team]) == await generate("purge the cache", [team, page])
-    assert (await generate("purge the cache", [page, team])).citations == ["team:cache.txt", "kb:a.md"]
+    text = "Press F9 to purge the cache of thumbnails."
+    page, team = Source("kb:a.md", text), Source("team:cache.txt", f"--- QA ---\nid: qa_1\nTeam: {text}\n\n")
+    for order in ((page, team), (team, page)):
+        library = books(*order, *SOURCES)
+        given = await generated_by(assistant_over(library), "press which key to purge the cache of thumbnails?", order)
+        assert given.citations == ["team:cache.txt", "kb:a.md"]
 
 
 async def test_no_answer_is_longer_than_asked_for() -> None:
+    assistant = assistant_over(Bookcase())
     for max_chars in (0, 80, 150, 200, 400, 3000):
         for query, _, _ in QUESTIONS:
-            assert len((await generate(query, SOURCES, max_chars)).answer or "") <= max_chars
+            assert len((await generated_by(assistant, query, SOURCES, max_chars)).answer or "") <= max_chars
 
 
-async def test_selection_names_at_most_as_many_as_it_may_and_ranks_ties_as_the_index_does() -> None:
-    index = [IndexEntry(f"kb:{number}.md", "alpha beta") for number in range(5)]
-    assistant = ExtractiveAssistant(Bookcase(index, ()))
-    chosen = await assistant.select("alpha", index, 2, Usage())
+async def test_selection_names_at_most_as_many_as_it_may_in_the_order_of_the_index_on_a_tie() -> None:
+    assistant = assistant_over(books(*(Source(f"kb:{number}.md", "alpha beta gamma") for number in range(5))))
+    chosen = await assistant.select("alpha", "alpha", (), 2, Usage())
     assert chosen.selected_source_ids == ["kb:0.md", "kb:1.md"]
-    assert (await assistant.select("nothing of it", index, 2, Usage())).selected_source_ids == []
+    assert (await assistant.select("nothing of it", "?", (), 2, Usage())).selected_source_ids == []
 
 
-async def test_a_draft_of_quotes_is_verified_and_a_draft_of_other_words_is_not() -> None:
-    assistant = ExtractiveAssistant(Bookcase())
-    conversation = Conversation((Turn(Role.USER, "?"),))
+async def test_where_there_are_files_only_a_page_that_answers_is_selected() -> None:
+    """Pitfall 59: an attachment does not bring in any page."""
+    search = search_over(Bookcase())
+    for query, source_id, _ in QUESTIONS:
+        answers = (await search.find(query)).level is Level.ANSWER
+        assert (source_id in await select(query, files=["app.log (log, 3 kB)"])) is answers
+    assert await select("what does the log say about the kitchen?", files=["app.log"]) == []
+
+
+async def test_quotes_need_no_verification_and_hold_no_address_that_is_not_in_the_sources() -> None:
+    assistant = assistant_over(Bookcase())
     for query, _, _ in QUESTIONS:
-        for max_chars in (300, 3000):
-            draft = (await generate(query, SOURCES, max_chars)).answer or ""
-            verdict = await assistant.verify(conversation, draft, SOURCES, Usage())
-            assert verdict.is_good_enough, verdict.issues
-            assert remove_foreign_links(draft, [source.text for source in SOURCES]) == draft
-    verdict = await assistant.verify(conversation, "Format the disk.", SOURCES, Usage())
-    assert verdict.issues == ["Not in the sources: Format the disk."]
-    assert not verdict.is_good_enough
+        draft = (await generated_by(assistant, query, SOURCES)).answer or ""
+        assert (await assistant.verify(Conversation(()), draft, SOURCES, Usage())).is_good_enough
+        assert remove_foreign_links(draft, [source.text for source in SOURCES]) == draft
 
 
 async def test_the_assistant_counts_no_calls() -> None:
     usage = Usage()
-    await ExtractiveAssistant(Bookcase()).gate(Conversation((Turn(Role.USER, "how do I install it on Linux?"),)), usage)
+    conversation = Conversation((Turn(Role.USER, "how do I install it on Linux?"),))
+    assert (await assistant_over(Bookcase()).gate(conversation, usage)).is_question
     assert not usage.calls
 
 
-@given(st.text(max_size=300), st.integers(0, 300))
-@QUICKLY
-def test_a_shortened_text_keeps_to_its_length(text: str, max_chars: int) -> None:
-    cut = shortened(text, max_chars)
-    assert len(cut) <= max_chars
-    assert cut in {text, ""} or cut.endswith("\n…")
-
-
-def test_shortening_closes_a_code_fence_and_prefers_the_end_of_a_line() -> None:
-    assert shortened("Run:\n```\n" + "make one\n" * 30 + "```", 100).endswith("make one\n```\n…")
-    assert shortened("one two " * 30, 100).startswith("one two one")
-    assert shortened("x" * 200, 100) == "x" * 94 + "\n…"
+def test_every_source_of_the_index_is_there() -> None:
+    assert [entry.id for entry in INDEX] == [source.id for source in SOURCES]

@@ -9,13 +9,12 @@ import pytest
 
 from model.conversations import Conversation, Role, Turn
 from operators.answering import earlier_in
-from services.assistant.extractive import ExtractiveAssistant
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools.toolset import Toolset
 from services.llm.usage import Usage
 from tests.hashing import HashingEmbedder
-from tests.services.assistant.extractive.lanternfish import Bookcase
+from tests.services.assistant.extractive.lanternfish import Bookcase, assistant_over
 from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time
@@ -35,7 +34,7 @@ async def talk(store: EmbeddedStore, *questions: str, answered: bool = True) -> 
     """The answer to the last question. Without `answered`, nobody said anything to those before."""
     said: list[Turn] = []
     answer = ""
-    assistant = ExtractiveAssistant(Bookcase())
+    assistant = assistant_over(Bookcase())
     for question in questions:
         conversation = Conversation((*said, Turn(Role.USER, question, asked_now=True)))
         gated = await assistant.gate(conversation, Usage(), files=["shop.log", "depot.log"])

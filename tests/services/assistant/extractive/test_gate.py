@@ -6,13 +6,19 @@ import pytest
 
 from model.conversations import Conversation, Role, Turn
 from services.assistant.answering import GatingResult
-from services.assistant.extractive import ExtractiveAssistant
 from services.llm.usage import Usage
-from tests.services.assistant.extractive.lanternfish import ANSWERABLE, INDEX, NOT_ANSWERABLE, UNANSWERED, Bookcase
+from tests.services.assistant.extractive.lanternfish import (
+    ANSWERABLE,
+    INDEX,
+    NOT_ANSWERABLE,
+    UNANSWERED,
+    Bookcase,
+    assistant_over,
+)
 
 
-async def gate(*turns: Turn) -> GatingResult:
-    return await ExtractiveAssistant(Bookcase()).gate(Conversation(turns), Usage())
+async def gate(*turns: Turn, addressed: bool = False) -> GatingResult:
+    return await assistant_over(Bookcase()).gate(Conversation(turns), Usage(), addressed=addressed)
 
 
 def asks(text: str) -> Turn:
@@ -33,7 +39,7 @@ async def test_a_question_about_something_else_is_a_question_but_not_answerable(
     for message in UNANSWERED[1:]:
         result = await gate(asks(message))
         assert (result.is_question, result.is_answerable) == (True, False)
-        assert result.reason == "No passage of the sources resembles it."
+        assert result.reason.startswith("No passage of the sources resembles it (0.")
 
 
 async def test_a_question_that_stands_on_its_own_is_not_rewritten() -> None:
@@ -71,10 +77,33 @@ async def test_without_marked_turns_the_last_user_text_is_what_is_asked() -> Non
 
 async def test_an_empty_index_answers_nothing() -> None:
     conversation = Conversation((asks("how do I install it?"),))
-    assert not passed(await ExtractiveAssistant(Bookcase((), ())).gate(conversation, Usage()))
+    assert not passed(await assistant_over(Bookcase((), ())).gate(conversation, Usage()))
 
 
 async def test_in_an_index_of_one_entry_a_fitting_question_passes_and_another_does_not() -> None:
-    assistant = ExtractiveAssistant(Bookcase(INDEX[:1]))
+    assistant = assistant_over(Bookcase(INDEX[:1]))
     for message, expected in (("does transcoding use the GPU or NVIDIA card?", True), ("which pizza is best?", False)):
         assert passed(await assistant.gate(Conversation((asks(message),)), Usage())) is expected
+
+
+async def test_to_the_bot_keywords_are_a_question() -> None:
+    """Pitfall 61: whoever addresses it is not told to ask clearly."""
+    assert not (await gate(asks("backup restore new machine"))).is_question
+    assert passed(await gate(asks("backup restore new machine"), addressed=True))
+    for thanks in ("thanks, that fixed it!", "hello there"):
+        assert not (await gate(asks(thanks), addressed=True)).is_question
+
+
+async def test_a_report_is_a_question_if_a_passage_answers_it() -> None:
+    result = await gate(asks("E-1042 database is locked for my import of the SMB share with originals"))
+    assert passed(result)
+    assert "answer" in result.reason
+    other = await gate(asks("my neighbour repaints his garden fence in a rather dull green every summer"))
+    assert not other.is_question
+
+
+async def test_what_is_in_no_source_may_be_in_a_file() -> None:
+    conversation = Conversation((asks("how many timeouts were there at noon?"),))
+    result = await assistant_over(Bookcase()).gate(conversation, Usage(), files=["app.log"])
+    assert passed(result)
+    assert result.reason == "Files to look in: 1."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
@@ -19,7 +19,7 @@ from services.llm import Usage
 from services.search import PassageStore
 from services.search.embedding import PackagedEmbedder, installed
 from settings import load
-from tests.services.assistant.extractive.marlstow import Scene
+from tests.services.assistant.extractive.marlstow import SCENES, Scene
 
 DEMO = Path(__file__).parents[4] / "examples" / "demo.yaml"
 MOST_SOURCES: Final = 3
@@ -29,8 +29,8 @@ MOST_POINTERS: Final = 3
 class Backend:
     """The extractive assistant over the demo's sources."""
 
-    def __init__(self, books: Library, search: LibrarySearch) -> None:
-        self.books, self.search = books, search
+    def __init__(self, books: Library, search: LibrarySearch, mode: str) -> None:
+        self.books, self.search, self.mode = books, search, mode
         self.assistant = ExtractiveAssistant(search)
 
     async def answer(self, scene: Scene) -> str | None:
@@ -66,6 +66,26 @@ class Backend:
         return Counter([verdict(scene, await self.answer(scene)) for scene in scenes])
 
 
+class Figures(NamedTuple):
+    """Of one half of the scenes: right answers at least, wrong ones at most, and right sections pointed to."""
+
+    right: int
+    wrong: int
+    pointed: int
+
+
+# Of 47 questions among 83 messages that the rules were once tuned on, and of 48 among 79 that nobody tuned on. When
+# shared words decided, 35 and 31 were right and 0 and 4 wrong: since then confidence decides, which was fitted to other
+# documentations, and nothing is pointed out to those who have not addressed the bot.
+# The one that is wrong by words only quotes the right command, and not the table that is asked for.
+WANTED: Final = {
+    ("words", False): Figures(24, 1, 41),
+    ("words", True): Figures(26, 0, 42),
+    ("meaning", False): Figures(28, 0, 42),
+    ("meaning", True): Figures(26, 0, 43),
+}
+
+
 @pytest.fixture(params=["words", "meaning"])
 async def backend(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Backend]:
     """The demo's sources, and an index of them as the program makes it."""
@@ -77,7 +97,7 @@ async def backend(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenera
         search = LibrarySearch(books, PassageStore(None), PassageStore(None), embedder)
         await search.refresh()
         await search.embed()
-        yield Backend(books, search)
+        yield Backend(books, search, request.param)
         search.close()
 
 
@@ -94,3 +114,23 @@ def verdict(scene: Scene, given: str | None) -> str:
     if given is None:
         return "missed"
     return "right" if scene.words in given else "wrong"
+
+
+@pytest.mark.parametrize("held_out", [False, True], ids=["tuned", "held_out"])
+async def test_answers_are_right_or_missing_and_the_right_section_is_nearly_always_at_hand(
+    backend: Backend,
+    held_out: bool,
+) -> None:
+    """Pitfall 55: people ask in their own words."""
+    scenes = [scene for scene in SCENES if scene.held_out is held_out]
+    wanted = WANTED[backend.mode, held_out]
+    found = await backend.verdicts(scenes)
+    assert found["right"] >= wanted.right
+    assert found["wrong"] <= wanted.wrong
+    assert found["spoke"] == 0
+    assert sum([await backend.points_to(scene) for scene in scenes if scene.words]) >= wanted.pointed
+
+
+def test_both_halves_hold_questions_and_other_messages() -> None:
+    halves = Counter((scene.held_out, scene.words is None) for scene in SCENES)
+    assert min(halves[half, silent] for half in (False, True) for silent in (False, True)) >= 25
