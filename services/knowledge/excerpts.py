@@ -80,12 +80,9 @@ def excerpt(article: Article, best: Sequence[str], room: int) -> str:
     places = {passage.text: place for place, passage in enumerate(cut)}
     chosen: set[int] = set()
     headed: set[int] = set()
-    for text in best:
-        place = places.get(text)
-        if place is None:
-            continue
+    for place in (places[text] for text in best if text in places):
         section = cut[place].section
-        needs = len(text) + 2 + len(_GAP) + 2
+        needs = len(cut[place].text) + 2 + len(_GAP) + 2
         if section not in headed:
             needs += len(_title(article.sections[section])) + 2
         if needs > left:
@@ -147,13 +144,10 @@ def _title(section: Section) -> str:
 
 
 def _outline(article: Article, room: int) -> str:
-    """The headings, nested, as many as there is room for."""
-    lines = ["Contents:"]
-    nested = (f"{'  ' * (len(each.headings) - 1)}- {each.headings[-1]}" for each in article.sections if each.headings)
-    size = len(lines[0])
-    for line in nested:
-        size += len(line) + 1
-        if size > room:
-            break
-        lines.append(line)
-    return "\n".join(lines) if len(lines) > 1 else ""
+    """The headings, nested: down to the depth of which all have room."""
+    for depth in range(max((len(each.headings) for each in article.sections), default=0), 0, -1):
+        paths = dict.fromkeys(each.headings[:depth] for each in article.sections if each.headings)
+        text = "\n".join(["Contents:", *(f"{'  ' * (len(path) - 1)}- {path[-1]}" for path in paths)])
+        if len(text) <= room:
+            return text
+    return ""
