@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 
 from services.knowledge.library import Source
@@ -19,6 +20,10 @@ about uv and flask the excerpt of a right page holds what answers them (2,000: 4
 _GAP = "[…]"
 _PAIR = "--- QA ---\n"
 """Begins each conversation of a topic of the team."""
+_AT_ONCE_CHARS = 10_000
+"""So much text is prepared in a few milliseconds, on the event loop."""
+_PREPARED = 32
+"""Sources that are kept prepared: the same few are asked about again and again."""
 _OUTLINE_SHARE = 0.12
 """Of the room of an excerpt; the rest is for its passages."""
 
@@ -27,7 +32,10 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
     """`sources` as they are shown to a model: prepared, and together at most `max_chars` characters long. Those that
     are too long become excerpts: the passages that fit `query` best, in their order, below the outline.
     """
-    articles = await in_thread(lambda: [_shown(source) for source in sources])
+    if sum(len(source.text) for source in sources) <= _AT_ONCE_CHARS:
+        articles = [_shown(source) for source in sources]  # a thread would cost more
+    else:
+        articles = await in_thread(lambda: [_shown(source) for source in sources])
     pairs = list(zip(sources, articles, strict=True))
     wholes = [source.text if article is None else rendered(article) for source, article in pairs]
     enough = [
@@ -58,6 +66,7 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
+@lru_cache(maxsize=_PREPARED)
 def rendered(article: Article) -> str:
     """Markdown: headings and what stands below them."""
     return "\n\n".join(_section(section) for section in article.sections)
@@ -71,12 +80,9 @@ def excerpt(article: Article, best: Sequence[str], room: int) -> str:
     places = {passage.text: place for place, passage in enumerate(cut)}
     chosen: set[int] = set()
     headed: set[int] = set()
-    for text in best:
-        place = places.get(text)
-        if place is None:
-            continue
+    for place in (places[text] for text in best if text in places):
         section = cut[place].section
-        needs = len(text) + 2 + len(_GAP) + 2
+        needs = len(cut[place].text) + 2 + len(_GAP) + 2
         if section not in headed:
             needs += len(_title(article.sections[section])) + 2
         if needs > left:
@@ -120,6 +126,7 @@ def best_pairs(topic: str, query: str, room: int) -> str:
     return "".join(pairs[place] for place in sorted(chosen)) or topic[:room]
 
 
+@lru_cache(maxsize=_PREPARED)
 def _shown(source: Source) -> Article | None:
     """None: the source is shown as it is, like the team's topics, whose form the prompts explain."""
     if source.id.startswith("team:"):
@@ -137,13 +144,10 @@ def _title(section: Section) -> str:
 
 
 def _outline(article: Article, room: int) -> str:
-    """The headings, nested, as many as there is room for."""
-    lines = ["Contents:"]
-    nested = (f"{'  ' * (len(each.headings) - 1)}- {each.headings[-1]}" for each in article.sections if each.headings)
-    size = len(lines[0])
-    for line in nested:
-        size += len(line) + 1
-        if size > room:
-            break
-        lines.append(line)
-    return "\n".join(lines) if len(lines) > 1 else ""
+    """The headings, nested: down to the depth of which all have room."""
+    for depth in range(max((len(each.headings) for each in article.sections), default=0), 0, -1):
+        paths = dict.fromkeys(each.headings[:depth] for each in article.sections if each.headings)
+        text = "\n".join(["Contents:", *(f"{'  ' * (len(path) - 1)}- {path[-1]}" for path in paths)])
+        if len(text) <= room:
+            return text
+    return ""

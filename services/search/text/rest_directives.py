@@ -123,6 +123,22 @@ def _code(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     return [_lead(reader, "title", caption, code)] if caption else [code]
 
 
+def _toctree(_: Reader, call: DirectiveCall) -> list[nodes.Node]:
+    """The pages below this one, which readers see as a list of links; by their names, as their titles are elsewhere."""
+    if "hidden" in call.options or "glob" in call.options:
+        return []
+    listed = nodes.bullet_list()
+    for line in [*call.argument, *call.content]:
+        title, found, target = line.strip().rpartition(" <")
+        page = target.rstrip(">") if found else line.strip()
+        if page and page != "self" and not page.startswith(":"):
+            shown = title or page.rpartition("/")[2] or page
+            uri = page if "://" in page else f"{page}.rst"
+            link = nodes.reference("", shown, refuri=uri)
+            listed += nodes.list_item("", nodes.paragraph("", "", link))
+    return [listed] if listed.children else []
+
+
 def _described(reader: Reader, call: DirectiveCall) -> list[nodes.Node]:
     """A function, an option, a setting: its signatures, and what is said about it."""
     body = reader.parsed(call)
@@ -275,6 +291,7 @@ _SPECIAL: dict[str, Callable[[Reader, DirectiveCall], list[nodes.Node]]] = {
     "pull-quote": _quote,
     "replace": _replace,
     "role": _role,
+    "toctree": _toctree,
     "rubric": _rubric,
     "sidebar": _titled,
     "tab": _titled,

@@ -123,7 +123,6 @@ DROPPED = frozenset(
         "testcleanup",
         "testsetup",
         "title",
-        "toctree",
         "todo",
         "todolist",
         "uml",

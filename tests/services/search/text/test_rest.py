@@ -203,7 +203,7 @@ def test_markers_pictures_and_bare_versions_vanish() -> None:
 
 Here |logo| it is :octicon:`x`.
 """
-    assert shown(text) == "Here it is ."
+    assert shown(text) == "- [one](one.rst)\n- [two](two.rst)\n\nHere it is ."
 
 
 def test_an_unknown_directive_keeps_its_text() -> None:
