@@ -63,7 +63,7 @@ async def test_a_source_larger_than_any_window_is_given_with_the_right_section_w
     assert shown.is_excerpt
     assert "## Part 1471\n" in shown.text
     assert "lever numbered 10297y" in shown.text
-    assert shown.text.startswith("Contents:\n  - Part 0\n")
+    assert shown.text.startswith("Contents:\n- Valves\n\n")
     assert "[…]" in shown.text
 
 

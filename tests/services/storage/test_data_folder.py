@@ -106,6 +106,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "team_index_cache": "team-knowledge/index-team-cache.json",
         "team_state": "team-knowledge/state.json",
         "decisions": "team-knowledge/decisions.jsonl",
+        "places": "team-knowledge/places.jsonl",
         "pending": "team-knowledge/pending",
         "regeneration": "team-knowledge/regen",
     }
