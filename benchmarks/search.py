@@ -1,9 +1,9 @@
-"""What search costs: preparing 2,000 files, a restart, embedding in the background, and a question over 20,000 passages.
+"""What search costs: 2,000 files, a restart, embedding in the background, a question over 20,000 passages.
 
     python -m benchmarks.search
 
-CPU is of the whole process, beyond its start and imports. The heartbeat is the longest time for which the event loop did
-not come round; what another process on the machine costs comes and goes, so that the better of two runs counts.
+CPU is of the whole process, beyond its start and imports. The heartbeat is the longest time for which the event loop
+did not come round; what another process costs comes and goes, so that the better of two runs counts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -94,10 +94,8 @@ async def embedded(root: Path) -> dict[str, float]:
 
     async with beating() as heart:
         began = time.process_time()
-        try:
+        with suppress(KeyboardInterrupt):
             await search.embed(on_done=count)
-        except KeyboardInterrupt:
-            pass
         cpu = (time.process_time() - began) / max(done, 1)
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"passage": cpu, "embed beat": heart.worst, "memory": megabytes}

@@ -377,7 +377,7 @@ SCREENPLAY: tuple[Line, ...] = (
             "17:15:22",
             DEVELOPMENT,
             NIGHTJAR,
-            "which version of Go do I need to build Marlstow from source? distro has 1.21 :/",
+            "which version of Go do I need to build Marlstow from source?",
         ),
         note="A clear question",
         expect=replied("contributing.md"),

@@ -17,7 +17,10 @@ from benchmarks.evaluation.signals import About, Row, read_rows
 
 Floats = npt.NDArray[np.float64]
 
-NAMES = {"meaning": ("best_cosine", "keywords", "agreement"), "words": ("keywords", "absent", "coverage")}
+NAMES = {
+    "meaning": ("best_cosine", "keywords", "agreement", "size"),
+    "words": ("keywords", "absent", "coverage", "size"),
+}
 """The signals that each of the two is told from."""
 WORTH = {About.OWN: 2.0, About.SILENT: 3.0, About.FOREIGN: 0.5, About.CHAT: 0.25}
 """What a row counts. There are many of the last two, and to be silent at most of them is easy."""

@@ -154,7 +154,10 @@ def shortened(text: str, max_chars: int) -> str:
 def _start_of_span(text: str, at: int) -> int:
     """Where the link, the code or the bold text begins that `at` would cut in two, else `at`."""
     spans = (match.span() for match in _SPAN.finditer(text, 0, 2 * at))
-    return next((start for start, end in spans if start < at < end), at)
+    at = next((start for start, end in spans if start < at < end), at)
+    # A link that begins near the cut may end far behind it.
+    opened = text.rfind("[", 0, at)
+    return opened if opened >= 0 and "]" not in text[opened:at] else at
 
 
 def first_quote(answer: str) -> str:

@@ -121,9 +121,8 @@ def find(
         keywords=float(keywords[order[0]]),
         absent=absent,
         agreement=_agreement(keywords, cosines, source_ids),
-        keyword_lead=float((keywords.max() - keywords.mean()) / (keywords.std() + 1e-9)),
         coverage=float(coverage[order[0]]),
-        words=len(words),
+        size=float(np.log(count)),
     )
     confidence, level = judged(signals, calibrated=meaning is not None and meaning.calibrated)
     kept = _kept(stores, frames, offsets, order)

@@ -156,7 +156,7 @@ def test_the_words_of_a_query_are_looked_for_once_each_and_of_an_endless_one_the
 
 
 def signals(**changed: float | None) -> Signals:
-    usual = Signals(best_cosine=0.4, keywords=0.5, absent=0.3, agreement=1, keyword_lead=2, coverage=0.4, words=5)
+    usual = Signals(best_cosine=0.4, keywords=0.5, absent=0.3, agreement=1, coverage=0.4, size=6.5)
     return usual._replace(**changed)
 
 
@@ -176,9 +176,8 @@ def test_the_more_the_signs_say_the_higher_the_level() -> None:
         keywords=st.floats(0, 20),
         absent=st.floats(0, 1),
         agreement=st.integers(0, 5),
-        keyword_lead=st.floats(0, 50),
         coverage=st.floats(0, 1),
-        words=st.integers(1, 48),
+        size=st.floats(0, 12),
     ),
     st.booleans(),
 )
