@@ -25,6 +25,7 @@ MEANING_ELSEWHERE = 0.45
 """In other languages, which the packaged model has not learnt. Of 35 questions in seven of them, the right page is
 among the first three for 30; with 0.3 for 26, and with 0.65 for 28.
 """
+FEW = 200
 MOST_TERMS = 48
 """Of a query: the beginning of a pasted log says what it is about."""
 _WITH_VECTORS = 0.9
@@ -122,7 +123,7 @@ def find(
         absent=absent,
         agreement=_agreement(keywords, cosines, source_ids),
         coverage=float(coverage[order[0]]),
-        size=float(np.log(count)),
+        size=float(np.log(max(count, FEW))),
     )
     confidence, level = judged(signals, calibrated=meaning is not None and meaning.calibrated)
     kept = _kept(stores, frames, offsets, order)
