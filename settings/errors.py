@@ -156,8 +156,8 @@ def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
     lacking: dict[tuple[str, ...], list[str]] = {}
     told: set[str] = set()
     for each in error.errors(include_url=False, include_context=False, include_input=False):
-        # Of a choice of forms, pydantic names the form that was taken.
-        path = tuple(part for part in map(str, each["loc"]) if not part.startswith("<"))
+        # Of a choice of forms, pydantic names the form that was taken. An operator may have left ANY as it is.
+        path = tuple(part for part in map(str, each["loc"]) if part == ANY or not part.startswith("<"))
         if each["type"] == "missing":
             lacking.setdefault(path[:-1], []).append(path[-1])
             continue

@@ -38,7 +38,7 @@ REFRESH_SECONDS = 60.0
 """For so long a changed file may be found by its old text."""
 _AT_ONCE = 32
 """Sources that are prepared between two writes, and passages that are embedded."""
-_FEW = 200
+_FEW = 300
 """Passages that a question waits for where nothing embeds them beside it: some seconds."""
 _KEPT_ANSWERS = 64
 _MEANING_CHARS = 1_200

@@ -306,12 +306,12 @@ def test_output_that_nobody_reads_any_more_ends_the_run_quietly(arguments: list[
 
 
 def test_the_whole_program_answers_one_question() -> None:
-    asked = ["--config", "examples/demo.yaml", "--ask", "How do I install the agent?"]
+    asked = ["--config", "examples/demo.yaml", "--ask", "Which ports do the agents need?"]
     done = subprocess.run(
         [sys.executable, "app.py", *asked], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
-    assert "marlstow-agent" in done.stdout
+    assert "port 7480" in done.stdout
 
 
 def test_ctrl_c_while_the_program_loads_ends_it_without_a_traceback() -> None:

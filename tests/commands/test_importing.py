@@ -85,8 +85,8 @@ def test_nothing_else_of_the_data_folder_is_touched(config: Path) -> None:
     assert run(config, write_chat(config.parent)) == 0
     [week] = week_files(folder.team_raw)
     after = {path: path.read_bytes() for path in data.rglob("*") if path.is_file()}
-    written = {path: path.read_bytes() for path in (week, folder.places)}
-    assert after == {**before, **written, folder.lock_file: b""}
+    new = {path: path.read_bytes() for path in (week, folder.places)}
+    assert after == {**before, **new, folder.lock_file: b""}
 
 
 def test_importing_twice_adds_nothing(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

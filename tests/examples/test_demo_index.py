@@ -24,6 +24,12 @@ def clone(tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.fixture(autouse=True)
+def by_words_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors have no part in the index, and on a busy machine their making is reported."""
+    monkeypatch.setenv("APP__SEARCH__EMBEDDINGS", "none")
+
+
 def described(clone: Path, capsys: pytest.CaptureFixture[str]) -> str:
     assert main(["--config", str(clone / "demo.yaml"), "--init-kb"]) == 0
     out, err = capsys.readouterr()

@@ -345,6 +345,10 @@ junk = st.recursive(
 paths = st.sampled_from([key.path for key in all_keys()])
 
 
+def test_a_placeholder_that_was_left_in_is_named(refused: Failure) -> None:
+    assert "discord.channels" in refused("discord: {channels: {<id>: {token: x}}}")
+
+
 @given(places=st.lists(st.tuples(paths, junk), min_size=1, max_size=4), from_environment=st.booleans())
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_no_value_ever_gets_into_an_error_text(
