@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import named, telling_line
+from services.assistant.quoting import named
+from services.assistant.telling import telling_line
 from services.conversations import Phrases
 from services.search import Found, Hit
 

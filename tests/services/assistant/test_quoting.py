@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant import Addresses, Repeats, first_quote, nothing_found, pointers
-from services.assistant.quoting import Quote, around, compose, named, others, shortened, telling_line, to_quote
+from services.assistant.quoting import Quote, around, compose, named, others, shortened, to_quote
 from services.assistant.repeats import DAY
+from services.assistant.telling import telling_line
 from services.conversations import phrases
 from services.search import NOTHING, Found, Hit, Kept
 from tests.services.quickly import QUICKLY
