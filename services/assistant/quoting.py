@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from services.conversations import Phrases
-from services.search import Hit, Kept, asked_now
+from services.search import ENGLISH, Hit, Kept, asked_now, language_of
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
@@ -99,6 +99,15 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
 def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
     """Pages besides those quoted that fit nearly as well."""
     return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MOST_ALSO]
+
+
+def readable(hits: Sequence[Hit], query: str) -> list[Hit]:
+    """Without translations into languages that the query is not in.
+
+    What is in English stays, as does what has too little prose to tell.
+    """
+    known = {ENGLISH, language_of(query)}
+    return [hit for hit in hits if language_of(f"{' '.join(hit.kept.headings)}\n{hit.kept.text}") in known]
 
 
 def named(kept: Kept) -> str:
