@@ -12,6 +12,7 @@ from model.messages import AuthorType
 from model.outcomes import Outcome, Reason
 from operators.step import TookTooLong
 from services.assistant import (
+    Addresses,
     AnswerResult,
     Assistant,
     Inquiry,
@@ -196,14 +197,15 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
 
 
 def generate(
-    assistant: Assistant, max_chars: int, require_citations: bool
+    assistant: Assistant, max_chars: int, require_citations: bool, addresses: Addresses | None = None
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Draft an answer and check its length, then its citations, then its links.
 
     An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
     quotations and line references that nothing supports are marked. Links that neither a source, nor the team, nor the
-    asker has given are removed.
+    asker has given are removed. `addresses`: where the relative links of sources lead.
     """
+    published = addresses or Addresses()
 
     async def generated(inquiry: Inquiry) -> Inquiry | Unanswered | Outcome:
         answer = text_of(await ask(inquiry, shorten=False))
@@ -225,7 +227,8 @@ def generate(
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
-        draft = remove_foreign_links(text, linkable_texts(inquiry.sources, inquiry.conversation))
+        led_to = [published.absolute(source.text, source.id) for source in inquiry.sources]
+        draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
         if not draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
         return inquiry._replace(draft=draft, citations=citations)

@@ -104,7 +104,7 @@ def chain(
         run("select", select(assistant, library, search, rules.max_sources, rules.max_index_entries)),
         run("load", load(library, search, rules.max_source_chars)),
         run("retrieve", retrieve) if lookup is not None else None,
-        run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations)),
+        run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations, rules.pointing.addresses)),
         step(
             "point",
             point(search, repeats or Repeats(), rules.pointing),

@@ -14,6 +14,7 @@ _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 _IN_REPOSITORY = ("/blob/", "/tree/", "/src/", "/raw/")
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?:[^()\s]|\([^()\s]*\))*)\)")
+_ANGLE = re.compile("[<>]")
 _WEB = ("https://", "http://")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
@@ -54,10 +55,12 @@ class Addresses:
             target = match["target"]
             if match["image"]:
                 return match["text"]
-            if _ABSOLUTE.match(target):
-                return match[0]
-            found = self._from(page, source_id, target)
-            return f"[{match['text']}]({found})" if found else match["text"]
+            found = target if _ABSOLUTE.match(target) else self._from(page, source_id, target)
+            if found is None:
+                return match["text"]
+            # The angle brackets keep Discord from showing a preview of each page.
+            quiet = found.startswith(_WEB) and not _ANGLE.search(found)
+            return f"[{match['text']}](<{found}>)" if quiet else f"[{match['text']}]({found})"
 
         return _LINK.sub(replaced, text)
 

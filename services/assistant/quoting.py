@@ -7,26 +7,23 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from services.conversations import Phrases
-from services.search import Hit, Kept, asked_now, terms
+from services.search import ENGLISH, Hit, Kept, asked_now, language_of
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
 _MIN_QUOTE_CHARS = 40
 _TITLE_CHARS = 120
-_LINE_CHARS = 180
 _SECOND = 0.9
 """Another section is quoted too if it has this share of the best one's score."""
 _NEAR = 0.7
 """So much of it makes another page worth naming."""
 _MOST_ALSO = 2
-_SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
-_MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
-_FENCE = re.compile(r"^```[^\n`]*$", re.MULTILINE)
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
 """What is no use when it is cut in two."""
-_MARKS = ("`", "**", "*", "~~", "||")
+_ENDS = ("\n\n", "\n", ". ", " ")
+_TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
 
 class Quote(NamedTuple):
@@ -104,6 +101,15 @@ def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
     return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MOST_ALSO]
 
 
+def readable(hits: Sequence[Hit], query: str) -> list[Hit]:
+    """Without translations into languages that the query is not in.
+
+    What is in English stays, as does what has too little prose to tell.
+    """
+    known = {ENGLISH, language_of(query)}
+    return [hit for hit in hits if language_of(f"{' '.join(hit.kept.headings)}\n{hit.kept.text}") in known]
+
+
 def named(kept: Kept) -> str:
     """A section as people are shown it: the title of its page and its heading; the name of the file without either."""
     heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
@@ -112,26 +118,6 @@ def named(kept: Kept) -> str:
         heads = [head for head in map(asked_now, heads[:1]) if head] or [kept.source_id.removeprefix("team:")]
     shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or kept.source_id.removeprefix("kb:")
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
-
-
-def telling_line(kept: Kept, query: str) -> str:
-    """The line of a passage that has most of the query's words: one sentence, or one line of code."""
-    asked = set(terms(query))
-    lines = [
-        line.strip()
-        for line in _SENTENCE.split(_FENCE.sub("", kept.text))
-        if len(line.strip()) >= _MIN_QUOTE_CHARS // 2
-    ]
-    if not lines:
-        return ""
-    # Among equals the earlier one: what is said first is said in general.
-    best = max(lines, key=lambda line: len(asked.intersection(terms(line))) / (4 + len(terms(line))) ** 0.5)
-    line = " ".join(_MARKUP.sub(r"\1", best).split())
-    if len(line) > _LINE_CHARS:
-        line = f"{line[: _LINE_CHARS - 1].rpartition(' ')[0] or line[: _LINE_CHARS - 2]} …"
-    for mark in _MARKS:
-        line = line if line.count(mark) % 2 == 0 else line.replace(mark, "")
-    return line
 
 
 def shortened(text: str, max_chars: int) -> str:
@@ -143,12 +129,29 @@ def shortened(text: str, max_chars: int) -> str:
     room = max_chars - len("\n```\n…")
     if room < _MIN_QUOTE_CHARS:
         return ""
-    cut = text[: room + 1]
-    at = next((cut.rfind(mark) for mark in ("\n\n", "\n", " ") if cut.rfind(mark) >= room // 2), room)
-    cut = text[: _start_of_span(text, at)].rstrip()
+    cut = text[: _start_of_span(text, _place_to_cut(text[: room + 1], room))].rstrip()
     if not cut:
         return ""
-    return f"{cut}\n```\n…" if cut.count("```") % 2 else f"{cut}\n…"
+    if cut.count("```") % 2:
+        return f"{cut}\n```\n…"
+    cut = _without_announcement(cut)
+    return f"{cut}\n…"
+
+
+def _place_to_cut(cut: str, room: int) -> int:
+    """After a paragraph, a line, a sentence or a word, of which the first comes with at least half of the room."""
+    for mark in _ENDS:
+        at = cut.rfind(mark)
+        if at >= room // 2:
+            return at + len(mark.rstrip())
+    return room
+
+
+def _without_announcement(cut: str) -> str:
+    """Without a last paragraph that is a title, or that only says what comes next, which was cut off."""
+    before, _, last = cut.rpartition("\n\n")
+    announces = last.endswith((":", "：")) or _TITLE_LINE.fullmatch(last)
+    return before.rstrip() if announces and len(before) >= _MIN_QUOTE_CHARS and not before.count("```") % 2 else cut
 
 
 def _start_of_span(text: str, at: int) -> int:

@@ -9,7 +9,7 @@ from services.search.alike import ranked
 from services.search.confidence import Level
 from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find
-from services.search.languages import language_of
+from services.search.languages import ENGLISH, language_of
 from services.search.questions import (
     BEFORE,
     asked_now,

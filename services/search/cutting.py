@@ -13,6 +13,7 @@ PASSAGE_CHARS = 1_000
 _MOST_PASSAGES = 20_000
 """Of one source: a file of a few megabytes has fewer."""
 _MIN_WORDS = 3
+_ANNOUNCEMENT_CHARS = 300
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
 
@@ -65,13 +66,20 @@ def _texts(section: Section) -> Iterator[str]:
         for piece in _pieces(block):
             # What announces a listing stays with it, up to half as much again.
             room = PASSAGE_CHARS * 3 // 2 if block.kind in {BlockKind.CODE, BlockKind.TABLE} else PASSAGE_CHARS
-            if held and size + len(piece) > room:
+            if held and size + len(piece) > room and not (len(held) == 1 and _announces(held[0])):
+                # A sentence that announces a list or a listing goes with it: without that, neither says anything.
+                announced = held.pop() if _announces(held[-1]) else None
                 yield "\n\n".join(held)
-                held, size = [], 0
+                held = [announced] if announced else []
+                size = len(announced) + 2 if announced else 0
             held.append(piece)
             size += len(piece) + 2
     if held:
         yield "\n\n".join(held)
+
+
+def _announces(text: str) -> bool:
+    return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "："))
 
 
 def _pieces(block: Block) -> Iterator[str]:

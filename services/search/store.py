@@ -26,7 +26,7 @@ from services.search.words import terms
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: they are kept
 by the text that they are of.
 """

@@ -10,7 +10,7 @@ from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.prompts import Offered
-from services.assistant.quoting import Quote, around, compose, others, to_quote
+from services.assistant.quoting import Quote, around, compose, others, readable, to_quote
 from services.conversations import phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
@@ -85,8 +85,8 @@ class ExtractiveAssistant:
         found = await self._search.find(query)
         if not found.hits or (files and found.level is not Level.ANSWER):
             return SelectionResult(selected_source_ids=[])
-        quoted = [hit.source_id for hit in to_quote(found.hits)]
-        named = [*quoted, *(hit.source_id for hit in others(found.pages, quoted))]
+        quoted = [hit.source_id for hit in _quoted(found, query)]
+        named = [*quoted, *(hit.source_id for hit in _others(found, quoted, query))]
         return SelectionResult(selected_source_ids=list(dict.fromkeys(named))[:max_sources])
 
     async def generate(
@@ -107,9 +107,9 @@ class ExtractiveAssistant:
         if found.level is not Level.ANSWER:
             return AnswerResult(answer=None, citations=[])
         loaded = {source.id for source in sources}
-        quotes = [await self._quote(hit) for hit in to_quote(found.hits) if hit.source_id in loaded]
+        quotes = [await self._quote(hit) for hit in _quoted(found, query) if hit.source_id in loaded]
         also = [
-            hit for hit in others(found.pages, [quote.hit.source_id for quote in quotes]) if hit.source_id in loaded
+            hit for hit in _others(found, [each.hit.source_id for each in quotes], query) if hit.source_id in loaded
         ]
         answer, cited = compose(quotes, also, phrases(language_of(query)), max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
@@ -134,6 +134,14 @@ class ExtractiveAssistant:
         if hit.source_id.startswith("team:"):
             return Quote(hit, text)
         return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
+
+
+def _quoted(found: Found, query: str) -> list[Hit]:
+    return to_quote([*found.hits[:1], *readable(found.hits[1:], query)])
+
+
+def _others(found: Found, quoted: Sequence[str], query: str) -> list[Hit]:
+    return others([*found.pages[:1], *readable(found.pages[1:], query)], quoted)
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:

@@ -164,7 +164,7 @@ def _node(role: str, text: str) -> nodes.TextElement:  # noqa: PLR0911 (a table 
     if role in ("ref", "numref") and title is None:
         return nodes.inline("", text, reflabel=text.strip())
     if role in ("doc", "download") and title is None:
-        return nodes.inline("", _words(text.rpartition("/")[2] or text))
+        return nodes.inline("", _words(_page(text)))
     if role in _NODES:
         return _NODES[role]("", title or text) if role else nodes.emphasis("", text)
     if role == "menuselection":
@@ -204,6 +204,12 @@ def _link(role: str, text: str, title: str | None) -> nodes.TextElement:
     number, _, place = (text if title is None else text.rpartition("<")[2].rstrip("> ")).partition("#")
     target = address.format(number.strip().removeprefix("!")) + (f"#{place}" if place else "")
     return nodes.reference("", title or f"{name} {number}", refuri=target)
+
+
+def _page(path: str) -> str:
+    """What a page may be called that nobody named here: its file, or the folder whose index it is."""
+    parts = [part for part in path.split("/") if part.strip(". ")] or [path]
+    return parts[-2] if len(parts) > 1 and parts[-1].strip() == "index" else parts[-1]
 
 
 def _words(label: str) -> str:

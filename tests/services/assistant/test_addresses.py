@@ -114,7 +114,8 @@ def test_no_name_of_a_file_breaks_out_of_its_address(path: str) -> None:
     ],
 )
 def test_relative_links_of_a_quote_become_absolute(target: str, address: str) -> None:
-    assert SITE.absolute(f"See [this]({target}).", "kb:guide/install.md") == f"See [this]({address})."
+    shown = f"<{address}>" if address.startswith("https:") else address
+    assert SITE.absolute(f"See [this]({target}).", "kb:guide/install.md") == f"See [this]({shown})."
 
 
 def test_in_a_repository_relative_links_lead_to_files() -> None:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant import Addresses, Repeats, first_quote, nothing_found, pointers
-from services.assistant.quoting import Quote, around, compose, named, others, shortened, telling_line, to_quote
+from services.assistant.quoting import Quote, around, compose, named, others, readable, shortened, to_quote
 from services.assistant.repeats import DAY
+from services.assistant.telling import telling_line
 from services.conversations import phrases
 from services.search import NOTHING, Found, Hit, Kept
 from tests.services.quickly import QUICKLY
@@ -128,6 +129,26 @@ def test_shortening_closes_a_code_fence_and_prefers_the_end_of_a_line() -> None:
     assert shortened("Run:\n```\n" + "make one\n" * 30 + "```", 100).endswith("make one\n```\n…")
     assert shortened("one two " * 30, 100).startswith("one two one")
     assert shortened("x" * 200, 100) == "x" * 94 + "\n…"
+
+
+def test_what_is_cut_ends_with_a_sentence_and_not_with_what_announces_the_rest() -> None:
+    assert shortened("Pull the lever now. Then wait for the bell. And then " + "wait on " * 9, 60) == (
+        "Pull the lever now. Then wait for the bell.\n…"
+    )
+    code = "```\n" + "make one\n" * 20 + "```"
+    said = "The press is pulled twice, and then one waits for the bell."
+    for last in ("To pull it, run:", "**On Windows**"):
+        assert shortened(f"{said}\n\n{last}\n\n{code}", 100) == f"{said}\n…"
+
+
+def test_translations_are_not_named_beside_an_answer() -> None:
+    english = hit(text="The lever of the press is pulled twice, and then one waits.")
+    german = hit(text="Der Hebel der Presse wird zweimal gezogen, und dann wartet man auf die Glocke.")
+    code = hit(text="```\npress --lever\n```")
+    assert readable([german, english, code], "how is the lever of the press pulled?") == [english, code]
+    assert readable([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
+    say = phrases("en")
+    assert "Hebel" in pointers(Found((german,)), "which lever is it?", say, SITE)[0]
 
 
 @pytest.mark.parametrize(

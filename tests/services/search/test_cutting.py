@@ -83,6 +83,15 @@ def test_a_listing_stays_with_the_text_that_announces_it_and_whole() -> None:
     assert of(prose(before), listing(code.strip())) == [f"{before}\n\n```sh\n{code.strip()}\n```"]
 
 
+def test_what_announces_a_listing_goes_with_it_where_the_text_before_stays() -> None:
+    before, code = ("word " * 150).strip(), "make it go\n" * 80
+    announced = "To make it go, run:"
+    assert of(prose(before), prose(announced), listing(code.strip())) == [
+        before,
+        f"{announced}\n\n```sh\n{code.strip()}\n```",
+    ]
+
+
 def test_each_piece_of_a_long_listing_is_fenced_in_its_language_and_ends_at_a_line() -> None:
     lines = [f"make part {number} of everything" for number in range(200)]
     pieces = of(listing("\n".join(lines)))

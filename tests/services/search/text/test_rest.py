@@ -29,7 +29,7 @@ DOCUMENT = """\
 The *tool*
 ==========
 
-See `the site`_, :ref:`other-place`, :ref:`settings`, :ref:`a title <x>`, :doc:`/usage/how-to` and :class:`~a.b.Thing`.
+See `the site`_, :ref:`other-place`, :ref:`settings`, :ref:`a title <x>`, :doc:`/usage/how-to`, :doc:`/serving/index` and :class:`~a.b.Thing`.
 |name| runs ``tool --all`` [#]_. FOO_ is bar_, :issue:`12`, :pep:`8`, :unknown:`thing`.
 
 .. |name| replace:: The **tool**
@@ -112,7 +112,7 @@ def test_a_page_has_its_title_headings_and_anchors() -> None:
 def test_inline_markup_is_what_a_reader_sees() -> None:
     first = read_rest(DOCUMENT).sections[0]
     assert first.blocks[0].text == (
-        "See [the site](https://example.com/x_%28y%29), other place, Settings, a title, how to and `Thing`. "
+        "See [the site](https://example.com/x_%28y%29), other place, Settings, a title, how to, serving and `Thing`. "
         "The **tool** runs `tool --all` [1]. FOO_ is [bar](https://example.com/x_%28y%29), #12, "
         "[PEP 8](https://peps.python.org/pep-0008/), `thing`."
     )
