@@ -88,7 +88,7 @@ class FindsNothing:
     async def section(self, kept: Kept) -> Sequence[Kept]:
         return [kept]
 
-    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         return []
 
 

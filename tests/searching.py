@@ -29,9 +29,9 @@ class ScriptedSearch(Search):
     async def section(self, kept: Kept) -> Sequence[Kept]:
         return [kept]
 
-    async def sections_of(self, source_id: str, query: str) -> Sequence[int]:
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         found = await self.find(query)
-        return [hit.kept.section for hit in found.hits if hit.source_id == source_id]
+        return [hit.kept.text for hit in found.hits if hit.source_id == source_id]
 
 
 def passage(

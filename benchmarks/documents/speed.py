@@ -12,7 +12,7 @@ from benchmarks.documents.figures import quantile
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.store.embedded import EmbeddedStore, Folders
-from services.documents.store.protocol import Collection, NewDocument, Origin, Search
+from services.documents.store.protocol import Collection, NewDocument, Origin, ChunkSearch
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
 from services.search.embedding.endpoint import Embedder
 from services.search.embedding.packaged import PackagedEmbedder, installed
@@ -59,7 +59,7 @@ async def _searching(store: EmbeddedStore, embedder: Embedder) -> bool:
         question = " ".join(names[word] for word in words)
         begun, busy = time.perf_counter(), time.process_time()
         vector = (await embedder.embed([question]))[0]
-        await store.search("global_kb", Search(f"{question} {number}", vector, embedder.id))
+        await store.search("global_kb", ChunkSearch(f"{question} {number}", vector, embedder.id))
         seconds.append(time.perf_counter() - begun)
         spent.append(time.process_time() - busy)
     first, *rest = seconds

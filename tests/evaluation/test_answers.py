@@ -44,7 +44,7 @@ def test_who_addresses_the_bot_is_shown_the_right_page_in_every_language(config:
 
 def test_who_asks_everybody_is_answered_where_it_is_sure(config: Path) -> None:
     counts = judged(ALL, *asked(ALL, config, addressed=False), may_point=False)
-    assert counts.page_share >= 0.6
-    assert counts.words_share >= 0.5
+    assert counts.page_share >= 0.5
+    assert counts.words_share >= 0.4
     assert counts.good_replies >= 0.88
     assert counts.false_answers <= 1

@@ -51,7 +51,7 @@ async def test_a_step_gives_the_inquiry_as_it_goes_on() -> None:
     talk = Talk()
     part = talk.part(talk.says(ANN, "How do I install it?"))
     inquiry = Inquiry(part, addressed=False, usage=Usage(), decisions={}, draft="With pip.")
-    signed: list[Inquiry | Outcome] = []
+    signed: list[Inquiry | Unanswered | Outcome] = []
     rx.of(inquiry).pipe(step("sign", sign("Millrace"), 1)).subscribe(signed.append)
     await asyncio.sleep(1)
     assert [each.draft for each in signed if isinstance(each, Inquiry)] == ["With pip.\n\nMillrace"]
