@@ -1,4 +1,4 @@
-"""Questions in three languages about the demo's documentation, through the program with its packaged model."""
+"""Questions in four languages about the demo's documentation, through the program with its packaged model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL = questions.read(ASKED / "questions.jsonl")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("answers")
     shutil.copytree(DOCUMENTS, folder / "sources")
-    for language in ("de", "es"):
+    for language in ("de", "es", "zh"):
         shutil.copytree(ASKED / language, folder / "sources" / language)
     return prepared(folder / "sources", folder)
 
@@ -34,34 +34,48 @@ def replay(config: Path, *, addressed: bool) -> tuple[dict[str, str], list[Line]
 def test_who_addresses_the_bot_is_shown_the_right_page(config: Path) -> None:
     counts = judged(ALL, *replay(config, addressed=True), may_point=True)
     print(counts)
-    assert (counts.answerable, counts.unanswerable) == (24, 8)
+    assert (counts.answerable, counts.unanswerable) == (42, 9)
     assert counts.page_share >= 0.9
-    assert counts.words_share >= 0.65
+    assert counts.words_share >= 0.6
     assert counts.false_answers <= 1
 
 
 def test_others_are_answered_where_it_is_sure(config: Path) -> None:
+    """Which is less often in other languages than English: there it goes by words alone, and in Chinese by pairs."""
     counts = judged(ALL, *replay(config, addressed=False), may_point=False)
     print(counts)
-    assert counts.page_share >= 0.6
-    assert counts.words_share >= 0.5
+    assert counts.page_share >= 0.4
+    assert counts.words_share >= 0.35
     assert counts.good_replies >= 0.88
     assert counts.false_answers <= 1
 
 
-@pytest.mark.parametrize("language", ["en", "de", "es"])
-def test_no_language_is_left_behind(config: Path, language: str) -> None:
+@pytest.mark.parametrize(("language", "count"), [("en", 12), ("de", 10), ("es", 10), ("zh", 10)])
+def test_each_language_finds_its_pages(config: Path, language: str, count: int) -> None:
+    """Pages in the language of the question: those in English say much the same, and do not count."""
     own = [each for each in ALL if each.id.startswith(language)]
     counts = judged(own, *replay(config, addressed=True), may_point=True)
     print(counts)
-    assert counts.page_share >= 0.8
+    assert counts.answerable == count
+    assert counts.page_share >= 0.9
 
 
-@pytest.mark.parametrize(("language", "phrase"), [("de", "Sprachmodell"), ("es", "modelo")])
+@pytest.mark.parametrize(
+    ("language", "answer", "pointer"),
+    [
+        ("de", "Sprachmodell", "Vielleicht hilft dir"),
+        ("es", "modelo de lenguaje", "Quizá esto te ayude"),
+        ("zh", "没有配置语言模型", "这些可能有帮助"),
+    ],
+)
 def test_the_bot_says_its_own_sentences_in_the_language_of_the_question(
-    config: Path, language: str, phrase: str
+    config: Path, language: str, answer: str, pointer: str
 ) -> None:
+    nothing = {"de": "In der Dokumentation", "es": "No he encontrado nada", "zh": "文档里没有找到"}[language]
     replies = replies_of(*replay(config, addressed=True))
-    answers = [line for key, line in replies.items() if key.startswith(language) and line["level"] == "answer"]
-    assert answers
-    assert all(phrase in line["reply_text"] for line in answers)
+    own = [replies[each.id] for each in ALL if each.id.startswith(language)]
+    assert len(own) == 10
+    assert {line["level"] for line in own} == {"answer", "point"}
+    for line in own:
+        said = (answer,) if line["level"] == "answer" else (pointer, nothing)
+        assert any(each in line["reply_text"] for each in said), line["reply_text"]
