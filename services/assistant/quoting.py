@@ -20,6 +20,8 @@ _NEAR = 0.7
 """So much of it makes another page worth naming."""
 _MOST_ALSO = 2
 _SENTENCE = re.compile(r"(?<=[.!?。！？:])\s+|\n+")
+_WRAPPED = re.compile(r"(?<=[^\W_]|,)\n(?=[a-z])")
+"""A break in the middle of a sentence, as plain text has them."""
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^\s*(?:[-*+]|\d+\.)\s+", re.MULTILINE)
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
@@ -119,7 +121,7 @@ def telling_line(kept: Kept, query: str) -> str:
     asked = set(terms(query))
     lines = [
         line.strip()
-        for line in _SENTENCE.split(_FENCE.sub("", kept.text))
+        for line in _SENTENCE.split(_FENCE.sub("", _unwrapped(kept.text)))
         if len(line.strip()) >= _MIN_QUOTE_CHARS // 2
     ]
     if not lines:
@@ -132,6 +134,12 @@ def telling_line(kept: Kept, query: str) -> str:
     for mark in _MARKS:
         line = line if line.count(mark) % 2 == 0 else line.replace(mark, "")
     return line
+
+
+def _unwrapped(text: str) -> str:
+    """`text` with each sentence on one line; code stays as it is."""
+    parts = _CODE.split(text)  # every second one is code
+    return "".join(part if at % 2 else _WRAPPED.sub(" ", part) for at, part in enumerate(parts))
 
 
 def shortened(text: str, max_chars: int) -> str:

@@ -33,7 +33,6 @@ def replay(config: Path, *, addressed: bool) -> tuple[dict[str, str], list[Line]
 
 def test_who_addresses_the_bot_is_shown_the_right_page(config: Path) -> None:
     counts = judged(ALL, *replay(config, addressed=True), may_point=True)
-    print(counts)
     assert (counts.answerable, counts.unanswerable) == (42, 9)
     assert counts.page_share >= 0.9
     assert counts.words_share >= 0.6
@@ -43,7 +42,6 @@ def test_who_addresses_the_bot_is_shown_the_right_page(config: Path) -> None:
 def test_others_are_answered_where_it_is_sure(config: Path) -> None:
     """Which is less often in other languages than English: there it goes by words alone, and in Chinese by pairs."""
     counts = judged(ALL, *replay(config, addressed=False), may_point=False)
-    print(counts)
     assert counts.page_share >= 0.4
     assert counts.words_share >= 0.35
     assert counts.good_replies >= 0.88
@@ -55,23 +53,21 @@ def test_each_language_finds_its_pages(config: Path, language: str, count: int) 
     """Pages in the language of the question: those in English say much the same, and do not count."""
     own = [each for each in ALL if each.id.startswith(language)]
     counts = judged(own, *replay(config, addressed=True), may_point=True)
-    print(counts)
     assert counts.answerable == count
-    assert counts.page_share >= 0.9
+    assert 10 * counts.right_page >= 9 * count
 
 
 @pytest.mark.parametrize(
-    ("language", "answer", "pointer"),
+    ("language", "answer", "pointer", "nothing"),
     [
-        ("de", "Sprachmodell", "Vielleicht hilft dir"),
-        ("es", "modelo de lenguaje", "Quizá esto te ayude"),
-        ("zh", "没有配置语言模型", "这些可能有帮助"),
+        ("de", "kein Sprachmodell", "Vielleicht hilft dir", "nichts gefunden"),
+        ("es", "modelo de lenguaje", "Quizá esto te ayude", "No he encontrado nada"),
+        ("zh", "没有配置语言模型", "这些可能有帮助", "没有找到相关内容"),
     ],
 )
 def test_the_bot_says_its_own_sentences_in_the_language_of_the_question(
-    config: Path, language: str, answer: str, pointer: str
+    config: Path, language: str, answer: str, pointer: str, nothing: str
 ) -> None:
-    nothing = {"de": "In der Dokumentation", "es": "No he encontrado nada", "zh": "文档里没有找到"}[language]
     replies = replies_of(*replay(config, addressed=True))
     own = [replies[each.id] for each in ALL if each.id.startswith(language)]
     assert len(own) == 10
