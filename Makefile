@@ -56,6 +56,7 @@ generated: $(VENV)/development
 	$(BIN)/python -m settings.reference --check
 	$(BIN)/python examples/make_demo.py --check
 	$(BIN)/python examples/picture.py --check
+	$(BIN)/python examples/replies.py --check
 
 tests: $(VENV)/development
 	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=

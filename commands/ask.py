@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from assembly.graph_parts import answer_rules, library_of
@@ -31,12 +33,30 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
 
 
 async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> AIResult:
+    async with _answerer(settings, record=record, replay=replay) as answerer:
+        return await answerer.generate_reply(_conversation(settings, question))
+
+
+async def replies_to(settings: Settings, questions: Sequence[str]) -> list[str]:
+    """The text of the reply to each of `questions`, each asked by itself; empty where there is none."""
+    async with _answerer(settings) as answerer:
+        results = [await answerer.generate_reply(_conversation(settings, question)) for question in questions]
+    return [result.reply_text or "" for result in results]
+
+
+@asynccontextmanager
+async def _answerer(
+    settings: Settings, *, record: Path | None = None, replay: Path | None = None
+) -> AsyncGenerator[Answerer]:
+    """What answers single questions from the knowledge base, for as long as the block lasts."""
     library = library_of(settings)
-    text = redactor_of(settings).text(question.strip())
-    conversation = Conversation((Turn(Role.USER, text, asked_now=True),))
     async with (
         open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
         open_search(settings, library, embedder_of(settings.search.embeddings)) as search,
     ):
-        answerer = Answerer(assistant_of(settings, search, llm), library, search, answer_rules(settings))
-        return await answerer.generate_reply(conversation)
+        yield Answerer(assistant_of(settings, search, llm), library, search, answer_rules(settings))
+
+
+def _conversation(settings: Settings, question: str) -> Conversation:
+    text = redactor_of(settings).text(question.strip())
+    return Conversation((Turn(Role.USER, text, asked_now=True),))

@@ -6,13 +6,11 @@ python examples/picture.py --check    exits 1 when the picture no longer shows w
 
 from __future__ import annotations
 
-import io
 import logging
-import re
 import sys
 from pathlib import Path
 
-from rich.console import Console
+from drawing import canvas, drawn
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "demo.svg"
@@ -21,34 +19,26 @@ COLUMNS = 110
 
 
 def draw() -> str:
-    """The demo as it looks in a terminal. The fonts are the reader's own: nothing is fetched to show it."""
+    """The demo as it looks in a terminal."""
     sys.path.insert(0, str(ROOT))
     from commands.replay import ReplayOptions, replay  # noqa: PLC0415 - found only once the path is set
     from settings import load  # noqa: PLC0415 - as above
 
     logging.disable(logging.CRITICAL)
-    console = Console(
-        record=True,
-        file=io.StringIO(),
-        width=COLUMNS,
-        force_terminal=True,
-        color_system="truecolor",
-        legacy_windows=False,
-    )
+    console = canvas(COLUMNS)
     replay(load(ROOT / "examples" / "demo.yaml"), ReplayOptions(ROOT / "examples" / "demo.jsonl"), console)
-    svg = console.export_svg(title=TITLE, unique_id="demo")
-    return re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL).replace("Fira Code, monospace", "monospace")
+    return drawn(console, TITLE, "demo")
 
 
 def main() -> int:
-    drawn = draw().encode()
+    picture = draw().encode()
     if "--check" in sys.argv[1:]:
-        if PICTURE.is_file() and PICTURE.read_bytes() == drawn:
+        if PICTURE.is_file() and PICTURE.read_bytes() == picture:
             return 0
         print("docs/demo.svg is stale: run python examples/picture.py", file=sys.stderr)
         return 1
     PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_bytes(drawn)
+    PICTURE.write_bytes(picture)
     return 0
 
 

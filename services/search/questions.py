@@ -145,11 +145,13 @@ _WORDS_THAT_ASK = re.compile(
     )(?!\w)""",
     re.IGNORECASE | re.VERBOSE,
 )
+# `A不A` is how Chinese asks whether: 会不会, 是不是, 可不可以.
 _CHARACTERS_THAT_ASK = re.compile(
-    r"怎么|怎麼|怎样|如何|为什么|為什麼|什么|什麼|哪里|哪裡|哪个|能不能|可以.{0,20}吗|有没有|吗\s*$|呢\s*$"
-    r"|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
+    r"怎么|怎麼|怎样|怎樣|如何|为什么|為什麼|什么|什麼|为啥|啥|咋|多少|哪里|哪裡|哪个|哪個|哪些|是否|能否|可否|(?P<a>[^\W不])不(?P=a)"
+    r"|可以.{0,20}吗|有没有|有沒有|[吗嗎呢]\s*$|どう|なぜ|何故|どこ|どれ|何を|ですか|ますか|でしょうか|方法|어떻게|왜|어디|무엇|나요|까요|อย่างไร|ทำไม|ยังไง"
 )
 _SPACED = re.compile(r"[a-zа-яёà-ÿ]", re.IGNORECASE)
+_UNSPACED = re.compile(r"[\u0e01-\u0e3a\u3041-\u30fa\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -231,9 +233,11 @@ def _prose(text: str) -> str:
 def _asks(sentence: str) -> bool:
     if _CHARACTERS_THAT_ASK.search(sentence):
         return True
-    # Characters of scripts without blanks are no words: a mark at the end is enough.
+    # Characters of scripts without blanks are no words to count: a mark at the end is enough.
+    if sentence.endswith(_QUESTION_MARKS) and (_UNSPACED.search(sentence) or not _SPACED.search(sentence)):
+        return True
     if not _SPACED.search(sentence):
-        return sentence.endswith(_QUESTION_MARKS)
+        return False
     if _ADVISES.match(sentence) or _SMALL_TALK.search(sentence) or len(_WORD.findall(sentence)) < _MIN_WORDS:
         return False
     asked = sentence.endswith(_QUESTION_MARKS) or "¿" in sentence or bool(_WORDS_THAT_ASK.search(sentence))

@@ -1,15 +1,16 @@
-"""Questions in three languages about the demo's documentation, through the program with its packaged model."""
+"""Questions in four languages about the demo's documentation, through the program with its packaged model."""
 
 from __future__ import annotations
 
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from benchmarks.evaluation import questions
 from benchmarks.evaluation.asking import asked, prepared
-from benchmarks.evaluation.judging import judged, replies_of
+from benchmarks.evaluation.judging import Line, judged, replies_of
 
 ASKED = Path(__file__).parent / "questions"
 DOCUMENTS = Path(__file__).parents[2] / "examples" / "knowledge-base" / "sources"
@@ -20,31 +21,57 @@ ALL = questions.read(ASKED / "questions.jsonl")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("answers")
     shutil.copytree(DOCUMENTS, folder / "sources")
-    for language in ("de", "es"):
+    for language in ("de", "es", "zh"):
         shutil.copytree(ASKED / language, folder / "sources" / language)
     return prepared(folder / "sources", folder)
 
 
-def test_who_addresses_the_bot_is_shown_the_right_page_in_every_language(config: Path) -> None:
-    ids, lines = asked(ALL, config, addressed=True)
-    counts = judged(ALL, ids, lines, may_point=True)
-    assert (counts.answerable, counts.unanswerable) == (24, 8)
+@cache
+def replay(config: Path, *, addressed: bool) -> tuple[dict[str, str], list[Line]]:
+    return asked(ALL, config, addressed=addressed)
+
+
+def test_who_addresses_the_bot_is_shown_the_right_page(config: Path) -> None:
+    counts = judged(ALL, *replay(config, addressed=True), may_point=True)
+    assert (counts.answerable, counts.unanswerable) == (42, 9)
     assert counts.page_share >= 0.9
-    assert counts.words_share >= 0.65
+    assert counts.words_share >= 0.6
     assert counts.false_answers <= 1
-    for language in ("en", "de", "es"):
-        own = [each for each in ALL if each.id.startswith(language)]
-        assert judged(own, ids, lines, may_point=True).page_share >= 0.8, language
-    replies = replies_of(ids, lines)
-    for language, words in (("de", "Sprachmodell"), ("es", "modelo de lenguaje")):
-        answers = [line for key, line in replies.items() if key.startswith(language) and line["level"] == "answer"]
-        assert answers, language
-        assert all(words in line["reply_text"] for line in answers), "its own sentences are in the question's language"
 
 
-def test_who_asks_everybody_is_answered_where_it_is_sure(config: Path) -> None:
-    counts = judged(ALL, *asked(ALL, config, addressed=False), may_point=False)
-    assert counts.page_share >= 0.5
-    assert counts.words_share >= 0.4
+def test_others_are_answered_where_it_is_sure(config: Path) -> None:
+    """Which is less often in other languages than English: there it goes by words alone, and in Chinese by pairs."""
+    counts = judged(ALL, *replay(config, addressed=False), may_point=False)
+    assert counts.page_share >= 0.4
+    assert counts.words_share >= 0.35
     assert counts.good_replies >= 0.88
     assert counts.false_answers <= 1
+
+
+@pytest.mark.parametrize(("language", "count"), [("en", 12), ("de", 10), ("es", 10), ("zh", 10)])
+def test_each_language_finds_its_pages(config: Path, language: str, count: int) -> None:
+    """Pages in the language of the question: those in English say much the same, and do not count."""
+    own = [each for each in ALL if each.id.startswith(language)]
+    counts = judged(own, *replay(config, addressed=True), may_point=True)
+    assert counts.answerable == count
+    assert 10 * counts.right_page >= 9 * count
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "pointer", "nothing"),
+    [
+        ("de", "kein Sprachmodell", "Vielleicht hilft dir", "nichts gefunden"),
+        ("es", "modelo de lenguaje", "Quizá esto te ayude", "No he encontrado nada"),
+        ("zh", "没有配置语言模型", "这些可能有帮助", "没有找到相关内容"),
+    ],
+)
+def test_the_bot_says_its_own_sentences_in_the_language_of_the_question(
+    config: Path, language: str, answer: str, pointer: str, nothing: str
+) -> None:
+    replies = replies_of(*replay(config, addressed=True))
+    own = [replies[each.id] for each in ALL if each.id.startswith(language)]
+    assert len(own) == 10
+    assert {line["level"] for line in own} == {"answer", "point"}
+    for line in own:
+        said = (answer,) if line["level"] == "answer" else (pointer, nothing)
+        assert any(each in line["reply_text"] for each in said), line["reply_text"]

@@ -115,7 +115,8 @@ def test_what_is_printed_for_people_fits_one_screen() -> None:
         assert "\x1b" not in ended.stdout
 
 
-def test_the_picture_shows_what_the_demo_prints() -> None:
-    command = [sys.executable, "-B", str(EXAMPLES / "picture.py"), "--check"]
+@pytest.mark.parametrize("script", ["picture.py", "replies.py"])
+def test_the_pictures_show_what_the_program_says(script: str) -> None:
+    command = [sys.executable, "-B", str(EXAMPLES / script), "--check"]
     ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr

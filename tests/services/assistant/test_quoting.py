@@ -238,3 +238,11 @@ def test_what_was_said_long_ago_is_forgotten_when_there_is_too_much(monkeypatch:
     repeats = Repeats()
     assert all(is_new(repeats, person, "Pull it.", 0) for person in range(5))
     assert [is_new(repeats, person, "Pull it.", 1) for person in (4, 3, 2, 0)] == [False, False, False, True]
+
+
+def test_the_telling_line_is_a_whole_sentence_though_plain_text_breaks_it() -> None:
+    text = "Millers do.\nThe list of all presses is kept on\nthe page of the guild.\n\n```\npull it\npush it\n```"
+    assert telling_line(kept(text), "list of presses?") == "The list of all presses is kept on the page of the guild."
+    assert (
+        telling_line(kept("```\nthe pull of the lever\nthe push of the lever\n```"), "push") == "the push of the lever"
+    )

@@ -123,6 +123,10 @@ def test_thanks_greetings_links_and_one_word_ask_the_bot_for_nothing(text: str) 
         "como limpar o cache do uv",
         "как очистить кэш",
         "如何清理缓存",
+        "清理缓存会不会影响正在跑的任务",
+        "用apt卸载，配置是不是也没了",
+        "docker部署需要root权限吗？",
+        "为啥缓存一直在涨",
         "缓存在哪里？",
         "キャッシュはどこですか",
         "캐시는 어디에 있나요",
@@ -135,7 +139,7 @@ def test_questions_in_other_languages_are_questions(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["danke, das hat geholfen", "gracias!", "merci beaucoup", "спасибо", "谢谢", "ありがとう"]
+    "text", ["danke, das hat geholfen", "gracias!", "merci beaucoup", "спасибо", "谢谢", "不不，好了", "ありがとう"]
 )
 def test_thanks_in_other_languages_are_none(text: str) -> None:
     assert not is_question(text)
