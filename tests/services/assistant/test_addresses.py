@@ -122,7 +122,7 @@ def test_in_a_repository_relative_links_lead_to_files() -> None:
     base = "https://github.com/o/r/blob/main/docs"
     assert (
         BLOB.absolute("[a](ports.md) [b](../run.sh)", "kb:guide/x.md")
-        == f"[a]({base}/guide/ports.md) [b]({base}/run.sh)"
+        == f"[a](<{base}/guide/ports.md>) [b](<{base}/run.sh>)"
     )
 
 
@@ -130,7 +130,7 @@ def test_relative_links_of_a_web_page_start_from_its_address() -> None:
     page = "kb:https://x.example/docs/a.html"
     assert (
         Addresses().absolute("[b](b.html) [c](/c)", page)
-        == "[b](https://x.example/docs/b.html) [c](https://x.example/c)"
+        == "[b](<https://x.example/docs/b.html>) [c](<https://x.example/c>)"
     )
 
 

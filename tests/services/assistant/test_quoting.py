@@ -181,7 +181,7 @@ def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: 
 def test_the_telling_line_has_most_of_the_words_and_no_markup() -> None:
     text = "It is old and of wood. Pull the **lever** of [the press](press.md) twice.\n\n- Then wait for a minute."
     assert telling_line(kept(text), "which lever of the press?") == "Pull the lever of the press twice."
-    assert telling_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "press --lever --twice now"
+    assert telling_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "`press --lever --twice now`"
     assert telling_line(kept("Short."), "short") == ""
 
 

@@ -99,7 +99,7 @@ async def test_links_in_quotes_are_absolute() -> None:
     page = Source("kb:guide/cache.md", "# Cache\n\nTo purge the cache press F9, as [the keys](keys.md#f9) say.\n")
     assistant = ExtractiveAssistant(search_over(books(page)), Addresses({"": "https://x.example"}))
     given = await generated_by(assistant, "how do I purge the cache, which keys?", [page])
-    assert "[the keys](https://x.example/guide/keys/#f9)" in (given.answer or "")
+    assert "[the keys](<https://x.example/guide/keys/#f9>)" in (given.answer or "")
 
 
 async def test_only_what_was_loaded_is_quoted() -> None:
