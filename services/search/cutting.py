@@ -79,7 +79,8 @@ def _texts(section: Section) -> Iterator[str]:
 
 
 def _announces(text: str) -> bool:
-    return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "："))
+    """Whether it says what comes next, or is its title."""
+    return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "：", "**"))
 
 
 def _pieces(block: Block) -> Iterator[str]:

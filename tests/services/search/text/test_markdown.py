@@ -49,7 +49,7 @@ def test_text_between_two_rules_is_no_front_matter() -> None:
         '=== "Windows"\n\n    Run this.\n\n    ```sh\n    run\n    ```\n',
         "/// tab | Windows\nRun this.\n\n```sh\nrun\n```\n///",
         '!!! note "Windows"\n    Run this.\n\n    ```sh\n    run\n    ```\n',
-        '??? tip "Windows"\n\n    Run this.\n\n    ```sh title="x"\n    run\n    ```\n',
+        '??? tip "Windows"\n\n    Run this.\n\n    ```sh linenums="1"\n    run\n    ```\n',
         '/// note | Windows\n    type: warning\n\nRun this.\n\n```sh hl_lines="1"\nrun\n```\n///',
         ":::tip[Windows]\nRun this.\n\n```sh {1}\nrun\n```\n:::",
         "::: details Windows {open}\n\nRun this.\n\n```sh\nrun # [!code focus]\n```\n\n:::",
@@ -117,7 +117,10 @@ def test_what_only_the_generator_reads_vanishes(text: str) -> None:
         ("!!! warning\n    Mind it.", "**Warning**\nMind it."),
         ("!!! note\n    Mind it.", "Mind it."),
         ("```sh [npm]\ni\n```", "**npm**\n\n```sh\ni\n```"),
-        ("``` { .py3 title='x' }\ni\n```", "```py3\ni\n```"),
+        ("``` { .py3 title='x' }\ni\n```", "**x**\n\n```py3\ni\n```"),
+        ('```sh tab="On Linux"\ni\n```', "**On Linux**\n\n```sh\ni\n```"),
+        ('```astro title="src/__a__.astro"\ni\n```', "**`src/__a__.astro`**\n\n```astro\ni\n```"),
+        ('The <a id="x" href="#x">option</a>', "The option"),
     ],
 )
 def test_as_people_see_it(text: str, shown: str) -> None:
