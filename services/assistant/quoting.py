@@ -23,6 +23,7 @@ _NAMES = re.compile(r"(?<![\w/])@[\w.-]*\w,?:?[ \t]*")
 _SPAN = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|`[^`\n]+`|\*\*[^*\n]+\*\*")
 """What is no use when it is cut in two."""
 _ENDS = ("\n\n", "\n", ". ", " ")
+_CUT_OFF = "\n…"
 _TITLE_LINE = re.compile(r"\*\*[^*\n]+\*\*")
 
 
@@ -53,21 +54,30 @@ def without_names(text: str) -> str:
 
 
 def around(kept: Kept, section: Sequence[Kept], max_chars: int) -> str:
-    """The passage with as much of its section as fits, which is all of it, or what follows and precedes the passage."""
+    """The passage with as much of its section as fits, which is all of it, or what follows and precedes the passage.
+
+    Code has the paragraph before it, if that fits. Where something is left out there is an ellipsis.
+    """
     texts = [each.text for each in section]
     if kept.text not in texts:
         return shortened(kept.text, max_chars)
     first = last = texts.index(kept.text)
+    room = max_chars - 2 * len(_CUT_OFF)
     size = len(kept.text)
     grown = True
     while grown:
         grown = False
         for at in (last + 1, first - 1):
-            if 0 <= at < len(texts) and size + len(texts[at]) + 2 <= max_chars:
+            if 0 <= at < len(texts) and size + len(texts[at]) + 2 <= room:
                 size += len(texts[at]) + 2
                 first, last, grown = min(first, at), max(last, at), True
     text = "\n\n".join(texts[first : last + 1])
-    return shortened(text, max_chars)
+    before = texts[first - 1].rpartition("\n\n")[2] if first and text.startswith("```") else ""
+    if before and "```" not in before and len(before) + 2 + size <= room:
+        text = f"{before}\n\n{text}"
+    whole = _without_announcement(text)
+    end = _CUT_OFF if last + 1 < len(texts) or whole != text else ""
+    return shortened(f"{_CUT_OFF.strip()}\n{whole}{end}" if first else f"{whole}{end}", max_chars)
 
 
 def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_chars: int) -> tuple[str, list[str]]:

@@ -19,14 +19,14 @@ _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|resp|approx|incl|esp|z\.B|bzw|ca)
 """A full stop that ends no sentence."""
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^[ \t]*(?:>[ \t]*)?(?:[-*+]|\d+\.)?[ \t]+", re.MULTILINE)
 _COMMENT = re.compile(r"(?:#|//|--|;|/\*|<!--)(?:\s|$)")
-_PROMPT = re.compile(r"(?:[$>]|>>>)\s+")
+_PROMPT = re.compile(r"^(?:[$>]|>>>)\s+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _MARKS = ("`", "**", "*", "~~", "||")
 
 
 def telling_line(kept: Kept, query: str) -> str:
     """The sentence of a passage that has most of the query's words, or a line of code where that has far more; empty
-    if there is none. A sentence that announces code has the code behind it where that is one line.
+    if there is none. What announces code has a line of it behind it.
     """
     asked = set(terms(query))
     lines = [(line, share) for line, share in _lines(kept.text) if len(line) >= _LEAST_CHARS]
@@ -52,21 +52,27 @@ def _lines(text: str) -> Iterator[tuple[str, float]]:
     """Sentences and lines of code, each with what it counts."""
     end = 0
     for fenced in _FENCED.finditer(text):
-        code = [line.strip() for line in fenced[2].split("\n") if line.strip()]
-        yield from _prose(text[end : fenced.start()], code[0] if len(code) == 1 else "")
-        yield from ((line, _CODE_SHARE) for line in code if not _COMMENT.match(line) and _WORD.search(line))
+        said = _prose(text[end : fenced.start()])
+        announced = said.pop() if said and said[-1].endswith((":", "：")) else ""
+        yield from ((sentence, 1.0) for sentence in said)
+        yield from _code(announced, [line.strip() for line in fenced[2].split("\n") if line.strip()])
         end = fenced.end()
-    yield from _prose(text[end:], "")
+    yield from ((sentence, 1.0 if sentence[-1] not in ":：" else _CODE_SHARE) for sentence in _prose(text[end:]))
 
 
-def _prose(text: str, announced: str) -> Iterator[tuple[str, float]]:
-    said = [each for line in text.split("\n") for each in sentences(_MARKUP.sub(r"\1", line))]
-    for at, sentence in enumerate(said):
-        if at == len(said) - 1 and sentence.endswith((":", "：")) and "`" not in announced:
-            code = _PROMPT.sub("", announced)
-            yield (f"{sentence} `{code}`", 1.0) if code and len(code) <= _CODE_CHARS else (sentence, _CODE_SHARE)
-        else:
-            yield sentence, 1.0
+def _prose(text: str) -> list[str]:
+    return [each for line in text.split("\n") for each in sentences(_MARKUP.sub(r"\1", line))]
+
+
+def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:
+    """Each line with the sentence that announces it. A listing of one line counts as that sentence does."""
+    if announced:
+        yield announced, _CODE_SHARE
+    share = 1.0 if announced and len(lines) == 1 else _CODE_SHARE
+    for line in lines:
+        code = _PROMPT.sub("", line, count=1)
+        if len(code) <= _CODE_CHARS and "`" not in code and _WORD.search(code) and not _COMMENT.match(code):
+            yield f"{announced} `{code}`".strip(), share
 
 
 def _fit(line: str, asked: Collection[str]) -> float:

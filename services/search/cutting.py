@@ -79,7 +79,8 @@ def _texts(section: Section) -> Iterator[str]:
 
 
 def _announces(text: str) -> bool:
-    return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "："))
+    """Whether it says what comes next, or is its title."""
+    return len(text) <= _ANNOUNCEMENT_CHARS and text.endswith((":", "：", "**"))
 
 
 def _pieces(block: Block) -> Iterator[str]:
@@ -92,19 +93,35 @@ def _pieces(block: Block) -> Iterator[str]:
             f"{opening}\n{lines}\n```" for lines in _joined(rest.removesuffix("```").rstrip().split("\n"), "\n")
         )
     elif block.kind is BlockKind.LIST:
-        yield from _joined(_items(block.text), "\n")
+        yield from _closed(_joined(_items(block.text), "\n"))
     else:
         yield from _joined([part for part in _SENTENCE_END.split(block.text) if part], " ")
 
 
 def _items(text: str) -> list[str]:
+    """Each with all of its lines. Those of code are not indented."""
     items: list[str] = []
+    fence = ""
     for line in text.split("\n"):
-        if items and (line.startswith((" ", "\t")) or not line.strip()):
+        if items and (fence or line.startswith((" ", "\t", "```")) or not line.strip()):
             items[-1] += f"\n{line}"
         else:
             items.append(line)
+        if fence:
+            fence = "" if line.strip() == fence else fence
+        elif line.startswith("```"):
+            fence = line[: len(line) - len(line.lstrip("`"))]
     return items
+
+
+def _closed(pieces: Iterator[str]) -> Iterator[str]:
+    """Code that was cut in two has a fence in each piece."""
+    opening = ""
+    for each in pieces:
+        piece = f"{opening}\n{each}" if opening else each
+        fences = [line for line in piece.split("\n") if line.startswith("```")]
+        opening = fences[-1] if len(fences) % 2 else ""
+        yield f"{piece}\n```" if opening else piece
 
 
 def _joined(parts: list[str], between: str) -> Iterator[str]:

@@ -18,7 +18,8 @@ _FLUSH = "\x02"
 _WORD = re.compile(r"\w")
 _MARKS = re.compile(r"<!-+|-+>|[{}%]+|\b\w+:\w+ ")
 _LANGUAGE = re.compile(r"\s*\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
-_TAB = re.compile(r"\[(?P<title>[^\[\]]+)\]")
+_TAB = re.compile(r"""\[(?P<name>[^\[\]]+)\]|(?<![\w-])tab=(?P<mark>["'])(?P<title>[^"'\n]+)(?P=mark)""")
+"""Which of several. `title="pyproject.toml"` is left out: on pages full of them, search finds less."""
 _ANNOTATION = re.compile(
     r"[ \t]*(?:#|//|--|;|<!--|/\*)[ \t]*(?:\(\d{1,3}\)![ \t]*){1,5}(?:-->|\*/)?[ \t]*$", re.MULTILINE
 )
@@ -192,10 +193,16 @@ def _code(token: Token) -> Iterator[Block]:
     if not text.strip():
         return
     tab = _TAB.search(token.info)
-    if tab:
-        yield Block(BlockKind.PROSE, f"**{tab['title'].strip()}**")
+    title = " ".join((tab["name"] or tab["title"]).replace("*", "").split()) if tab else ""
+    if title:
+        # Nothing in the name of a file is a mark of Markdown.
+        yield Block(BlockKind.PROSE, f"**`{title}`**" if _is_file(title) else f"**{title}**")
     language = _LANGUAGE.match(token.info)
     yield Block(BlockKind.CODE, _flush(fenced(text, language["name"].lower() if language else "")))
+
+
+def _is_file(title: str) -> bool:
+    return " " not in title and "`" not in title and not {".", "/", "_"}.isdisjoint(title)
 
 
 def _flush(text: str) -> str:

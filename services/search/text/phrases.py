@@ -125,7 +125,9 @@ class _Writer:
         elif name in _CODE:
             self._begin(name, lambda inside: self._code(inside.replace("`", "").replace("\\", "")))
         elif name == "a":
-            self._begin(name, self._link(unescape(tag.target)))
+            # A link to itself is there for people to copy its address.
+            target = "" if tag.target == f"#{tag.attributes.get('id')}" else tag.target
+            self._begin(name, self._link(unescape(target)))
         elif name == "br":
             self._parts.append("\n")
         elif name in {"img", "image"}:

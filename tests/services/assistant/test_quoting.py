@@ -98,10 +98,20 @@ def test_pages_that_fit_nearly_as_well_are_named_beside_the_quoted_ones() -> Non
 def test_a_passage_is_quoted_with_as_much_of_its_section_as_fits() -> None:
     section = [kept(text) for text in ("one" * 10, "two" * 10, "three" * 10, "four" * 10)]
     assert around(section[1], section, 1_000) == "\n\n".join(each.text for each in section)
-    assert around(section[1], section, 85) == f"{'two' * 10}\n\n{'three' * 10}"
-    assert around(section[1], section, 115) == f"{'one' * 10}\n\n{'two' * 10}\n\n{'three' * 10}"
-    assert around(section[3], section, 75) == "four" * 10
+    assert around(section[1], section, 89) == f"…\n{'two' * 10}\n\n{'three' * 10}\n…"
+    assert around(section[1], section, 119) == f"{'one' * 10}\n\n{'two' * 10}\n\n{'three' * 10}\n…"
+    assert around(section[3], section, 79) == f"…\n{'four' * 10}"
     assert around(kept("elsewhere"), section, 1_000) == "elsewhere"
+
+
+def test_code_has_what_is_said_before_it_and_what_announces_nothing_is_left_out() -> None:
+    section = [kept(text) for text in ("A long story. " * 20 + "\n\nPull it so:", "```\npull it\n```", "End. " * 90)]
+    assert around(section[1], section, 200) == "…\nPull it so:\n\n```\npull it\n```\n…"
+    assert (
+        around(kept("Nothing is pulled by hand in this house."), [], 200) == "Nothing is pulled by hand in this house."
+    )
+    alone = kept("Nothing is pulled by hand in this house.\n\nThese are the levers:")
+    assert around(alone, [alone], 200) == "Nothing is pulled by hand in this house.\n…"
 
 
 @given(st.text(max_size=300), st.integers(0, 300))
@@ -181,7 +191,7 @@ def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: 
 def test_the_telling_line_has_most_of_the_words_and_no_markup() -> None:
     text = "It is old and of wood. Pull the **lever** of [the press](press.md) twice.\n\n- Then wait for a minute."
     assert telling_line(kept(text), "which lever of the press?") == "Pull the lever of the press twice."
-    assert telling_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "press --lever --twice now"
+    assert telling_line(kept("```sh\npress --lever --twice now\n```"), "press lever") == "`press --lever --twice now`"
     assert telling_line(kept("Short."), "short") == ""
 
 

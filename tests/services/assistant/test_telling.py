@@ -42,8 +42,13 @@ def test_what_announces_much_code_says_less_than_another_sentence() -> None:
     assert told(text, "the press") == "The press has two levers."
 
 
+def test_a_line_of_much_code_has_what_announces_it_before_it() -> None:
+    text = "For the token, set a variable:\n\n```sh\n$ export PRESS_TOKEN=secret\n$ press login\n```"
+    assert told(text, "press login") == "For the token, set a variable: `press login`"
+
+
 def test_comments_in_code_and_quotation_marks_are_no_lines() -> None:
     assert told("```sh\n# the press is pulled here, twice\npress --lever --twice\n```", "the press") == (
-        "press --lever --twice"
+        "`press --lever --twice`"
     )
     assert told("> - The press is pulled twice.", "press") == "The press is pulled twice."

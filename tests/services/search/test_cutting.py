@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -106,6 +108,16 @@ def test_a_long_list_is_cut_between_items_each_with_its_lines() -> None:
     pieces = of(Block(BlockKind.LIST, "\n".join(items)))
     assert len(pieces) > 2
     assert all(piece.startswith("- item") and piece.endswith("and goes on") for piece in pieces)
+
+
+def test_code_in_a_long_list_stays_with_its_item_and_is_fenced_in_each_piece() -> None:
+    code = "\n".join(f"make part {number} of everything" for number in range(12))
+    pieces = of(Block(BlockKind.LIST, "\n".join(f"{at}. Run it.\n```sh\n{code}\n```" for at in range(1, 9))))
+    assert len(pieces) > 2
+    assert all(re.match(r"\d\. Run it\.", piece) and piece.endswith("\n```") for piece in pieces)
+    pieces = of(Block(BlockKind.LIST, "1. Run it.\n```sh\n" + "make it go\n" * 400 + "```"))
+    assert len(pieces) > 1
+    assert all(piece.count("```") == 2 for piece in pieces)
 
 
 def test_long_prose_is_cut_after_sentences_of_any_script() -> None:

@@ -118,6 +118,9 @@ def test_what_only_the_generator_reads_vanishes(text: str) -> None:
         ("!!! note\n    Mind it.", "Mind it."),
         ("```sh [npm]\ni\n```", "**npm**\n\n```sh\ni\n```"),
         ("``` { .py3 title='x' }\ni\n```", "```py3\ni\n```"),
+        ('```sh tab="On Linux"\ni\n```', "**On Linux**\n\n```sh\ni\n```"),
+        ('```js tab="src/__a__.js"\ni\n```', "**`src/__a__.js`**\n\n```js\ni\n```"),
+        ('The <a id="x" href="#x">option</a>', "The option"),
     ],
 )
 def test_as_people_see_it(text: str, shown: str) -> None:

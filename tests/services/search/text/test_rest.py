@@ -29,7 +29,8 @@ DOCUMENT = """\
 The *tool*
 ==========
 
-See `the site`_, :ref:`other-place`, :ref:`settings`, :ref:`a title <x>`, :doc:`/usage/how-to`, :doc:`/serving/index` and :class:`~a.b.Thing`.
+See `the site`_, :ref:`other-place`, :ref:`settings`, :ref:`a title <x>`, :doc:`/usage/how-to`, :doc:`/serving/index`
+and :class:`~a.b.Thing`.
 |name| runs ``tool --all`` [#]_. FOO_ is bar_, :issue:`12`, :pep:`8`, :unknown:`thing`.
 
 .. |name| replace:: The **tool**
