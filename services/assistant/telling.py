@@ -18,6 +18,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|resp|approx|incl|esp|z\.B|bzw|ca)|(?:^|\s)\w)\.$|\.\.\.$", re.IGNORECASE)
 """A full stop that ends no sentence."""
 _MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^[ \t]*(?:>[ \t]*)?(?:[-*+]|\d+\.)?[ \t]+", re.MULTILINE)
+_WRAPPED = re.compile(r"(?<=[^\W_]|,)\n(?=[a-z])")
+"""A break in the middle of a sentence, as plain text has them."""
 _COMMENT = re.compile(r"(?:#|//|--|;|/\*|<!--)(?:\s|$)")
 _PROMPT = re.compile(r"^(?:[$>]|>>>)\s+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -61,7 +63,8 @@ def _lines(text: str) -> Iterator[tuple[str, float]]:
 
 
 def _prose(text: str) -> list[str]:
-    return [each for line in text.split("\n") for each in sentences(_MARKUP.sub(r"\1", line))]
+    lines = _WRAPPED.sub(" ", text).split("\n")
+    return [each for line in lines for each in sentences(_MARKUP.sub(r"\1", line))]
 
 
 def _code(announced: str, lines: list[str]) -> Iterator[tuple[str, float]]:

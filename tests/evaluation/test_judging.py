@@ -68,7 +68,9 @@ def test_questions_are_asked_as_a_gateway_would_tell(tmp_path: Path, *, addresse
 
 
 def row(project: str, about: About, cosine: float, *, right: bool) -> Row:
-    return Row(project, "meaning", about, "q", right, {"best_cosine": cosine, "keywords": 1.0, "agreement": None, "size": 6.5})
+    return Row(
+        project, "meaning", about, "q", right, {"best_cosine": cosine, "keywords": 1.0, "agreement": None, "size": 6.5}
+    )
 
 
 def rows() -> list[Row]:
