@@ -13,7 +13,7 @@ from model.events import Event
 from model.messages import Place, PlaceKind
 from model.outcomes import Outcome
 from operators.step import step
-from services.assistant.inquiry import Inquiry
+from services.assistant.inquiry import Inquiry, Unanswered
 from services.llm.usage import Usage
 from tests.leaks import crashes
 from tests.marbles import play
