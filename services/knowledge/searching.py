@@ -38,6 +38,7 @@ REFRESH_SECONDS = 60.0
 """For so long a changed file may be found by its old text."""
 _AT_ONCE = 32
 """Sources that are prepared between two writes, and passages that are embedded."""
+_LOOKED_UP = 1_000
 _FEW = 300
 """Passages that a question waits for where nothing embeds them beside it: some seconds."""
 _KEPT_ANSWERS = 64
@@ -141,17 +142,20 @@ class LibrarySearch:
                 left = await in_thread(store.unembedded, embedder_id, only_if_fewer_than)
                 if len(left) >= only_if_fewer_than:
                     continue
-            while left := await in_thread(store.unembedded, embedder_id, _AT_ONCE):
-                try:
-                    vectors = await self.embedder.embed([text for _, text in left])
-                except EmbeddingFailed as error:
-                    log.warning("search goes by words only: %s", error)
-                    return done
-                rows = {key: vector for (key, _), vector in zip(left, vectors, strict=True)}
-                await in_thread(store.keep_vectors, embedder_id, rows)
-                done += len(left)
-                if on_done is not None:
-                    on_done(len(left))
+            # Looking for them costs a walk through all passages: not for each few of them.
+            while left := await in_thread(store.unembedded, embedder_id, _LOOKED_UP):
+                for start in range(0, len(left), _AT_ONCE):
+                    some = left[start : start + _AT_ONCE]
+                    try:
+                        vectors = await self.embedder.embed([text for _, text in some])
+                    except EmbeddingFailed as error:
+                        log.warning("search goes by words only: %s", error)
+                        return done
+                    rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
+                    await in_thread(store.keep_vectors, embedder_id, rows)
+                    done += len(some)
+                    if on_done is not None:
+                        on_done(len(some))
         if done:
             self._found.clear()
         return done

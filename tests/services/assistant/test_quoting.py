@@ -254,5 +254,6 @@ def test_the_telling_line_is_a_whole_sentence_though_plain_text_breaks_it() -> N
     text = "Millers do.\nThe list of all presses is kept on\nthe page of the guild.\n\n```\npull it\npush it\n```"
     assert telling_line(kept(text), "list of presses?") == "The list of all presses is kept on the page of the guild."
     assert (
-        telling_line(kept("```\nthe pull of the lever\nthe push of the lever\n```"), "push") == "the push of the lever"
+        telling_line(kept("```\nthe pull of the lever\nthe push of the lever\n```"), "push")
+        == "`the push of the lever`"
     )
