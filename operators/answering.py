@@ -197,13 +197,17 @@ def earlier_in(conversation: Conversation) -> tuple[tuple[str, str], ...]:
 
 
 def generate(
-    assistant: Assistant, max_chars: int, require_citations: bool, addresses: Addresses | None = None
+    assistant: Assistant,
+    max_chars: int,
+    require_citations: bool,
+    addresses: Addresses | None = None,
+    finished: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]] | None = None,
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]:
     """Draft an answer and check its length, then its citations, then its links.
 
     An answer over `max_chars` is requested once more. Citations of what was not loaded are dropped. With file tools,
     quotations and line references that nothing supports are marked. Links that neither a source, nor the team, nor the
-    asker has given are removed. `addresses`: where the relative links of sources lead.
+    asker has given are removed. `addresses`: where the relative links of sources lead. `finished`: the last look at it.
     """
     published = addresses or Addresses()
 
@@ -227,11 +231,12 @@ def generate(
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
-        led_to = [published.absolute(source.text, source.id) for source in inquiry.sources]
+        led_to = [published.absolute(source.text, source.id) for source in inquiry.sources] if "](" in text else []
         draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
         if not draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        return inquiry._replace(draft=draft, citations=citations)
+        drafted = inquiry._replace(draft=draft, citations=citations)
+        return drafted if finished is None else await finished(drafted)
 
     async def ask(inquiry: Inquiry, *, shorten: bool) -> AnswerResult:
         return await assistant.generate(

@@ -39,19 +39,13 @@ class PointRules:
 
 def point(
     search: Search, repeats: Repeats, rules: PointRules
-) -> Callable[[Inquiry | Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
+) -> Callable[[Unanswered], Coroutine[Any, Any, Inquiry | Outcome]]:
     """Give what is unanswered a draft that names the best pages: where the bot was addressed always, elsewhere where
     the operator wants that and something resembles the question. Where nothing does, say so to who addressed the bot.
-    Give answers the addresses of their sections. Nobody is told the same twice within a day.
+    Nobody is told the same twice within a day.
     """
 
-    async def pointed(item: Inquiry | Unanswered) -> Inquiry | Outcome:
-        if isinstance(item, Inquiry):
-            # What a model writes it writes anew; quotes are the same each time.
-            if item.usage.calls or not repeats.was_told(item.part.author.id, item.draft, now()):
-                return item._replace(links=links_of(item, await search.find(item.query)))
-            log.info("point: the same answer was given to the same person before")
-            item = Unanswered(item._replace(draft="", citations=()), Reason.UNSURE)
+    async def pointed(item: Unanswered) -> Inquiry | Outcome:
         inquiry, found = item.inquiry, await search.find(item.inquiry.query or item.inquiry.request)
         wanted = rules.by_channel.get(inquiry.part.place.channel_id, rules.when_unsure)
         may_help = found.level is not Level.SILENCE
@@ -70,14 +64,29 @@ def point(
         log.info("point: to %d pages", len(named))
         return inquiry._replace(draft=draft, citations=tuple(named), level=Level.POINT)
 
+    return pointed
+
+
+def linked(
+    search: Search, repeats: Repeats, addresses: Addresses
+) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered]]:
+    """Give an answer the addresses of its sections; a quote that the same person was given within a day is none."""
+
+    async def with_links(inquiry: Inquiry) -> Inquiry | Unanswered:
+        # What a model writes it writes anew; quotes are the same each time.
+        if not inquiry.usage.calls and repeats.was_told(inquiry.part.author.id, inquiry.draft, now()):
+            log.info("generate: the same answer was given to the same person before")
+            return Unanswered(inquiry._replace(draft="", citations=()), Reason.UNSURE)
+        return inquiry._replace(links=links_of(inquiry, await search.find(inquiry.query)))
+
     def links_of(inquiry: Inquiry, found: Found) -> tuple[str, ...]:
         """Of the sections that fit, for the sources that are shown."""
         best = {hit.source_id: hit.kept for hit in reversed(found.hits)}
         shown = ((source_id, best.get(source_id)) for source_id in inquiry.shown_sources)
-        links = (rules.addresses.section(kept) if kept else rules.addresses.of(source_id) for source_id, kept in shown)
+        links = (addresses.section(kept) if kept else addresses.of(source_id) for source_id, kept in shown)
         return tuple(dict.fromkeys(filter(None, links)))
 
-    return pointed
+    return with_links
 
 
 def remembered(

@@ -20,7 +20,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators import only, serialize_by_key
 from operators.answering import announce, gate, generate, load, retrieve, select, verify
 from operators.gathering import gather
-from operators.pointing import point, remembered
+from operators.pointing import linked, point, remembered
 from operators.step import Gauge, Step, step
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
 from services.documents import Lookup
@@ -98,20 +98,16 @@ def chain(
     def run(name: str, fn: Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]]) -> Step:
         return step(name, fn, rules.max_concurrent, gauge)
 
+    said, addresses = repeats or Repeats(), rules.pointing.addresses
+    finished = linked(search, said, addresses)
     steps = (
         run("announce", announce(lookup, public=public)) if lookup is not None else None,
         run("gate", gate(assistant, budget, rules.chain_seconds)),
         run("select", select(assistant, library, search, rules.max_sources, rules.max_index_entries)),
         run("load", load(library, search, rules.max_source_chars)),
         run("retrieve", retrieve) if lookup is not None else None,
-        run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations, rules.pointing.addresses)),
-        step(
-            "point",
-            point(search, repeats or Repeats(), rules.pointing),
-            rules.max_concurrent,
-            gauge,
-            passing=(Outcome,),
-        ),
+        run("generate", generate(assistant, rules.max_answer_chars, rules.require_citations, addresses, finished)),
+        step("point", point(search, said, rules.pointing), rules.max_concurrent, gauge, passing=(Outcome, Inquiry)),
         run("verify", verify(assistant)) if rules.enable_verification else None,
     )
     return compose(*(each for each in steps if each is not None))

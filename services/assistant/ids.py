@@ -44,14 +44,16 @@ def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str]
 
 def _resolver(known: Collection[str]) -> Callable[[str], str | None]:
     exact = frozenset(known)
-    # The stricter form goes first: a form of which there are two known ids names neither.
-    likenesses = [_by_form(exact, form) for form in (_bare, str.casefold, _bare_in_any_case)]
+    likenesses: list[dict[str, str | None]] = []
 
     def resolve(text: str) -> str | None:
         cleaned = clean_id(text)
         for given in (text, cleaned):
             if given in exact:
                 return given
+        if not likenesses:  # of a long index, they take a while to make
+            # The stricter form goes first: a form of which there are two known ids names neither.
+            likenesses.extend(_by_form(exact, form) for form in (_bare, str.casefold, _bare_in_any_case))
         for ids, given in zip(likenesses, (cleaned, cleaned.casefold(), cleaned.casefold()), strict=True):
             if given in ids:
                 return ids[given]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from reactivex import compose
 
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
-from operators.pointing import PointRules, point, remembered
+from operators.pointing import PointRules, linked, point, remembered
 from operators.step import Step, step
 from services.assistant import Addresses, Inquiry, Repeats, Unanswered, end
 from services.conversations.in_flight import CalledOff
@@ -42,8 +43,11 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
 
 
 def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: Repeats | None = None) -> Step:
-    fn = point(ScriptedSearch(found), repeats or Repeats(), rules or PointRules())
-    return step("point", fn, 4, passing=(Outcome,))
+    search, told, chosen = ScriptedSearch(found), repeats or Repeats(), rules or PointRules()
+    return compose(
+        step("generate", linked(search, told, chosen.addresses), 4),
+        step("point", point(search, told, chosen), 4, passing=(Outcome, Inquiry)),
+    )
 
 
 def shown(item: Any) -> str:
