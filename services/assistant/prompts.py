@@ -54,7 +54,7 @@ class Tasks:
     summarise_images: str = ""
 
 
-OFFERED_CHARS = 110
+OFFERED_CHARS = 80
 """Of a description, shown to selection: thirty of them take a third of what an answer may cost."""
 REQUEST_CHARS = 2_000
 """Of what the asker wrote, shown to selection beside the rewritten question."""

@@ -13,7 +13,7 @@ from services.search import Passage, passages, ranked
 from services.search.text import Article, Section
 from services.storage import in_thread
 
-EXCERPT_CHARS = 3_500
+EXCERPT_CHARS = 3_000
 """Of a longer source an excerpt of so many characters is given, even where the whole would fit. For 48 of 50 questions
 about uv and flask the excerpt of a right page holds what answers them (2,000: 46); the pages are four times as long.
 """
