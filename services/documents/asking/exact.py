@@ -227,8 +227,11 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
     if plan.asks_for_end:
         wanted, last = abs(plan.which or plan.wanted), plan.position is Position.LAST
         if plan.by_time or len(where.doc_ids) > 1 or where != LineWhere(where.doc_ids):
-            some, out_of_order = await scope.end(where, wanted, last=last)
+            some, by_place, out_of_order = await scope.end(where, wanted, last=last)
             notes = (*notes, *out_of_order)
+            if by_place is not None and wanted == 1 and not plan.by_time:
+                # Who says "the last one" of a file may mean either: both are shown, that of the file first.
+                some = replace(some, lines=(by_place, *some.lines))
         else:
             some = await scope.lines(where, wanted, last=last)  # the first line of a file is its first
         if plan.which and some.total < wanted:

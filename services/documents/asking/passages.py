@@ -131,22 +131,28 @@ class Scope:
 
     async def end(
         self, where: LineWhere, wanted: int = 1, *, last: bool = False
-    ) -> tuple[MatchingLines, tuple[str, ...]]:
-        """The first or last lines by time, as far as they have times; and where the file says otherwise, a note."""
+    ) -> tuple[MatchingLines, StoredLine | None, tuple[str, ...]]:
+        """The first or last lines by time, as far as they have times; where the order of the file says otherwise, the
+        line by that, and a note.
+        """
         by_time = await self.lines(where, wanted, last=last, by_time=True)
         if not by_time.lines or by_time.lines[0].ts is None:
-            return by_time, ()
+            return by_time, None, ()
         best = by_time.lines[0]
         here = replace(where, doc_ids=(best.doc_id,))
         by_place = (await self.lines(here, 1, last=last)).lines[0]
         if by_place.line_no == best.line_no or _moment(by_place) == _moment(best):
-            return by_time, ()
+            return by_time, None, ()
         name, end = self.document(best.doc_id).filename, "last" if last else "first"
         place = f"the {end} of them in the file is line {by_place.line_no}"
         if by_place.ts is None:
-            return by_time, (f"line {best.line_no} of {name} is the {end} with a time; {place}, which has none",)
+            return (
+                by_time,
+                by_place,
+                (f"line {best.line_no} of {name} is the {end} with a time; {place}, which has none",),
+            )
         note = f"{name} is not in order of time: line {best.line_no} is the {end} by time; {place} ({said(by_place)})"
-        return by_time, (note,)
+        return by_time, by_place, (note,)
 
     async def beside(self, where: LineWhere, plan: Plan, notes: tuple[str, ...] = ()) -> Retrieved:
         """The lines that follow, or go before, the lines that fit, or the first or last of them (`plan.anchor`)."""

@@ -78,7 +78,7 @@ async def _stored(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
     wanted, notes = query.offset + query.limit, ()
     last = query.mode == "last"
     if query.mode in {"first", "last"} and query.order == "time":
-        found, notes = await scope.end(where, wanted, last=last)
+        found, _, notes = await scope.end(where, wanted, last=last)
     else:
         by_time = query.order == "time" and query.mode != "context"
         found = await scope.lines(where, max(wanted, 1), last=last, by_time=by_time)
