@@ -104,6 +104,7 @@ class Toolset:
         """
         self.files = tuple(files)
         self._found: list[tuple[str, QAResult]] = []
+        self._matched: list[str] = []
         self._tools = tools
         self._context = context
         self._wait = wait
@@ -139,6 +140,8 @@ class Toolset:
         result = await QueryFile(self._tools[CASE]).ask(self._context, arguments)
         self._found.append((query_file.NAME, result))
         if result.status is Status.OK:
+            # Lines hold what was asked for literally, also those that were only counted.
+            self._matched += [str(each) for each in arguments.get("all_of") or ()]
             self._context = replace(
                 self._context, conversation=replace(self._context.conversation, citations=result.citations)
             )
@@ -175,7 +178,7 @@ class Toolset:
             for each in self._cited
         ]
         given = [self.text(name, result) for name, result in self._found]
-        checked = check(text, places, [*given, *self.files, *known])
+        checked = check(text, places, [*given, *self.files, *self._matched, *known])
         if checked.unverified:
             log.info("answer: citations or quotes that are in nothing that was given: %d", checked.unverified)
         return checked.answer

@@ -197,3 +197,13 @@ async def test_long_results_say_how_much_of_them_is_shown(store: EmbeddedStore) 
     found = await ask(store, file="long.log", limit=50)
     assert len(found.answer) < 8000
     assert f"not shown: {60 - len(found.citations)}; go on with offset {len(found.citations)}" in found.answer
+
+
+async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: EmbeddedStore) -> None:
+    """DOCUMENT_QA 12: what was asked for literally, and found, stands in the file."""
+    toolset = Toolset(cases.tools_over(store), cases.context())
+    await toolset.ready()
+    await toolset.query({"file": "auth.log", "all_of": ["authentication failure"], "mode": "count"})
+    checked = toolset.checked('It holds "authentication failure" seven times, and "no such thing" never.', [])
+    assert '"authentication failure" seven' in checked
+    assert '"no such thing" (unverified)' in checked
