@@ -21,9 +21,9 @@ MOST_REMOVED = 3
 def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]) -> tuple[str, ...]:
     """Those of `remove_ids`, which a model calls obsolete, that may go when `pair` joins `held` (Pitfall 10).
 
-    Only pairs of the topic that are older than `pair`; at most 3, and at most half of the topic with `pair` counted: one
-    of one or two, two of three or four. Earlier captures of the same conversation do not count: the model has not seen
-    them. The others are logged.
+    Only pairs of the topic that are older than `pair`; at most 3, and at most half of the topic with `pair` counted:
+    one of one or two, two of three or four. Earlier captures of the same conversation do not count: the model has not
+    seen them. The others are logged.
     """
     if not remove_ids:
         return ()
