@@ -27,6 +27,8 @@ _BRACKETS = re.compile(r"(?<!\S)\[([A-Za-z][^\[\]\n]{0,79})\]")
 _LEVEL = re.compile(
     r"(?:fatal|critical|crit|error|err|warn|warning|notice|info|debug|trace|emerg|alert)", re.IGNORECASE
 )
+_RUN = re.compile(r"[\w.:/-]+")
+_SHAPE_CHARS = 160
 _REPEATED = re.compile(r"\bmessage repeated (\d{1,6}) times\b", re.IGNORECASE)
 
 REPEATED = "message repeated"
@@ -68,7 +70,17 @@ def captured(pattern: re.Pattern[str], longest: int) -> Values:
     return read
 
 
-READ: Mapping[str, Values] = {"address": addresses, "thread": threads}
+def messages(text: str) -> list[str]:
+    """What a line says, whatever numbers it says it with: lines of one shape are one message."""
+    shape = " ".join(_RUN.sub(_masked, text[: 4 * _SHAPE_CHARS]).split()).lstrip("# ,.:-")
+    return [shape[:_SHAPE_CHARS]] if shape else []
+
+
+def _masked(run: re.Match[str]) -> str:
+    return "#" if any(map(str.isdigit, run[0])) else run[0]
+
+
+READ: Mapping[str, Values] = {"address": addresses, "thread": threads, "message": messages}
 """What is read from each line, by the name of the column."""
 
 

@@ -16,11 +16,11 @@ T = TypeVar("T", bound=str)
 
 Mode = Literal["count", "list", "first", "last", "context"]
 Order = Literal["time", "file"]
-GroupBy = Literal["level", "day", "hour", "component", "thread", "address", "key", "capture"]
+GroupBy = Literal["level", "day", "hour", "component", "thread", "address", "message", "key", "capture"]
 
 MODES: tuple[Mode, ...] = ("count", "list", "first", "last", "context")
 ORDERS: tuple[Order, ...] = ("time", "file")
-GROUPS: tuple[GroupBy, ...] = ("level", "day", "hour", "component", "thread", "address", "key", "capture")
+GROUPS: tuple[GroupBy, ...] = ("level", "day", "hour", "component", "thread", "address", "message", "key", "capture")
 
 MOST_LITERALS = 10
 LONGEST_LITERAL = 200

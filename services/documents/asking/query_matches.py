@@ -166,4 +166,4 @@ def _reader(query: LineQuery) -> grouping.Values:
         return grouping.values_of(query.key)
     if query.group_by == "capture" and query.regex:
         return grouping.captured(query.regex, linear.LONGEST_LINE)
-    return grouping.addresses if query.group_by == "address" else grouping.threads
+    return grouping.READ.get(query.group_by or "", grouping.threads)

@@ -16,11 +16,12 @@ NAME = "query_file"
 DESCRIPTION = """\
 Counts, lists and groups lines of the files posted in this thread, exactly and over whole files; no model reads them.
 Use it for how many, which most often, the first, the last, all of, what stands around it, when you know the words:
-failed logins by address, errors by day, everything of one component between two times, line 1045 with its neighbours.
+failed logins by address, errors by day, the warning that shows up most (group_by message: numbers do not count),
+everything of one component between two times, line 1045 with its neighbours. One call often answers; there are few.
 Rules: all conditions hold together; any_of is "or". all_of, any_of and none_of are literal texts, letter case aside,
 matched as whole words (10.0.0.1 is not in 10.0.0.12, Exception is not in IOException); regex finds parts of words.
-level, since and until need logs whose lines have levels and times; times are compared as the log writes them, and a
-minute or day includes all of it. first and last go by time unless order is file. A line that says "message repeated 5
+level, since and until need logs whose lines have levels (notice is INFO) and times; times are compared as the log
+writes them, and a minute or day includes all of it. first and last go by time unless order is file. A line that says "message repeated 5
 times" counts five times. Gives totals, groups, and lines as they are, as file:line; it says how many are not shown.
 A call that is refused or finds nothing does not count.
 Not for questions of meaning ("why did it fail?"): use answer_from_case_evidence when you do not know the words."""
@@ -63,7 +64,10 @@ PARAMETERS: Mapping[str, Any] = {
         "after": _number(0, MOST_AROUND, "How many lines after each hit, in mode context."),
         "mode": _text("What is wanted; list when left out, count with group_by, context with line.", enum=list(MODES)),
         "order": _text("time when left out.", enum=list(ORDERS)),
-        "group_by": _text("What to count by; key needs key, capture needs a regex.", enum=list(GROUPS)),
+        "group_by": _text(
+            "What to count by; message: what lines say, numbers aside; key needs key, capture a regex.",
+            enum=list(GROUPS),
+        ),
         "key": _text("With group_by key: the name whose values are counted, such as user of user=root."),
         "top": _number(1, MOST_TOP, "How many groups are shown."),
         "offset": _number(0, line_query.MOST_OFFSET, "How many hits to skip."),

@@ -207,3 +207,10 @@ async def test_a_text_that_lines_were_counted_by_may_be_quoted(store: EmbeddedSt
     checked = toolset.checked('It holds "authentication failure" seven times, and "no such thing" never.', [])
     assert '"authentication failure" seven' in checked
     assert '"no such thing" (unverified)' in checked
+
+
+async def test_lines_are_counted_by_what_they_say_whatever_their_numbers(store: EmbeddedStore) -> None:
+    found = await ask(store, file="auth.log", group_by="message", top=1)
+    found_twice = await ask(store, file="mixed.log", group_by="message")
+    assert "Jun # # host sshd(pam_unix)[#]: message repeated # times" in found.answer
+    assert "ERROR [#] shop.Cart: late: 1" in found_twice.answer
