@@ -21,8 +21,9 @@ everything of one component between two times, line 1045 with its neighbours. On
 Rules: all conditions hold together; any_of is "or". all_of, any_of and none_of are literal texts, letter case aside,
 matched as whole words (10.0.0.1 is not in 10.0.0.12, Exception is not in IOException); regex finds parts of words.
 level, since and until need logs whose lines have levels (notice is INFO) and times; times are compared as the log
-writes them, and a minute or day includes all of it. first and last go by time unless order is file. A line that says "message repeated 5
-times" counts five times. Gives totals, groups, and lines as they are, as file:line; it says how many are not shown.
+writes them, and a minute or day includes all of it. first and last go by time unless order is file. A line that says
+"message repeated 5 times" counts five times. Gives totals, groups, and lines as they are, as file:line; it says how
+many are not shown.
 A call that is refused or finds nothing does not count.
 Not for questions of meaning ("why did it fail?"): use answer_from_case_evidence when you do not know the words."""
 
