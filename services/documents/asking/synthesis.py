@@ -283,6 +283,8 @@ def _judged_quotes(line: str, held: str, judge: Callable[[str], str]) -> str:
             if _SHORTEST_QUOTE < end - start <= _LONGEST_QUOTE + 1 and line[end] == sign
         ]
         whole = next((end for end in reversed(ends) if is_held(start, end)), None)
+        if whole is None and (short := line.find(sign, start + 2, start + _SHORTEST_QUOTE + 1)) > start:
+            whole = short  # `su`: too short to be judged
         if whole is None and ends and not _begins_one(marks, start, line, is_held):
             written += [line[at:start], judge(line[start : ends[0] + 1])]
             at = ends[0] + 1
