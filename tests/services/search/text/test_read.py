@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.search import text as documents
@@ -61,6 +61,7 @@ def words(text: str) -> list[str]:
 
 
 @QUICKLY
+@example("e.rst", "\x02")
 @given(st.sampled_from(NAMES), st.text() | st.lists(st.sampled_from(PARTS) | st.text(max_size=3)).map("".join))
 def test_no_text_is_refused(name: str, text: str) -> None:
     article = documents.read(name, text)
