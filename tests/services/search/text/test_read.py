@@ -107,6 +107,22 @@ def test_a_name_or_the_text_says_how_it_is_read(name: str, text: str, kind: Bloc
     assert documents.read(name, text).sections[-1].blocks[0].kind is kind
 
 
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([["Name", "T"], ["m\u0300s", "s"], ["漢", "m"]], "```\nName | T\n-----+--\nm\u0300s   | s\n漢   | m\n```"),
+        ([["Name", ""], ["a", ""], ["b", ""]], "```\nName\n----\na\nb\n```"),
+        ([["Name", "Unit"], ["a", "word " * 20]], f"- **a** – Unit: {'word ' * 19}word"),
+    ],
+)
+def test_a_table_looks_the_same_in_every_language(rows: list[list[str]], shown: str) -> None:
+    header, *others = [f"|{'|'.join(row)}|" for row in rows]
+    markdown = "\n".join([header, "|--|--|", *others])
+    rest = "\n".join([".. csv-table::", "   :header-rows: 1", "", *("   " + ",".join(row) for row in rows)])
+    assert documents.read("a.md", markdown).sections[0].text == shown
+    assert documents.read("a.rst", rest).sections[0].text == shown
+
+
 def test_plain_text_stays_word_for_word_below_its_titles() -> None:
     text = "Read me\n\nIt is <b>*so*</b>.\n\nUsage\n-----\n\n    run it\n\n    twice\n\n- a\n- b\n"
     article = documents.read("README", text)
