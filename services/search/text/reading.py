@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from services.search.text import html, markdown, mdx, plain, rest, sections
+from services.search.text import html, markdown, plain, rest, sections
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -34,13 +34,13 @@ def _by_looks(text: str) -> Callable[[str], sections.Article]:
 
 
 def _read_markdown(text: str) -> sections.Article:
-    return mdx.read_mdx(text) if mdx.is_mdx(text) else markdown.read_markdown(text)
+    return markdown.read_mdx(text) if markdown.is_mdx(text) else markdown.read_markdown(text)
 
 
 _BY_ENDING = {
     "md": _read_markdown,
     "markdown": _read_markdown,
-    "mdx": mdx.read_mdx,
+    "mdx": markdown.read_mdx,
     "rst": rest.read_rest,
     "rest": rest.read_rest,
     "html": html.read_html,
