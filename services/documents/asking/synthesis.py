@@ -74,9 +74,7 @@ class Synthesiser(Protocol):
         ...
 
     async def answer(self, material: Material) -> str:
-        """Raises:
-        LLMError: there is none.
-        """
+        """What the material says about its question. Raises LLMError: there is no answer."""
         ...
 
 
