@@ -26,7 +26,8 @@ from services.documents.posted import Candidate
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.tools.toolset import build
