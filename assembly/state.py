@@ -43,8 +43,10 @@ class RunState:
     changed: asyncio.Event
 
     def opted_out(self, author_id: int, text: str) -> bool:
-        """Whether a text must be neither recorded nor shown to a model, since its author has opted out."""
-        return self.opt_out_marker in text or author_id in self.opt_outs
+        """Whether a text must be neither recorded nor shown to a model: its author has opted out, or it has the marker,
+        in upper or lower case.
+        """
+        return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
         """`opted_out`, for a message."""
