@@ -47,8 +47,8 @@ def live(settings: Settings, options: LiveOptions) -> int:
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
-    """One life of the bot on the running loop. A rehearsal (dry run) posts nothing, and keeps neither what it has seen nor
-    captures; knowledge base and files of threads are kept up to date as ever.
+    """One life of the bot on the running loop. A rehearsal (dry run) posts nothing, and keeps neither captures nor what
+    it has seen; knowledge base and files of threads are kept up to date as ever.
     """
     rehearsal = options.dry_run or settings.app.dry_run
     record, replay = options.llm_record, options.llm_replay
