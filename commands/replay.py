@@ -102,7 +102,11 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             documents=documents,
         )
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
-        out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, backend(settings))
+        out = (
+            JsonLines(sys.stdout)
+            if options.as_json
+            else Terminal(console, name_of, headline, backend(settings, recorded))
+        )
         in_order = InOrder(out.write)
         sinks = replace(parts.sinks, results=[tally.add, in_order.add], decided=count.add)
         finished = await play(
@@ -122,8 +126,10 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     return 0 if finished and tally.adds_up and not tally.failed and all_filed else 1
 
 
-def backend(settings: Settings) -> str:
-    """What answers, for people."""
+def backend(settings: Settings, recorded: Path | None) -> str:
+    """What answers, for people; `recorded`: exchanges with a model, in its place."""
+    if recorded is not None:
+        return f"answers from the exchanges in {recorded.name}"
     llm = settings.ai_response.llm
     if llm is None:
         return "no language model configured: answers are quotes from the knowledge base"
