@@ -19,7 +19,7 @@ from assembly.indexing import IndexWhenAsked
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
-from assembly.searching import embedder_of, open_search
+from assembly.searching import open_embedder, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
 from clock import VirtualLoop
@@ -65,13 +65,13 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
     library, tally, count = library_of(settings), Tally(), CurationCount()
-    embedder = embedder_of(settings.search.embeddings)
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
     async with AsyncExitStack() as stack:
         models = open_llms(settings, record=record, replay=recorded)
         answering, knowledge = await stack.enter_async_context(models)
+        embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.assistant).
         indexing = None if answering is None else partial(IndexWhenAsked, settings, library)
