@@ -75,7 +75,7 @@ def gateway_for(
     arrivals: Subject[None],
     slash: Commands | None,
 ) -> Gateway:
-    """The source of dispatches, not connected yet. As each guild arrives, `tidy` and `slash` are notified."""
+    """The source of dispatches, not connected yet. As each guild arrives, `arrivals` and `slash` are notified."""
 
     def arrived(guild_id: int, at: float) -> None:
         parts.state.seen.met(guild_id, at)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
-from assembly.searching import embedder_of
+from assembly.searching import open_embedder
 from operators.evidence import Intake
 from services.conversations import Viewing
 from services.discord import Attachments
@@ -168,8 +168,6 @@ class Documents:
     async def close(self) -> None:
         await self.background.close()
         await self.store.close()
-        if self.embedder is not None:
-            await self.embedder.close()
 
 
 @asynccontextmanager
@@ -188,7 +186,7 @@ async def documents_for(
     """Open the store and what works on it; None where `documents.enabled` is false, or the store cannot be read.
 
     `embedder`: the one of `search.embeddings`, used unless `documents.embeddings` says otherwise. `asker`: the one of
-    `ai_response.llm`; where `documents.synthesis_llm` is set, a client for that is opened.
+    `ai_response.llm`. Neither is closed here. Where `documents.synthesis_llm` is set, a client for that is opened.
     `rehearsed`: only the data folder is touched, also where documents are kept elsewhere. `before_asking` makes what is
     awaited before an answer looks anything up.
     """
@@ -206,7 +204,7 @@ async def documents_for(
         folder = DataFolder(settings.app.data_dir)
         store = store_of(folder, EMBEDDED if rehearsed else chosen.store)
         if chosen.embeddings is not None:
-            embedder = embedder_of(settings.document_embeddings)
+            embedder = await stack.enter_async_context(open_embedder(settings.document_embeddings))
         background = Background(store=store, embedder=embedder)
         redactors = DocumentRedactors(secrets_of(settings))
         answers = AnswerCache(
@@ -232,6 +230,10 @@ async def documents_for(
             await runbooks.open()
         except StoreUnavailable as error:
             log.error("documents: %s; files are left alone until the next start", error)  # noqa: TRY400 (for the operator)
+            names = None
+        if names is None:
+            with suppress(StoreUnavailable):
+                await store.close()
             yield None
             return
         with_files = (int(name.removeprefix(naming.CASE_PREFIX)) for name in names)

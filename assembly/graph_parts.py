@@ -203,8 +203,7 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
     discord = settings.discord
     return Rules(
         screen=ScreenRules(
-            opt_out_marker=discord.opt_out_marker,
-            opted_out=state.opt_outs.__contains__,
+            withheld=state.withheld,
             allowed=discord.channel_allowlist,
             denied=discord.channel_denylist,
             # As it was at the start: within a run, a late message is not an old one.

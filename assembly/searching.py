@@ -26,6 +26,17 @@ def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
 
 
 @asynccontextmanager
+async def open_embedder(asked: EmbeddingSettings | str) -> AsyncGenerator[Embedder | None]:
+    """As `embedder_of`, closed at the end of the block."""
+    embedder = embedder_of(asked)
+    try:
+        yield embedder
+    finally:
+        if embedder is not None:
+            await embedder.close()
+
+
+@asynccontextmanager
 async def open_search(
     settings: Settings,
     library: Library,

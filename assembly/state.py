@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly.running import in_background
+from clock import run_blocking
 from model.messages import Message
 from services.conversations import OptOuts, Posts, Seen, read_marks, read_posts, render_marks
 from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
@@ -43,8 +44,10 @@ class RunState:
     changed: asyncio.Event
 
     def opted_out(self, author_id: int, text: str) -> bool:
-        """Whether a text must be neither recorded nor shown to a model, since its author has opted out."""
-        return self.opt_out_marker in text or author_id in self.opt_outs
+        """Whether a text must be neither recorded nor shown to a model: its author has opted out, or it has the marker,
+        in upper or lower case.
+        """
+        return author_id in self.opt_outs or self.opt_out_marker.casefold() in text.casefold()
 
     def withheld(self, message: Message) -> bool:
         """`opted_out`, for a message."""
@@ -54,8 +57,9 @@ class RunState:
         """Raises OSError: the data folder cannot be written."""
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
-        await files.in_thread(files.replace, self.folder.seen, marks)
-        await files.in_thread(files.replace, self.folder.usage, spent)
+        # A save that is cancelled is finished: it must not overwrite the last one afterwards.
+        await run_blocking(files.replace, self.folder.seen, marks)
+        await run_blocking(files.replace, self.folder.usage, spent)
 
 
 def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTokens | None = None) -> RunState:

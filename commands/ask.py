@@ -13,7 +13,7 @@ from assembly.graph_parts import answer_rules, library_of
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
-from assembly.searching import embedder_of, open_search
+from assembly.searching import open_embedder, open_search
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
@@ -52,7 +52,8 @@ async def _answerer(
     library = library_of(settings)
     async with (
         open_llm(settings, settings.ai_response.llm, record=record, replay=replay) as llm,
-        open_search(settings, library, embedder_of(settings.search.embeddings)) as search,
+        open_embedder(settings.search.embeddings) as embedder,
+        open_search(settings, library, embedder) as search,
     ):
         yield Answerer(assistant_of(settings, search, llm), library, search, answer_rules(settings))
 

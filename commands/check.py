@@ -14,8 +14,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from assembly import Unusable
 from assembly.documents import EMBEDDED
 from assembly.llm import endpoint_settings
+from assembly.sources import web_for
 from assembly.team import team_places
 from services.documents.store import SUFFIX, chroma_unreachable_because
 from services.knowledge import belongs_to
@@ -24,7 +26,7 @@ from services.search.embedding import REMEDY, installed
 from services.storage import DataFolder, why
 from services.team import LibraryUnusable, begins_after, state
 from services.telemetry import number_of
-from settings import DocumentSettings, LLMSettings, Settings, SettingsError, usable_token
+from settings import DocumentSettings, KnowledgeSettings, LLMSettings, Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
@@ -150,7 +152,8 @@ def internal_topics(settings: Settings) -> Iterator[Finding]:
     hidden = sum(1 for name in known if belongs_to(name, kb.internal_topics))
     missing = ", ".join(sorted(kb.internal_topics - known))
     trouble = f"there is no topic {missing} yet; --kb list shows the topics" if missing else None
-    yield judged("kb.internal_topics", trouble, f"{hidden} files of topics are for the team only", Verdict.WARNING)
+    found = f"for the team only: {number_of(hidden, 'topic file')}"
+    yield judged("kb.internal_topics", trouble, found, Verdict.WARNING)
 
 
 def log_file(settings: Settings) -> Finding:
@@ -166,8 +169,24 @@ def log_file(settings: Settings) -> Finding:
 
 async def servers(settings: Settings) -> list[Finding]:
     """What has to be asked over the network, where servers are configured."""
-    about_documents, about_models = await asyncio.gather(documents(settings), models(settings))
-    return [*about_documents, *about_models]
+    about_pages, about_documents, about_models = await asyncio.gather(
+        renderer(settings.kb), documents(settings), models(settings)
+    )
+    return [*about_pages, *about_documents, *about_models]
+
+
+async def renderer(kb: KnowledgeSettings) -> list[Finding]:
+    """What fetches web pages, opened as a start opens it, where that can fail."""
+    about = "kb.web_fetch_renderer"
+    if kb.web_fetch_renderer == "http":
+        return []
+    trouble = None
+    try:
+        async with web_for(kb):
+            pass
+    except Unusable as error:
+        trouble = str(error).removeprefix(f"{about} is ")
+    return [judged(about, trouble, kb.web_fetch_renderer)]
 
 
 async def documents(settings: Settings) -> list[Finding]:

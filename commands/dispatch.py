@@ -78,13 +78,25 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
     """Raises Unusable: a file or folder must not be used, or cannot; names the option."""
     llm_record, llm_replay = options.llm_record, options.llm_replay
     if llm_record is not None:
-        llm = (settings.kb.llm if options.init_kb or options.regen else None) or settings.ai_response.llm
-        if llm_replay is None and llm is None:
+        if llm_replay is None and not asks_a_model(settings, command_of(options)):
             raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
         if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():
             raise Unusable("--llm-record: is the file of --llm-replay; name another one")
     if options.data is not None:
         check_folder(options.data, settings.app.data_dir)
+
+
+def asks_a_model(settings: Settings, command: str) -> bool:
+    """Whether a command asks any of the configured models."""
+    answering, knowledge = settings.ai_response.llm, settings.kb.llm
+    match command:
+        case "ask":
+            asked = [answering]
+        case "init_kb" | "regen":
+            asked = [answering, knowledge]
+        case _:
+            asked = [answering, knowledge, settings.documents.synthesis_llm]
+    return any(llm is not None for llm in asked)
 
 
 def check_folder(folder: Path, live: Path) -> None:

@@ -13,7 +13,7 @@ from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
-from assembly.searching import embedder_of, open_search
+from assembly.searching import open_embedder, open_search
 from clock import now
 from commands.progress import Count, counted
 from services.knowledge import (
@@ -96,8 +96,10 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
 
 async def make_searchable(settings: Settings) -> None:
     """Prepare what has changed for searching, and give it vectors."""
-    embedder = embedder_of(settings.search.embeddings)
-    async with open_search(settings, library_of(settings), embedder, read_only=False, alone=False) as search:
+    async with (
+        open_embedder(settings.search.embeddings) as embedder,
+        open_search(settings, library_of(settings), embedder, read_only=False, alone=False) as search,
+    ):
         await search.refresh()
         done, whole = 0, await search.unembedded()
 

@@ -14,7 +14,7 @@ from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
 from assembly.running import GraphRun, collect_rarely, in_background, measuring, stop_signal, yield_often
-from assembly.searching import embedder_of, open_search
+from assembly.searching import open_embedder, open_search
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
@@ -47,15 +47,18 @@ def live(settings: Settings, options: LiveOptions) -> int:
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
-    """One life of the bot on the running loop; a rehearsal (dry run) posts and writes nothing."""
+    """One life of the bot on the running loop. A rehearsal (dry run) posts nothing, and keeps neither captures nor what
+    it has seen; knowledge base and files of threads are kept up to date as ever.
+    """
     rehearsal = options.dry_run or settings.app.dry_run
     record, replay = options.llm_record, options.llm_replay
-    library, embedder, health = library_of(settings), embedder_of(settings.search.embeddings), Health(now())
+    library, health = library_of(settings), Health(now())
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
         meters = await enter(measuring(settings.metrics, lambda: health.problem(now())))
         answering, knowledge = await enter(open_llms(settings, record=record, replay=replay, observe=meters.observe))
+        embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
         images = AttachedImages(discord.attachments) if settings.ai_response.llm_enable_image else None
         documents = await enter(

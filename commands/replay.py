@@ -19,7 +19,7 @@ from assembly.indexing import IndexWhenAsked
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
 from assembly.running import collect_rarely, play
-from assembly.searching import embedder_of, open_search
+from assembly.searching import open_embedder, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
 from clock import VirtualLoop
@@ -65,13 +65,13 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
 
 async def _replay(settings: Settings, options: ReplayOptions, console: Console) -> int:
     library, tally, count = library_of(settings), Tally(), CurationCount()
-    embedder = embedder_of(settings.search.embeddings)
     attachments = RecordedAttachments(options.file.with_name(f"{options.file.name}.attachments"))
     images = AttachedImages(attachments) if settings.ai_response.llm_enable_image else None
     record, recorded = options.llm_record, options.llm_replay
     async with AsyncExitStack() as stack:
         models = open_llms(settings, record=record, replay=recorded)
         answering, knowledge = await stack.enter_async_context(models)
+        embedder = await stack.enter_async_context(open_embedder(settings.search.embeddings))
         # Without a model, only the thread's files and the asker's runbooks are searched, which are indexed already
         # (services.assistant.extractive.assistant).
         indexing = None if answering is None else partial(IndexWhenAsked, settings, library)
@@ -102,7 +102,11 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             documents=documents,
         )
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
-        out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, backend(settings))
+        out = (
+            JsonLines(sys.stdout)
+            if options.as_json
+            else Terminal(console, name_of, headline, backend(settings, recorded))
+        )
         in_order = InOrder(out.write)
         sinks = replace(parts.sinks, results=[tally.add, in_order.add], decided=count.add)
         finished = await play(
@@ -122,8 +126,10 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     return 0 if finished and tally.adds_up and not tally.failed and all_filed else 1
 
 
-def backend(settings: Settings) -> str:
-    """What answers, for people."""
+def backend(settings: Settings, recorded: Path | None) -> str:
+    """What answers, for people; `recorded`: exchanges with a model, in its place."""
+    if recorded is not None:
+        return f"answers from the exchanges in {recorded.name}"
     llm = settings.ai_response.llm
     if llm is None:
         return "no language model configured: answers are quotes from the knowledge base"

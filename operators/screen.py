@@ -43,13 +43,12 @@ class ScreenRules:
     """What decides which messages are let through.
 
     Attributes:
-        opted_out: whether a person has opted out.
+        withheld: whether the author of a message has opted out, or has marked this one.
         allowed: ids of channels; empty: all.
         ended: whether a message (ids of place and message) had its outcome before this process began.
     """
 
-    opt_out_marker: str
-    opted_out: Callable[[int], bool]
+    withheld: Callable[[Message], bool]
     allowed: frozenset[int]
     denied: frozenset[int]
     ended: Callable[[int, int], bool] | None = None
@@ -106,7 +105,7 @@ def screen(
             return Reason.BOT
         if message.is_system:
             return Reason.SYSTEM
-        if opted_out(message):
+        if rules.withheld(message):
             return Reason.OPTED_OUT
         if message.is_empty:
             return Reason.EMPTY
@@ -115,17 +114,13 @@ def screen(
             return Reason.NOT_ADDRESSED
         return None
 
-    def opted_out(message: Message) -> bool:
-        marked = bool(rules.opt_out_marker) and rules.opt_out_marker in message.text
-        return marked or rules.opted_out(message.author.id)
-
     def change(edit: Edited) -> Iterable[Screened]:
         key = in_flight.waiting_key(edit.message_id)
         if key is None:
             return ()
         message = history.known(edit.channel_id, edit.message_id)
-        if message is not None and (opted_out(message) or message.is_empty):
-            reason = Reason.OPTED_OUT if opted_out(message) else Reason.EMPTY
+        if message is not None and ((withheld := rules.withheld(message)) or message.is_empty):
+            reason = Reason.OPTED_OUT if withheld else Reason.EMPTY
             return amend(key, edit.message_id, None), ignored(message, reason)
         return (amend(key, edit.message_id, edit),)
 

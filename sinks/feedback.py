@@ -49,11 +49,10 @@ class Feedback:
         self._key: bytes | None = None
 
     async def keep(self, reaction: Reaction) -> None:
-        """Record one reaction.
+        """Record one reaction. A call for help that cannot be posted is logged.
 
         Raises:
             OSError: the vote could not be written.
-            PostFailed: the call for help could not be posted; it is logged all the same.
         """
         post = self._posts.about(reaction.message_id)
         voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)

@@ -121,6 +121,7 @@ class JsonLines:
 
     def write(self, outcome: Outcome) -> None:
         self._out.write(render(outcome) + "\n")
+        self._out.flush()
 
     def finish(self, tally: Tally) -> None:
         self._out.write(json.dumps({"summary": tally.summary()}, ensure_ascii=False) + "\n")

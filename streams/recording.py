@@ -126,9 +126,8 @@ class Recorder:
 
     def _append(self, dispatch: Dispatch) -> None:
         try:
-            line = render_line(dispatch).encode()
-            written = self._file.write(b"\n" + line if self._truncated else line)
-            if written < len(line):
+            data = (b"\n" if self._truncated else b"") + render_line(dispatch).encode()
+            if self._file.write(data) < len(data):
                 raise OSError("the disk took only a part of a line")  # noqa: TRY301 (handled like a refusal)
         except (OSError, ValueError) as error:
             self._truncated = True

@@ -115,7 +115,10 @@ class Posts:
 def read_posts(path: Path) -> list[Post]:
     """One JSON object a line, oldest first. Damaged lines are reported and left out."""
     posts: list[Post] = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    # Not `splitlines`, which also breaks at characters that a question may hold.
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line:
+            continue
         try:
             posts.append(_POST.validate_json(line))
         except ValidationError:

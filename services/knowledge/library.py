@@ -72,6 +72,8 @@ class Library(Protocol):
 
 log = logging.getLogger(__name__)
 
+_REMEDY = "; app.py --init-kb makes it, and so does the running bot"
+
 CACHED_CHARS = 20_000_000
 """How much text of loaded sources is kept in memory, at most: ten of the largest that the default limit allows."""
 
@@ -101,8 +103,8 @@ class _Index:
         except FileNotFoundError:
             self.entries = ()
             # A team that has not taught anything yet has no index: nothing is amiss.
-            level = logging.INFO if self._namespace == "team" else logging.WARNING
-            self._report("there is no index yet, so nothing can be selected from it", level)
+            level, remedy = (logging.INFO, "") if self._namespace == "team" else (logging.WARNING, _REMEDY)
+            self._report(f"there is no index yet, so nothing can be selected from it{remedy}", level)
         except OSError as error:
             self._report(f"the index cannot be read ({error.strerror}); its earlier entries stay")
             return

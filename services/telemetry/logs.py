@@ -27,9 +27,11 @@ def number_of(count: int, thing: str, things: str = "") -> str:
 
 
 def fields() -> dict[str, str]:
-    """The ids of the part that the running code works on; empty where there is none."""
+    """The ids of the part that the running code works on; empty where there is none, and for a question from the
+    command line, which has no ids.
+    """
     part = about.get()
-    if part is None:
+    if part is None or not part.last.id:
         return {}
     last = part.last
     return {

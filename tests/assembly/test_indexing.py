@@ -10,14 +10,17 @@ import pytest
 
 from assembly.documents import Documents, documents_for, store_of
 from assembly.indexing import IndexWhenAsked, failed, kept_searchable
+from assembly.searching import open_embedder
 from clock import now
 from operators import Overflow
 from services.documents.store import naming
 from services.documents.store.chroma import ChromaStore
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import StoreUnavailable
+from services.search.embedding import Embedder
 from services.storage.data_folder import DataFolder
 from settings import Settings
+from tests.hashing import HashingEmbedder
 from tests.searching import by_words
 from tests.world import Shelf, Uploads
 
@@ -97,10 +100,39 @@ async def test_a_store_that_cannot_be_read_at_the_start_leaves_files_alone(
     async def broken(*_: object) -> list[str]:
         raise StoreUnavailable("the store of documents cannot be used")
 
-    monkeypatch.setattr("services.documents.store.embedded.EmbeddedStore.list_collections", broken)
+    closed: list[EmbeddedStore] = []
+
+    async def close(store: EmbeddedStore) -> None:
+        closed.append(store)
+
+    monkeypatch.setattr(EmbeddedStore, "list_collections", broken)
+    monkeypatch.setattr(EmbeddedStore, "close", close)
     async with documents_for(configured(tmp_path), None, Uploads(), None) as documents:
         assert documents is None
     assert "left alone until the next start" in caplog.text
+    assert len(closed) == 1
+
+
+async def test_each_embedder_is_closed_by_whoever_opened_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Embedder] = []
+
+    class Closing(HashingEmbedder):
+        async def close(self) -> None:
+            closed.append(self)
+
+    def made(_: object) -> Embedder:
+        return Closing()
+
+    monkeypatch.setattr("assembly.searching.embedder_of", made)
+    endpoint = {"base_url": "http://127.0.0.1:9", "model": "m", "api_key": "k"}
+    settings = configured(tmp_path, documents={"embeddings": endpoint})
+    async with open_embedder("packaged") as searching:
+        async with documents_for(settings, None, Uploads(), searching) as documents:
+            assert documents is not None
+            own = documents.embedder
+            assert own is not searching
+        assert closed == [own]
+    assert closed == [own, searching]
 
 
 def test_documents_lie_in_files_or_on_a_server_as_it_is_set(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -245,6 +246,22 @@ async def test_servers_for_documents_that_answer_are_there(settings_with: Callab
         assert "did not answer" in (await chroma_unreachable_because(f"{at}/slow", timeout_seconds=0.05) or "")
 
 
+def test_a_renderer_that_a_start_would_refuse_is_missing(
+    settings_with: Callable[[str], Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 70."""
+    kb = settings_with("kb: {web_fetch_renderer: browser}\n").kb
+    monkeypatch.setitem(sys.modules, "playwright.async_api", None)
+    monkeypatch.delitem(sys.modules, "services.knowledge.web.browser", raising=False)
+    (found,) = asyncio.run(check.renderer(kb))
+    assert (found.about, found.verdict) == ("kb.web_fetch_renderer", Verdict.MISSING)
+    assert found.says.startswith("`browser`, which needs the extra of that name: make extra-browser")
+
+
+def test_pages_fetched_as_they_are_need_no_line(settings_with: Callable[[str], Settings]) -> None:
+    assert asyncio.run(check.renderer(settings_with("").kb)) == []
+
+
 def test_where_no_model_is_set_at_all_none_is_said_to_be_asked(config: Path) -> None:
     found = asyncio.run(check.models(load(config)))
     assert [finding.says for finding in found if "is asked" in finding.says and "no model" not in finding.says] == []
@@ -263,4 +280,4 @@ def test_topics_for_the_team_that_are_spelt_otherwise_are_named(config: Path, tm
     )
     (topics / "on-call.txt").write_text("")
     found = findings(config)["kb.internal_topics"]
-    assert found == Finding("kb.internal_topics", Verdict.OK, "3 files of topics are for the team only")
+    assert found == Finding("kb.internal_topics", Verdict.OK, "for the team only: 3 topic files")

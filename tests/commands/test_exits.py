@@ -16,7 +16,10 @@ import pytest
 
 import app
 from commands import dispatch
+from commands.dispatch import asks_a_model
+from commands.replay import backend
 from services.storage.data_folder import lock
+from settings import load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
 
 REPOSITORY = Path(__file__).parents[2]
@@ -166,6 +169,31 @@ def test_there_is_nothing_to_record_without_a_model(
     assert "there is no LLM to record" in one_line(capsys)
     assert run(config, "--ask", "How?", "--llm-record", export_name(tmp_path), "--llm-replay", tmp_path / "x") == 2
     assert "is the file of --llm-replay" in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    ("section", "commands"),
+    [
+        ("ai_response", {"ask", "init_kb", "regen", "replay", "bot"}),
+        ("kb", {"init_kb", "regen", "replay", "bot"}),
+        ("documents", {"replay", "bot"}),
+    ],
+)
+def test_exchanges_are_recorded_with_whichever_model_a_command_asks(
+    config: Path, section: str, commands: set[str]
+) -> None:
+    assert not any(asks_a_model(load(config), command) for command in ("ask", "init_kb", "regen", "replay", "bot"))
+    key = "synthesis_llm" if section == "documents" else "llm"
+    model = "{base_url: 'http://127.0.0.1:9', api_key: k, model: m}"
+    config.write_text(f"{config.read_text()}{section}: {{{key}: {model}}}\n")
+    settings = load(config)
+    assert {each for each in ("ask", "init_kb", "regen", "replay", "bot") if asks_a_model(settings, each)} == commands
+
+
+def test_a_replay_says_what_answers(config: Path) -> None:
+    settings = load(config)
+    assert backend(settings, None) == "no language model configured: answers are quotes from the knowledge base"
+    assert backend(settings, config.with_name("day.llm.jsonl")) == "answers from the exchanges in day.llm.jsonl"
 
 
 def export_name(folder: Path) -> Path:

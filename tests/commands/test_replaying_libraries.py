@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from assembly import indexing
-from commands import replay as replaying
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
@@ -48,7 +47,7 @@ def embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_a_thread(_: object) -> Embedder:
         return InAThread()
 
-    monkeypatch.setattr(replaying, "embedder_of", in_a_thread)
+    monkeypatch.setattr("assembly.searching.embedder_of", in_a_thread)
 
 
 def a_day(*, files: bool = True) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.world import (
     ANNA,
     BEN,
@@ -129,9 +131,10 @@ async def test_an_image_leaves_a_placeholder_when_images_are_off(tmp_path: Path)
     assert "[image: screen.png]" in world.script.asked[0].text
 
 
-async def test_the_marker_keeps_a_message_from_every_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("marker", ["!nobot", "!NoBot", "!NOBOT"])
+async def test_the_marker_keeps_a_message_from_every_model(tmp_path: Path, marker: str) -> None:
     world = await World.begin(tmp_path)
-    world.says(ANNA, "!nobot How?")
+    world.says(ANNA, f"{marker} How?")
     await world.wait(61)
     assert world.story == ["ignored: opted out"]
     assert world.script.asked == []

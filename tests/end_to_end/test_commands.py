@@ -105,6 +105,17 @@ async def test_a_registration_that_fails_is_one_line_and_the_bot_goes_on(
     assert ("applications.commands" in lines[0].message) == (status == 403)
 
 
+async def test_an_odd_answer_to_a_registration_is_one_line(
+    start: Start, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    discord_server.add_channel("help")
+    discord_server.fail_next("PUT", "/commands$", status=200, body={"odd": 1})
+    await start()
+    await discord_server.until(lambda: "no slash commands: Discord's answer cannot be read" in caplog.text)
+    await discord_server.invalidate_session()
+    await until_offered(discord_server)
+
+
 async def test_a_registration_that_failed_is_tried_again_with_the_next_session(
     start: Start, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -345,3 +356,28 @@ async def test_discord_refusing_an_answer_is_a_line_in_the_log(
     await discord_server.until(lambda: "command /ask: not answered" in caplog.text)
     again = await discord_server.call(help_, ada, "ask", question=QUESTION)
     assert "lf backup restore" in await said(discord_server, again)
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, {}), (404, {"message": "Unknown interaction", "code": 10062})])
+async def test_a_wish_for_privacy_counts_whatever_becomes_of_its_acknowledgement(
+    start: Start, discord_server: DiscordServer, status: int, body: dict[str, Any]
+) -> None:
+    """Pitfall 78."""
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start()
+    await until_offered(discord_server)
+    discord_server.fail_next("POST", "/callback$", status=status, body=body)
+    await discord_server.call(help_, ada, "privacy opt-out")
+    await discord_server.until(lambda: opted_out(bot))
+    assert opted_out(bot) == [str(ada.id)]
+
+
+async def test_a_question_is_answered_although_its_acknowledgement_cannot_be_read(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer
+) -> None:
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start(ai_response={"llm": llm(llm_server)})
+    await until_offered(discord_server)
+    discord_server.fail_next("POST", "/callback$", status=200, body={})
+    await discord_server.call(help_, ada, "ask", question=QUESTION)
+    await discord_server.until(lambda: llm_server.seen)

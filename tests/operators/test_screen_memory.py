@@ -12,7 +12,7 @@ from operators.screen import Screened, ScreenRules, screen
 from services.conversations.in_flight import InFlight
 from tests.talk import ANN, Talk
 
-RULES = ScreenRules(opt_out_marker="!nobot", opted_out=set[int]().__contains__, allowed=frozenset(), denied=frozenset())
+RULES = ScreenRules(withheld=lambda _message: False, allowed=frozenset(), denied=frozenset())
 
 
 def test_duplicates_are_told_among_the_newest_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,14 @@ def test_outcomes_come_in_the_order_of_their_parts(order: Sequence[int], ignored
     assert written == [number for number in sorted(order[:ended]) if number not in ignored]
 
 
+def test_a_program_that_reads_along_gets_each_line_at_once() -> None:
+    read = io.BytesIO()
+    out = io.TextIOWrapper(read)
+    JsonLines(out).write(outcome())
+    assert json.loads(read.getvalue())["outcome"] == "skipped"
+    out.close()
+
+
 def test_json_lines_hold_every_field_of_the_contract() -> None:
     out, tally = io.StringIO(), Tally()
     lines = JsonLines(out)

@@ -7,6 +7,7 @@ import logging
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -112,6 +113,24 @@ def test_a_line_that_was_written_in_part_spoils_only_itself(
     asyncio.run(recorder.close())
     assert [each.d["id"] for each in read(path)] == ["2"]
     assert "only a part" in caplog.text
+
+
+def test_a_second_line_that_lacks_only_its_end_spoils_not_the_next(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Disk:
+        left: ClassVar = [20, len(render_line(post(2))), 1_000]
+
+        def write(self, data: bytes) -> int:
+            with path.open("ab", buffering=0) as file:
+                return file.write(data[: self.left.pop(0)])
+
+        def close(self) -> None: ...
+
+    recorder = Recorder(path, opted_out=opted_out)
+    asyncio.run(recorder.close())
+    monkeypatch.setattr(recorder, "_file", Disk())
+    for number in (1, 2, 3):
+        recorder.write(post(number))
+    assert [each.d["id"] for each in read(path)] == ["2", "3"]
 
 
 def test_attachments_are_saved_under_their_id_alone(path: Path) -> None:

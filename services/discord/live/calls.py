@@ -94,4 +94,6 @@ def reason(error: BaseException) -> str:
         return f"Discord asks to wait {error.retry_after:.0f} s"
     if isinstance(error, TimeoutError):
         return "Discord did not answer in time"
-    return f"Discord could not be reached ({type(error).__name__})"
+    if isinstance(error, FAILURES):
+        return f"Discord could not be reached ({type(error).__name__})"
+    return f"Discord's answer cannot be read ({type(error).__name__})"

@@ -108,14 +108,19 @@ class Answering:
         self._tasks: set[asyncio.Task[object]] = set()
         self._closing = False
 
-    async def answer(self, interaction: Interaction, say: Callable[[Call], Answer]) -> None:
-        """Answer one call. Never raises, except when it is cancelled."""
+    async def answer(
+        self, interaction: Interaction, say: Callable[[Call], Answer], *, in_any_case: bool = False
+    ) -> None:
+        """Answer one call. Never raises, except when it is cancelled.
+
+        `in_any_case`: it is carried out also when Discord takes no answer to it.
+        """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine runs in a task)
         self._tasks.add(task)
         try:
-            # Within three seconds, or Discord says that the bot did not respond.
-            await interaction.response.defer(ephemeral=True, thinking=True)
+            if not await _acknowledged(interaction) and not in_any_case:
+                return
             said = self.phrases(interaction)
             await _show(
                 interaction, said.say("stopping") if self._closing else await _said(interaction, say, said), said
@@ -139,6 +144,19 @@ class Answering:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def _acknowledged(interaction: Interaction) -> bool:
+    """Announce an answer; gives whether Discord takes one."""
+    try:
+        # Within three seconds, or Discord says that the bot did not respond.
+        await interaction.response.defer(ephemeral=True, thinking=True)
+    except FAILURES as error:
+        log.warning("command /%s: not answered: %s", _name(interaction), reason(error))
+        return False
+    except Exception as error:  # noqa: BLE001 (discord.py could not read what Discord said to it)
+        log.info("command /%s: Discord's acknowledgement is odd (%s)", _name(interaction), type(error).__name__)
+    return True
 
 
 async def _said(interaction: Interaction, say: Callable[[Call], Answer], said: CallPhrases) -> str:

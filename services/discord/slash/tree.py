@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import discord
@@ -84,7 +85,7 @@ class Commands:
             self._tree.copy_global_to(guild=guild)
             async with asyncio.timeout(REGISTERING_SECONDS):
                 known = await self._tree.sync(guild=guild)
-        except (*FAILURES, app_commands.AppCommandError) as error:
+        except Exception as error:  # noqa: BLE001 (an odd answer of Discord can make discord.py raise anything)
             # Tried again when the guild arrives anew, as after each new session.
             self._registered.discard(guild_id)
             forbidden = isinstance(error, discord.Forbidden)
@@ -102,12 +103,14 @@ def _forms(callbacks: Callbacks, answering: Answering) -> Iterator[Form]:
         await answering.answer(interaction, lambda call: callbacks.ask(call, question))
 
     yield _command("ask", "Ask the bot; only you see the answer.", ask)
+    # Carried out although nobody may be told.
+    wish = partial(_plain, in_any_case=True)
     yield _group(
         "privacy",
         "What the bot may do with what you write.",
-        _plain("opt-out", "Leave me alone: read, learn and record nothing that I write.", callbacks.opt_out, answering),
-        _plain("opt-in", "Count me in again.", callbacks.opt_in, answering),
-        _plain("forget", "Remove what the bot has kept of me.", callbacks.forget, answering),
+        wish("opt-out", "Leave me alone: read, learn and record nothing that I write.", callbacks.opt_out, answering),
+        wish("opt-in", "Count me in again.", callbacks.opt_in, answering),
+        wish("forget", "Remove what the bot has kept of me.", callbacks.forget, answering),
     )
     if callbacks.runbooks is not None:
         yield _kb(callbacks.runbooks, answering)
@@ -168,11 +171,13 @@ def _evidence(files: EvidenceActions, answering: Answering) -> Form:
     )
 
 
-def _plain(name: str, description: str, done: Callable[[Call], Answer], answering: Answering) -> Command:
+def _plain(
+    name: str, description: str, done: Callable[[Call], Answer], answering: Answering, *, in_any_case: bool = False
+) -> Command:
     """A command without options."""
 
     async def run(interaction: Interaction) -> None:
-        await answering.answer(interaction, done)
+        await answering.answer(interaction, done, in_any_case=in_any_case)
 
     return _command(name, description, run)
 

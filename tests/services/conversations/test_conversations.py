@@ -261,6 +261,19 @@ async def test_posts_are_kept_and_a_torn_line_is_left_out(tmp_path: Path, caplog
     assert "line 3" in caplog.text
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x1e", "\r\n"])
+async def test_a_post_is_read_back_whatever_line_ends_its_question_has(
+    tmp_path: Path, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "posts.jsonl"
+    asked = [replace(post(1, 10), question=f"It says{end}E7."), post(2, 10)]
+    posts = Posts(path=path)
+    for each in asked:
+        await posts.add(each)
+    assert read_posts(path) == asked
+    assert not caplog.messages
+
+
 async def test_a_post_that_cannot_be_noted_down_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     await Posts(path=tmp_path).add(post(1, 10))
     assert "was not recorded" in caplog.text

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_a_line_about_a_part_carries_its_ids(capsys: pytest.CaptureFixture[str])
         }.items()
     )
     assert set(idle) == {"at", "level", "logger", "message"}
+
+
+def test_a_line_about_a_question_from_the_command_line_has_no_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    asked = replace(PART, messages=(Message(0, 0, Author(0, ""), "How?", 5.0),), place=Place(0, PlaceKind.CHANNEL))
+    token = logs.about.set(asked)
+    log.info("gate: yes")
+    logs.about.reset(token)
+    assert capsys.readouterr().err.endswith("tests.logs: gate: yes\n")
 
 
 def test_a_line_about_a_message_that_waits_carries_its_ids(capsys: pytest.CaptureFixture[str]) -> None:
