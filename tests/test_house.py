@@ -1,4 +1,4 @@
-"""What holds the house together besides the import contracts of pyproject.toml: doors, arrows and names."""
+"""What holds the house together besides the import contracts of pyproject.toml: doors, arrows, names and locks."""
 
 from __future__ import annotations
 
@@ -100,3 +100,11 @@ def test_no_public_class_name_is_given_twice() -> None:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_what_is_installed_to_run_is_what_is_tested() -> None:
+    def versions(name: str) -> set[str]:
+        lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
+        return {line.partition(" ;")[0] for line in lines}  # not for which systems: the tests run on few
+
+    assert versions("runtime") - versions("development") == set()
