@@ -107,9 +107,10 @@ $(EXTRAS): extra-%: $(VENV)/runtime
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
+# What runs is what was tested: the second lock is part of the first.
 lock: $(VENV)/development
-	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml -o requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml --all-extras --group dev -o requirements/development.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml -c requirements/development.txt -o requirements/runtime.txt
 
 clean:
 	rm -rf $(VENV) .venv-* examples/data .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache

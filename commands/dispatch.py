@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from assembly import Unusable
@@ -150,13 +151,24 @@ def run(options: argparse.Namespace) -> int:
         check_combination(options)
         settings = load(options.config)
         redact = redactor_of(settings).text
-        configure_logging(settings, redact, bot=command_of(options) == "bot")
-        check_files(settings, options)
-        return guarded(settings, options, redact)
+        with kept_private():
+            configure_logging(settings, redact, bot=command_of(options) == "bot")
+            check_files(settings, options)
+            return guarded(settings, options, redact)
     except SettingsError as error:
         return say(str(error), UNUSABLE)  # names keys and how to set them, never values
     except CANNOT_START as error:
         return say(redact(str(error)), UNUSABLE)
+
+
+@contextlib.contextmanager
+def kept_private() -> Generator[None]:
+    """Have what is made be for its owner alone: it holds what people wrote. What is there already stays as it is."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[str], str]) -> int:

@@ -81,7 +81,7 @@ class Feedback:
             "vote": vote,
         }
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
-        await run_blocking(files.append, self._folder.feedback, data)
+        await run_blocking(files.append, self._folder.feedback, data, own_line=True)
 
     async def _escalate(self, post: Post) -> None:
         log.warning("a user asks for a person in thread %d", post.place_id)

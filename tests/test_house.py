@@ -1,4 +1,4 @@
-"""What holds the house together besides the import contracts of pyproject.toml: doors, arrows and names."""
+"""What holds the house together besides the import contracts of pyproject.toml: doors, arrows, names and locks."""
 
 from __future__ import annotations
 
@@ -111,3 +111,11 @@ def test_a_long_file_has_its_reason() -> None:
     files = [ROOT / "app.py", *(path for folder in folders for path in folder.rglob("*.py"))]
     long = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) > MOST_LINES}
     assert named == long
+
+
+def test_what_is_installed_to_run_is_what_is_tested() -> None:
+    def versions(name: str) -> set[str]:
+        lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
+        return {line.partition(" ;")[0] for line in lines}  # not for which systems: the tests run on few
+
+    assert versions("runtime") - versions("development") == set()

@@ -57,7 +57,7 @@ class Posts:
         self._add(post)
         if self._path is not None:
             try:
-                await run_blocking(files.append, self._path, render_post(post))
+                await run_blocking(files.append, self._path, render_post(post), own_line=True)
             except OSError as error:
                 log.error("a reply was not recorded, so its thread will not be found again: %s", error)  # noqa: TRY400 (a line for the operator)
 

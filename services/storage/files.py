@@ -66,19 +66,21 @@ def renew(path: Path, data: bytes) -> None:
         _swap(path, data)
 
 
-def append(path: Path, data: bytes) -> int:
-    """Add `data` to the end of `path`, durably; gives its offset in bytes. A missing file is made, with its folders.
+def append(path: Path, data: bytes, *, own_line: bool = False) -> int:
+    """Add `data` to the end of `path`, durably; gives the length of the file before. A missing file is made, with its
+    folders. `own_line`: begin a new line where a crash has left one without its end.
 
     When it cannot be written whole (a full disk), the file is cut back to its old length. Appends to one file from
     several threads or processes wait for each other, so that none cuts off another's data.
     """
     with _named(path):
         _make_folder(path.parent)
-        descriptor = _locked(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        descriptor = _locked(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             old_length = os.fstat(descriptor).st_size
+            torn = own_line and old_length > 0 and os.pread(descriptor, 1, old_length - 1) != b"\n"
             try:
-                _write_all(descriptor, data)
+                _write_all(descriptor, b"\n" + data if torn else data)
                 os.fsync(descriptor)
                 if old_length == 0:  # perhaps new: its name must be durable as well
                     _sync_folder(path.parent)

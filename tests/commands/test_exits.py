@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -160,6 +161,21 @@ def test_a_replay_with_a_folder_of_its_own_leaves_the_bots_alone(
 def test_recorded_exchanges_that_are_missing_are_named(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(config, "--ask", "How?", "--llm-replay", "/nowhere.jsonl") == 2
     assert "/nowhere.jsonl cannot be read" in one_line(capsys)
+
+
+def test_what_is_made_is_for_its_owner_alone(config: Path) -> None:
+    """Pitfall 68. And the process is left as it was."""
+    mask = os.umask(0o022)
+    try:
+        data = load(config).app.data_dir
+        before = {*data.rglob("*")}
+        assert run(config, "--init-kb") == 0
+        made = {path: stat.S_IMODE(path.stat().st_mode) for path in {*data.rglob("*")} - before}
+        assert {path for path, mode in made.items() if mode & 0o077} == set()
+        assert len(made) > 2
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(mask)
 
 
 def test_there_is_nothing_to_record_without_a_model(

@@ -103,6 +103,17 @@ async def test_votes_are_offered_kept_and_withdrawn(tmp_path: Path) -> None:
     }
 
 
+async def test_a_vote_behind_one_that_a_crash_cut_off_is_a_line_of_its_own(tmp_path: Path) -> None:
+    world = await answered(tmp_path)
+    path = tmp_path / "data" / "feedback.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"at": "2026-02-1')
+    world.reacts(BEN, world.last_reply_id, "👍")
+    await world.close()
+    _, kept = path.read_text().splitlines()
+    assert json.loads(kept)["vote"] == "up"
+
+
 async def test_only_votes_of_the_community_on_replies_count(tmp_path: Path) -> None:
     """Pitfall 23."""
     world = await answered(tmp_path)

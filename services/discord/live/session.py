@@ -15,6 +15,7 @@ import discord
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from clock import now
+from services.discord.live.calls import reason
 from services.discord.protocols import GatewayRefused, Health
 
 log = logging.getLogger(__name__)
@@ -228,6 +229,6 @@ def _report(error: Exception) -> None:
     if isinstance(error, (ReconnectWebSocket, discord.ConnectionClosed)):
         log.info("gateway: the connection ended; connecting again")
     elif isinstance(error, (discord.HTTPException, aiohttp.ClientError, OSError)):
-        log.warning("gateway: no connection (%s); trying again", type(error).__name__)
+        log.warning("gateway: no connection: %s; trying again", reason(error))
     else:
         log.error("gateway: discord.py could not read a payload; connecting again after it", exc_info=error)

@@ -54,11 +54,14 @@ async def test_the_stream_waits_for_a_discord_that_is_down_when_it_starts(
     connect: Connect, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     discord_server.fail_next("GET", "/users/@me", status=503, times=2)
+    discord_server.fail_next("GET", "/users/@me", status=404, body={"message": "Unknown User", "code": 10013})
     discord_server.fail_next("GET", "^/$", drop=True, times=2)
     with caplog.at_level(logging.WARNING):
         await connect()
     assert discord_server.failures_to_come == 0
-    assert "no connection (DiscordServerError)" in caplog.text
+    assert "no connection: Discord answered 503 (code 0); trying again" in caplog.text
+    assert "no connection: Discord answered 404 (code 10013); trying again" in caplog.text
+    assert "no connection: Discord could not be reached (ServerDisconnectedError); trying again" in caplog.text
 
 
 async def test_a_new_session_is_tried_now_and_then_when_resuming_fails(

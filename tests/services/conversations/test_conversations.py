@@ -259,6 +259,8 @@ async def test_posts_are_kept_and_a_torn_line_is_left_out(tmp_path: Path, caplog
         file.write('{"at": 3.0, "messag')
     assert read_posts(path) == [post(1, 10), post(2, 10)]
     assert "line 3" in caplog.text
+    await Posts(path=path).add(post(3, 10))
+    assert read_posts(path) == [post(1, 10), post(2, 10), post(3, 10)]
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\x1e", "\r\n"])

@@ -139,6 +139,14 @@ def test_an_append_to_a_full_disk_gives_the_file_its_old_length_back(tmp_path: P
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(("before", "after"), [(b"", b"new\n"), (b"whole\n", b"whole\nnew\n"), (b"to", b"to\nnew\n")])
+def test_a_line_may_begin_behind_one_that_a_crash_cut_off(tmp_path: Path, before: bytes, after: bytes) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(before)
+    assert files.append(path, b"new\n", own_line=True) == len(before)
+    assert path.read_bytes() == after
+
+
 def test_a_write_that_takes_nothing_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(descriptor: int, data: memoryview) -> int:
         return 0
