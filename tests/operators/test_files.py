@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from clock import now
-from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Place, PlaceKind
 from operators import evidence as chunk_module
-from operators.answering import earlier_in
 from operators.evidence import (
     Closing,
     Dropping,
@@ -450,16 +448,3 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     assert to_come is not None
     await to_come.ready()
     assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence", "query_file"]
-
-
-def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
-    def turn(text: str, role: Role = Role.USER, *, asked_now: bool = False) -> Turn:
-        return Turn(role, text, asked_now=asked_now)
-
-    said_before = [turn("hello", Role.ASSISTANT)]
-    for n in range(4):
-        said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
-    conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
-    assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))
-    unanswered = Conversation((*said_before, turn("where?"), turn("and then?", asked_now=True)))
-    assert earlier_in(unanswered)[-1] == ("where?", "")
