@@ -181,7 +181,39 @@ async def test_without_a_store_a_file_stays_as_it_is(store: BrokenStore, caplog:
     assert "keyword search only" in caplog.text
 
 
+async def test_the_text_of_a_long_message_is_read_without_a_download(store: BrokenStore) -> None:
+    uploads = Uploads()
+    job = Cases().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
+    assert job is not None
+    result = await chunk(Intake(store=store, attachments=uploads))(job)
+    assert result.document is not None
+    assert uploads.downloaded == []
+
+
+async def test_a_file_that_cannot_be_downloaded_is_kept_as_failed(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    uploads = Uploads()
+    job = job_of(uploads)
+    uploads.contents.clear()
+    result = await chunk(Intake(store=store, attachments=uploads))(job)
+    assert result.document is None
+    assert "could not be downloaded" in result.failure
+    assert "attachment 1000 is gone" in caplog.text
+
+
 # Deleting
+
+
+@pytest.mark.parametrize("may_reopen", [False, True])
+async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
+    store: BrokenStore, may_reopen: bool
+) -> None:
+    await taken(store, Uploads())
+    cases = Cases([CASE])
+    await discard(store, cases, list[str]().append)(Closing(CASE, may_reopen=may_reopen))
+    assert await names(store) == []
+    assert cases.gone.is_unannounced(CASE) == may_reopen
 
 
 async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
