@@ -11,7 +11,7 @@ from services.assistant.answering import AnswerResult, GatingResult, SelectionRe
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.prompts import Offered
 from services.assistant.quoting import Quote, around, compose, others, readable, to_quote
-from services.conversations import phrases
+from services.conversations import in_language, phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
 from services.llm import Usage
@@ -43,12 +43,14 @@ _SECTION_CHARS: Final = 1_200
 class ExtractiveAssistant:
     """Implements `Assistant` with `search`. Calls no model, so that it counts nothing in `Usage`.
 
-    `addresses`: make links in quotes absolute.
+    `addresses`: make links in quotes absolute. `reply_language`: of the words around quotes, `question` or the code of
+    a fixed language.
     """
 
-    def __init__(self, search: Search, addresses: Addresses | None = None) -> None:
+    def __init__(self, search: Search, addresses: Addresses | None = None, *, reply_language: str = "question") -> None:
         self._search = search
         self._addresses = addresses or Addresses()
+        self._reply_language = reply_language
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
@@ -111,7 +113,8 @@ class ExtractiveAssistant:
         also = [
             hit for hit in _others(found, [each.hit.source_id for each in quotes], query) if hit.source_id in loaded
         ]
-        answer, cited = compose(quotes, also, phrases(language_of(query)), max_chars)
+        say = phrases(in_language(self._reply_language, language_of(query)))
+        answer, cited = compose(quotes, also, say, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
     async def verify(
