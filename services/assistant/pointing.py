@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from services.assistant.addresses import Addresses
-from services.assistant.quoting import named, readable
+from services.assistant.quoting import in_known_languages, named
 from services.assistant.telling import telling_line
 from services.conversations import Phrases
 from services.search import Found, Hit
@@ -15,7 +15,7 @@ MOST = 3
 
 def pointers(found: Found, query: str, say: Phrases, addresses: Addresses) -> tuple[str, list[str]]:
     """A few lines that name the best pages, and their ids."""
-    chosen = (readable(found.pages, query) or found.pages)[:MOST]
+    chosen = (in_known_languages(found.pages, query) or found.pages)[:MOST]
     lines = [f"• {_linked(hit, addresses, say)}{_why(hit, query)}" for hit in chosen]
     return "\n".join([say.may_help, *lines]), [hit.source_id for hit in chosen]
 

@@ -111,7 +111,7 @@ def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
     return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MOST_ALSO]
 
 
-def readable(hits: Sequence[Hit], query: str) -> list[Hit]:
+def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
     """Without translations into languages that the query is not in.
 
     What is in English stays, as does what has too little prose to tell.

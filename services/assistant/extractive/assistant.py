@@ -10,7 +10,7 @@ from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.prompts import Offered
-from services.assistant.quoting import Quote, around, compose, others, readable, to_quote
+from services.assistant.quoting import Quote, around, compose, in_known_languages, others, to_quote
 from services.conversations import in_language, phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
@@ -102,7 +102,8 @@ class ExtractiveAssistant:
         shorten: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
-        looked_up = None if toolset is None else await look_up(toolset, query, max_chars, instead=not sources)
+        say = phrases(in_language(self._reply_language, language_of(query)))
+        looked_up = None if toolset is None else await look_up(toolset, query, say, max_chars, instead=not sources)
         if looked_up is not None:
             return looked_up
         found = await self._search.find(query)
@@ -113,7 +114,6 @@ class ExtractiveAssistant:
         also = [
             hit for hit in _others(found, [each.hit.source_id for each in quotes], query) if hit.source_id in loaded
         ]
-        say = phrases(in_language(self._reply_language, language_of(query)))
         answer, cited = compose(quotes, also, say, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
@@ -140,11 +140,11 @@ class ExtractiveAssistant:
 
 
 def _quoted(found: Found, query: str) -> list[Hit]:
-    return to_quote([*found.hits[:1], *readable(found.hits[1:], query)])
+    return to_quote([*found.hits[:1], *in_known_languages(found.hits[1:], query)])
 
 
 def _others(found: Found, quoted: Sequence[str], query: str) -> list[Hit]:
-    return others([*found.pages[:1], *readable(found.pages[1:], query)], quoted)
+    return others([*found.pages[:1], *in_known_languages(found.pages[1:], query)], quoted)
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:

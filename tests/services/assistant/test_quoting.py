@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant import Addresses, Repeats, first_quote, nothing_found, pointers
-from services.assistant.quoting import Quote, around, compose, named, others, readable, shortened, to_quote
+from services.assistant.quoting import Quote, around, compose, in_known_languages, named, others, shortened, to_quote
 from services.assistant.repeats import DAY
 from services.assistant.telling import telling_line
 from services.conversations import phrases
@@ -155,8 +155,8 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     english = hit(text="The lever of the press is pulled twice, and then one waits.")
     german = hit(text="Der Hebel der Presse wird zweimal gezogen, und dann wartet man auf die Glocke.")
     code = hit(text="```\npress --lever\n```")
-    assert readable([german, english, code], "how is the lever of the press pulled?") == [english, code]
-    assert readable([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
+    assert in_known_languages([german, english, code], "how is the lever of the press pulled?") == [english, code]
+    assert in_known_languages([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
     say = phrases("en")
     assert "Hebel" in pointers(Found((german,)), "which lever is it?", say, SITE)[0]
 
