@@ -10,7 +10,7 @@ from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.prompts import Offered
-from services.assistant.quoting import Quote, around, compose, in_known_languages, others, to_quote
+from services.assistant.quoting import Quote, around, by_team, compose, in_known_languages, others, to_quote
 from services.conversations import in_language, phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
@@ -134,7 +134,7 @@ class ExtractiveAssistant:
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.kept)
         text = around(hit.kept, section, _SECTION_CHARS)
-        if hit.source_id.startswith("team:"):
+        if by_team(hit.kept):
             return Quote(hit, text)
         return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
 
