@@ -95,7 +95,7 @@ async def open_llms(
 def assistant_of(settings: Settings, search: Search, llm: StructuredLLM | None) -> Assistant:
     """The assistant that asks `llm`; where there is none, the extractive one, over `search`."""
     if llm is None:
-        return ExtractiveAssistant(search, addresses_of(settings))
+        return ExtractiveAssistant(search, addresses_of(settings), reply_language=settings.ai_response.reply_language)
     files = settings.documents
     limits = ToolLimits(files.max_tool_calls, files.max_repeated_questions, files.tools_timeout_seconds)
     hint = settings.ai_response.out_of_scope_hint

@@ -74,7 +74,7 @@ def point_rules(settings: Settings) -> PointRules:
     return PointRules(
         when_unsure=answering.when_unsure == "point",
         by_channel={channel: settings.when_unsure_in(channel) == "point" for channel in settings.discord.channels},
-        language=None if answering.reply_language == "question" else answering.reply_language,
+        reply_language=answering.reply_language,
         out_of_scope_hint=answering.out_of_scope_hint,
         addresses=addresses_of(settings),
     )

@@ -113,7 +113,8 @@ def _heading(kept: Kept | None) -> str:
 def load(
     library: Library, search: Search, max_chars: int
 ) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry | Outcome]]:
-    """Read what was selected: whole while it fits into `max_chars` together, else outlines and the best sections.
+    """Read what was selected, at most `max_chars` characters together: short sources whole, of longer ones the outline
+    and the passages that fit the query (`services.knowledge.excerpts`).
 
     A source that cannot be read is left out; when none can be, the inquiry ends.
     """

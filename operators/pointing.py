@@ -10,7 +10,7 @@ from typing import Any
 from clock import now
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.assistant import Addresses, Inquiry, Repeats, Unanswered, nothing_found, pointers, skipped
-from services.conversations import phrases
+from services.conversations import in_language, phrases
 from services.knowledge import Search
 from services.search import Found, Level, language_of
 
@@ -26,13 +26,13 @@ class PointRules:
 
     Attributes:
         when_unsure: whether it points where nobody has addressed it; `by_channel`: where that differs.
-        language: of its own sentences; None: that of the question.
+        reply_language: of its own sentences: `question`, or the code of a fixed language.
         out_of_scope_hint: where to ask what it does not know, in the operator's words.
     """
 
     when_unsure: bool = False
     by_channel: Mapping[int, bool] = field(default_factory=dict[int, bool])
-    language: str | None = None
+    reply_language: str = "question"
     out_of_scope_hint: str = ""
     addresses: Addresses = field(default_factory=Addresses)
 
@@ -54,7 +54,7 @@ def point(
             unsure = found.level is Level.POINT or item.reason is Reason.UNSURE
             return skipped(inquiry, Reason.UNSURE if unsure and not inquiry.usage.calls else item.reason)
         query = inquiry.query or inquiry.request
-        say = phrases(rules.language or language_of(query))
+        say = phrases(in_language(rules.reply_language, language_of(query)))
         if found.confidence >= _HARDLY:
             draft, named = pointers(found, query, say, rules.addresses)
         else:

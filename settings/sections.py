@@ -197,7 +197,8 @@ class AnswerSettings(SettingsSection):
         30, "A longer index is cut to this many entries, those that rank best, before the LLM selects from it."
     )
     max_source_chars: Count = setting(
-        24_000, "How many characters of sources one answer is given; of more, their outline and best sections."
+        24_000,
+        "How many characters of sources one answer is given; of a document over 3,000, its outline and best sections.",
     )
     when_unsure: WhenUnsure = setting(
         "silent", "Where nobody addressed the bot and it is unsure: stay silent, or point to sections that may help."
@@ -345,7 +346,9 @@ class DocumentSettings(SettingsSection):
     tools_timeout_seconds: Seconds = setting(60, "How long the tool calls of one answer may take together.")
     store_timeout_seconds: Seconds = setting(10, "How long one search may take.")
     team_name: Text = setting("", "The team's name in its knowledge; empty: the id of the guild.")
-    embeddings: EmbeddingSettings | None = setting(None, "Where files are embedded; null: as search.embeddings says.")
+    embeddings: EmbeddingSettings | None = setting(
+        None, "Where the texts of the document tools are embedded; null: as search.embeddings says."
+    )
     synthesis_llm: LLMSettings | None = setting(None, "The LLM that condenses passages; null: the one of ai_response.")
     store: Store = setting("embedded", "Where passages are kept: in the data folder, or in Chroma.")
     cache: DocumentCacheSettings = section(DocumentCacheSettings, "The cache of the document tools' answers.")
@@ -367,7 +370,7 @@ class Settings(SettingsSection):
 
     @property
     def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:
-        """Where files of threads and runbooks are embedded."""
+        """Where the texts of the document tools are embedded."""
         return self.search.embeddings if self.documents.embeddings is None else self.documents.embeddings
 
     def when_unsure_in(self, channel_id: int) -> Literal["silent", "point"]:

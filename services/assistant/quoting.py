@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from services.conversations import Phrases
-from services.search import ENGLISH, Hit, Kept, asked_now, language_of
+from services.search import ENGLISH, Hit, Kept, language_of
 
 _QUOTE_CHARS = 1_200
 _SECOND_CHARS = 700
@@ -86,10 +86,9 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
     parts: list[str] = []
     cited: list[str] = []
     for quote, limit in zip(quotes, (_QUOTE_CHARS, _SECOND_CHARS), strict=False):
-        origin = (
-            say.from_the_team if quote.hit.source_id.startswith("team:") else say.quoted_from(named(quote.hit.kept))
-        )
-        said = without_names(quote.text) if quote.hit.source_id.startswith("team:") else quote.text
+        kept = quote.hit.kept
+        origin = say.from_the_team if by_team(kept) else say.quoted_from(named(kept, say))
+        said = without_names(quote.text) if by_team(kept) else quote.text
         text = shortened(said, min(limit, room - len(origin) - 4))
         if not text:
             break
@@ -98,7 +97,7 @@ def compose(quotes: Sequence[Quote], also: Sequence[Hit], say: Phrases, max_char
         room -= len(parts[-1]) + 2
     if not parts:
         return "", []
-    listed = [named(hit.kept) for hit in also]
+    listed = list(dict.fromkeys(named(hit.kept, say) for hit in also))
     line = f"{say.also} {', '.join(listed)}"
     if listed and len(line) + 2 <= room:
         parts.append(line)
@@ -111,7 +110,7 @@ def others(hits: Sequence[Hit], quoted: Collection[str]) -> list[Hit]:
     return [hit for hit in hits[1:] if hit.source_id not in quoted and hit.score >= _NEAR * hits[0].score][:_MOST_ALSO]
 
 
-def readable(hits: Sequence[Hit], query: str) -> list[Hit]:
+def in_known_languages(hits: Sequence[Hit], query: str) -> list[Hit]:
     """Without translations into languages that the query is not in.
 
     What is in English stays, as does what has too little prose to tell.
@@ -120,12 +119,19 @@ def readable(hits: Sequence[Hit], query: str) -> list[Hit]:
     return [hit for hit in hits if language_of(f"{' '.join(hit.kept.headings)}\n{hit.kept.text}") in known]
 
 
-def named(kept: Kept) -> str:
-    """A section as people are shown it: the title of its page and its heading; the name of the file without either."""
+def by_team(kept: Kept) -> bool:
+    """Whether a passage is of a topic: what the team answered, below the question as its heading."""
+    return kept.source_id.startswith("team:")
+
+
+def named(kept: Kept, say: Phrases) -> str:
+    """A section as people are shown it: the title of its page and its heading; the name of the file without either.
+
+    What the team answered is called just that: the question may name people.
+    """
+    if by_team(kept):
+        return say.team_answer
     heads = [head for head in dict.fromkeys((kept.title, *kept.headings)) if head]
-    if kept.source_id.startswith("team:"):
-        # What was asked, without the names of those who were asked.
-        heads = [head for head in map(asked_now, heads[:1]) if head] or [kept.source_id.removeprefix("team:")]
     shown = " › ".join([heads[0], heads[-1]] if len(heads) > 1 else heads) or kept.source_id.removeprefix("kb:")
     return f"*{_plain(' '.join(shown.split())[:_TITLE_CHARS].strip())}*"
 

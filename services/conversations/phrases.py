@@ -49,6 +49,7 @@ class Phrases:
 
     quoted_from = Filled("title")
     from_the_team = Fixed()
+    team_answer = Fixed()
     may_help = Fixed()
     found_nothing = Filled("page")
     found_nothing_at_all = Fixed()

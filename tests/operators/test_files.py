@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from clock import now
-from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Place, PlaceKind
 from operators import evidence as chunk_module
-from operators.answering import earlier_in
 from operators.discarding import Closing, Dropping, Threads, discard, sweep
 from operators.evidence import IngestResult, Intake, chunk, embed, to_its_end
 from services.conversations.history import History
@@ -174,7 +172,39 @@ async def test_without_a_store_a_file_stays_as_it_is(store: BrokenStore, caplog:
     assert "keyword search only" in caplog.text
 
 
+async def test_the_text_of_a_long_message_is_read_without_a_download(store: BrokenStore) -> None:
+    uploads = Uploads()
+    job = Cases().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
+    assert job is not None
+    result = await chunk(Intake(store=store, attachments=uploads))(job)
+    assert result.document is not None
+    assert uploads.downloaded == []
+
+
+async def test_a_file_that_cannot_be_downloaded_is_kept_as_failed(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    uploads = Uploads()
+    job = job_of(uploads)
+    uploads.contents.clear()
+    result = await chunk(Intake(store=store, attachments=uploads))(job)
+    assert result.document is None
+    assert "could not be downloaded" in result.failure
+    assert "attachment 1000 is gone" in caplog.text
+
+
 # Deleting
+
+
+@pytest.mark.parametrize("may_reopen", [False, True])
+async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
+    store: BrokenStore, may_reopen: bool
+) -> None:
+    await taken(store, Uploads())
+    cases = Cases([CASE])
+    await discard(store, cases, list[str]().append)(Closing(CASE, may_reopen=may_reopen))
+    assert await names(store) == []
+    assert cases.gone.is_unannounced(CASE) == may_reopen
 
 
 async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
@@ -441,16 +471,3 @@ async def test_files_of_a_thread_are_not_even_named_to_whoever_cannot_view_it(
     assert to_come is not None
     await to_come.ready()
     assert [tool.name for tool in to_come.tools] == ["answer_from_case_evidence", "query_file"]
-
-
-def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
-    def turn(text: str, role: Role = Role.USER, *, asked_now: bool = False) -> Turn:
-        return Turn(role, text, asked_now=asked_now)
-
-    said_before = [turn("hello", Role.ASSISTANT)]
-    for n in range(4):
-        said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
-    conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
-    assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))
-    unanswered = Conversation((*said_before, turn("where?"), turn("and then?", asked_now=True)))
-    assert earlier_in(unanswered)[-1] == ("where?", "")

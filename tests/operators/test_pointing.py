@@ -199,7 +199,7 @@ async def test_without_any_page_that_is_all_that_is_said() -> None:
 async def test_the_sentence_is_in_the_language_of_the_question_or_the_configured_one() -> None:
     asked = unanswered(addressed=True, query="Wie kann ich eine Sicherung auf einem anderen Rechner wiederherstellen?")
     assert (await pointed(asked)).draft.startswith("Vielleicht hilft dir das weiter:")
-    assert (await pointed(asked, rules=PointRules(language="en"))).draft.startswith("This may help:")
+    assert (await pointed(asked, rules=PointRules(reply_language="en"))).draft.startswith("This may help:")
 
 
 @pytest.mark.parametrize(

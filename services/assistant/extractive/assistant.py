@@ -10,8 +10,8 @@ from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult, VerificationResult
 from services.assistant.extractive.looking_up import look_up
 from services.assistant.prompts import Offered
-from services.assistant.quoting import Quote, around, compose, others, readable, to_quote
-from services.conversations import phrases
+from services.assistant.quoting import Quote, around, by_team, compose, in_known_languages, others, to_quote
+from services.conversations import in_language, phrases
 from services.documents import Toolset
 from services.knowledge import Search, Source
 from services.llm import Usage
@@ -43,12 +43,14 @@ _SECTION_CHARS: Final = 1_200
 class ExtractiveAssistant:
     """Implements `Assistant` with `search`. Calls no model, so that it counts nothing in `Usage`.
 
-    `addresses`: make links in quotes absolute.
+    `addresses`: make links in quotes absolute. `reply_language`: of the words around quotes, `question` or the code of
+    a fixed language.
     """
 
-    def __init__(self, search: Search, addresses: Addresses | None = None) -> None:
+    def __init__(self, search: Search, addresses: Addresses | None = None, *, reply_language: str = "question") -> None:
         self._search = search
         self._addresses = addresses or Addresses()
+        self._reply_language = reply_language
 
     async def gate(
         self, conversation: Conversation, usage: Usage, *, files: Sequence[str] = (), addressed: bool = False
@@ -100,7 +102,8 @@ class ExtractiveAssistant:
         shorten: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
-        looked_up = None if toolset is None else await look_up(toolset, query, max_chars, instead=not sources)
+        say = phrases(in_language(self._reply_language, language_of(query)))
+        looked_up = None if toolset is None else await look_up(toolset, query, say, max_chars, instead=not sources)
         if looked_up is not None:
             return looked_up
         found = await self._search.find(query)
@@ -111,7 +114,7 @@ class ExtractiveAssistant:
         also = [
             hit for hit in _others(found, [each.hit.source_id for each in quotes], query) if hit.source_id in loaded
         ]
-        answer, cited = compose(quotes, also, phrases(language_of(query)), max_chars)
+        answer, cited = compose(quotes, also, say, max_chars)
         return AnswerResult(answer=answer or None, citations=cited)
 
     async def verify(
@@ -131,17 +134,17 @@ class ExtractiveAssistant:
     async def _quote(self, hit: Hit) -> Quote:
         section = await self._search.section(hit.kept)
         text = around(hit.kept, section, _SECTION_CHARS)
-        if hit.source_id.startswith("team:"):
+        if by_team(hit.kept):
             return Quote(hit, text)
         return Quote(hit, self._addresses.absolute(text, hit.source_id, hit.kept.permalink))
 
 
 def _quoted(found: Found, query: str) -> list[Hit]:
-    return to_quote([*found.hits[:1], *readable(found.hits[1:], query)])
+    return to_quote([*found.hits[:1], *in_known_languages(found.hits[1:], query)])
 
 
 def _others(found: Found, quoted: Sequence[str], query: str) -> list[Hit]:
-    return others([*found.pages[:1], *readable(found.pages[1:], query)], quoted)
+    return others([*found.pages[:1], *in_known_languages(found.pages[1:], query)], quoted)
 
 
 def _asked(conversation: Conversation) -> tuple[str, list[str]]:

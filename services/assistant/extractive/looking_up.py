@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from services.assistant.answering import AnswerResult
+from services.conversations import Phrases
 from services.documents import QAResult, Status, Toolset, UnreadableFile
 from services.search import asked_now, terms
-
-NOTICE: Final = "(Quoted as it was found; no language model is configured.)"
 
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
 """What a question may name that is looked up exactly, not ranked (services.documents.asking.plan)."""
@@ -35,19 +34,14 @@ _WORTH_SAYING: Final = frozenset({Status.NOT_FOUND, Status.INDEXING, Status.NOT_
 """Shown if a question is about a file and nothing else."""
 
 
-def readable(files: Sequence[str]) -> list[str]:
-    """Of the files that a gate is told of, those that there is something to look up in."""
-    return [each for each in files if not isinstance(each, UnreadableFile)]
-
-
 def about_unreadable(files: Sequence[str]) -> str | None:
     """One sentence on the files that cannot be read, if there is no other; None: there is one, or there are none."""
-    if not files or readable(files):
+    if not files or any(not isinstance(each, UnreadableFile) for each in files):
         return None
     return f"{'; '.join(files)}."
 
 
-async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool) -> AnswerResult | None:
+async def look_up(toolset: Toolset, query: str, say: Phrases, max_chars: int, *, instead: bool) -> AnswerResult | None:
     """What answers: the asker's runbook where it holds what is asked, else what their files say exactly, else the
     documentation (None).
 
@@ -59,35 +53,35 @@ async def look_up(toolset: Toolset, query: str, max_chars: int, *, instead: bool
     runbook = await _asked(toolset, _RUNBOOK_TOOL, asked) if _RUNBOOK_TOOL in offered else None
     own = runbook is not None and runbook.status is Status.OK
     if runbook is not None and own and _OWN.search(asked):
-        return _answer(toolset, _RUNBOOK_TOOL, runbook, max_chars)
+        return _answer(toolset, _RUNBOOK_TOOL, runbook, say, max_chars)
     evidence = await _asked(toolset, _CASE_TOOL, asked) if _CASE_TOOL in offered else None
     exact = evidence is not None and any(evidence.plan.get(part) for part in _EXACT)
     found = evidence is not None and evidence.status is Status.OK
     if evidence is not None and found and exact:
-        return _answer(toolset, _CASE_TOOL, evidence, max_chars)
+        return _answer(toolset, _CASE_TOOL, evidence, say, max_chars)
     if runbook is not None and own and (_holds(runbook, asked) or (instead and not found)):
-        return _answer(toolset, _RUNBOOK_TOOL, runbook, max_chars)
+        return _answer(toolset, _RUNBOOK_TOOL, runbook, say, max_chars)
     if evidence is not None and found and instead:
-        return _answer(toolset, _CASE_TOOL, evidence, max_chars)
-    return _in_vain(toolset, evidence, max_chars) if instead or exact else None
+        return _answer(toolset, _CASE_TOOL, evidence, say, max_chars)
+    return _in_vain(toolset, evidence, say, max_chars) if instead or exact else None
 
 
 async def _asked(toolset: Toolset, name: str, question: str) -> QAResult:
     return await toolset.ask(name, question, PASSAGES)
 
 
-def _answer(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> AnswerResult:
-    return AnswerResult(answer=_shown(toolset, name, result, max_chars), citations=_cited(result))
+def _answer(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> AnswerResult:
+    return AnswerResult(answer=_shown(toolset, name, result, say, max_chars), citations=_cited(result))
 
 
-def _in_vain(toolset: Toolset, evidence: QAResult | None, max_chars: int) -> AnswerResult | None:
+def _in_vain(toolset: Toolset, evidence: QAResult | None, say: Phrases, max_chars: int) -> AnswerResult | None:
     """What is said where nothing was found: that files were searched, or cannot be read."""
     said = about_unreadable(toolset.files)
     if said is None and evidence is not None and evidence.status in _WORTH_SAYING:
         said = evidence.answer
         if evidence.status is Status.NOT_FOUND:
             # What is said of a file that cannot be read is no quote.
-            said = _with_notice(said, max_chars)
+            said = _with_notice(said, say, max_chars)
     return None if said is None else AnswerResult(answer=_cut(said, max_chars), citations=[])
 
 
@@ -108,19 +102,20 @@ def _question(query: str) -> str:
     return asking if len(asking.split()) >= _ENOUGH_WORDS else now
 
 
-def _shown(toolset: Toolset, name: str, result: QAResult, max_chars: int) -> str:
+def _shown(toolset: Toolset, name: str, result: QAResult, say: Phrases, max_chars: int) -> str:
     """Lines of files as they are, in a code block that they cannot end; runbooks as their author wrote them."""
     if name != _CASE_TOOL:
-        return _with_notice(toolset.shown(name, result), max_chars)
-    tail = f"{toolset.shown(name, result).removeprefix(result.answer).strip()}\n{NOTICE}"
+        return _with_notice(toolset.shown(name, result), say, max_chars)
+    tail = f"{toolset.shown(name, result).removeprefix(result.answer).strip()}\n{say.no_model_notice}"
     room = max_chars - len(tail) - len("```\n\n```\n\n")
     # Backticks with an invisible character between them are no fence.
     quoted = _cut(result.answer, room).replace("```", "`\u200b`\u200b`")
     return f"```\n{quoted}\n```\n\n{tail}"
 
 
-def _with_notice(text: str, max_chars: int) -> str:
-    return f"{_cut(text, max_chars - len(NOTICE) - 2)}\n\n{NOTICE}"
+def _with_notice(text: str, say: Phrases, max_chars: int) -> str:
+    notice = say.no_model_notice
+    return f"{_cut(text, max_chars - len(notice) - 2)}\n\n{notice}"
 
 
 def _cited(result: QAResult) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.assistant import Addresses, Repeats, first_quote, nothing_found, pointers
-from services.assistant.quoting import Quote, around, compose, named, others, readable, shortened, to_quote
+from services.assistant.quoting import Quote, around, compose, in_known_languages, named, others, shortened, to_quote
 from services.assistant.repeats import DAY
 from services.assistant.telling import telling_line
 from services.conversations import phrases
@@ -52,8 +52,18 @@ def test_an_answer_of_the_team_is_called_that_and_names_nobody() -> None:
     answer, cited = compose([Quote(said, "@anna, @ben: the left one.\n```\n@wraps\ndef f(): ...\n```")], [], SAY, 2_000)
     assert answer.startswith("From an earlier answer by the team:\n\nthe left one.\n```\n@wraps\ndef f(): ...\n```\n\n")
     assert cited == ["team:press.txt"]
-    assert named(said.kept) == "*which lever ?*"
-    assert named(said.kept._replace(headings=("@ben",))) == "*press.txt*"
+
+
+def test_where_it_is_named_an_answer_of_the_team_is_called_that_and_its_question_is_not_shown() -> None:
+    """Pitfall 62: also beside a quote, and where the bot only points."""
+    said = hit(source_id="team:press.txt", headings=("Ben, which lever?",), text="@anna: pull the left lever twice.")
+    pages = [hit(source_id="kb:a.md", title="Mills", headings=()), said, said]
+    answer, _ = compose([Quote(hit(), "Pull it.")], pages, SAY, 2_000)
+    assert "\n\nSee also: *Mills*, an earlier answer by the team\n\n" in answer
+    told = Addresses(of_pair=lambda _: "https://discord.example/1")
+    assert pointers(Found((said,)), "which lever?", SAY, told)[0].split("\n")[1:] == [
+        "• [an earlier answer by the team](<https://discord.example/1>): pull the left lever twice."
+    ]
 
 
 def test_other_pages_are_named_after_the_quotes_if_there_is_room() -> None:
@@ -155,8 +165,8 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     english = hit(text="The lever of the press is pulled twice, and then one waits.")
     german = hit(text="Der Hebel der Presse wird zweimal gezogen, und dann wartet man auf die Glocke.")
     code = hit(text="```\npress --lever\n```")
-    assert readable([german, english, code], "how is the lever of the press pulled?") == [english, code]
-    assert readable([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
+    assert in_known_languages([german, english, code], "how is the lever of the press pulled?") == [english, code]
+    assert in_known_languages([german, english], "wie wird der Hebel der Presse gezogen?") == [german, english]
     say = phrases("en")
     assert "Hebel" in pointers(Found((german,)), "which lever is it?", say, SITE)[0]
 
@@ -174,13 +184,13 @@ def test_translations_are_not_named_beside_an_answer() -> None:
     ],
 )
 def test_a_section_is_named_by_its_page_and_heading(known: dict[str, Any], name: str) -> None:
-    assert named(kept(**known)) == name
+    assert named(kept(**known), SAY) == name
 
 
 @given(st.text(max_size=400), st.lists(st.text(max_size=200), max_size=3))
 @QUICKLY
 def test_a_name_is_short_and_ends_no_link_or_slanted_text(title: str, headings: list[str]) -> None:
-    shown = named(kept(title=title, headings=tuple(headings)))
+    shown = named(kept(title=title, headings=tuple(headings)), SAY)
     inside = shown[1:-1]
     assert len(inside.replace("\\", "")) <= 120
     assert not set("*`[]\n") & set(inside)

@@ -95,6 +95,15 @@ async def test_a_team_answer_is_named_as_such() -> None:
     assert (given.answer or "").startswith("From an earlier answer by the team:\n\nNo, the Pi 5")
 
 
+async def test_what_stands_around_a_quote_is_in_the_language_of_the_question_or_the_configured_one() -> None:
+    page = Source("kb:cache.md", "# Zwischenspeicher\n\nDer Zwischenspeicher wird mit der Taste F9 geleert.\n")
+    asked, search = "Mit welcher Taste wird der Zwischenspeicher geleert?", search_over(books(page))
+    for language, written in (("question", "de"), ("en", "en"), ("ja", "ja")):
+        given = await generated_by(ExtractiveAssistant(search, reply_language=language), asked, [page])
+        assert (given.answer or "").startswith(phrases(written).quoted_from("*Zwischenspeicher*"))
+        assert (given.answer or "").endswith(phrases(written).no_model_notice)
+
+
 async def test_links_in_quotes_are_absolute() -> None:
     page = Source("kb:guide/cache.md", "# Cache\n\nTo purge the cache press F9, as [the keys](keys.md#f9) say.\n")
     assistant = ExtractiveAssistant(search_over(books(page)), Addresses({"": "https://x.example"}))

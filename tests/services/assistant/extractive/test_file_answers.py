@@ -9,6 +9,7 @@ import pytest
 
 from model.conversations import Conversation, Role, Turn
 from operators.answering import earlier_in
+from services.conversations import phrases
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools.toolset import Toolset
@@ -73,6 +74,15 @@ async def test_each_question_gets_its_own_answer(store: EmbeddedStore, questions
 
 async def test_a_question_that_nobody_answered_helps_with_the_next(store: EmbeddedStore) -> None:
     assert "shop.log:6 " in await talk(store, FIRST, "and the last one?", answered=False)
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [(FIRST, "en"), ("Was ist der erste ERROR in shop.log, und in welcher Zeile?", "de")]
+)
+async def test_that_no_model_is_configured_is_said_in_the_language_of_the_question(
+    store: EmbeddedStore, question: str, language: str
+) -> None:
+    assert (await talk(store, question)).endswith(f"\n{phrases(language).no_model_notice}")
 
 
 async def test_what_was_asked_before_is_not_repeated_where_nothing_is_found(store: EmbeddedStore) -> None:

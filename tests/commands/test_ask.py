@@ -1,0 +1,23 @@
+"""`--ask`: one question, answered on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app import main
+from services.conversations import phrases
+
+
+@pytest.mark.parametrize("language", ["question", "fr"])
+def test_the_bots_own_sentences_are_in_the_configured_language(
+    language: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Around a quote, and where there is none."""
+    config.write_text(f"{config.read_text()}ai_response:\n  reply_language: {language}\n")
+    say = phrases("en" if language == "question" else language)
+    assert main(["--config", str(config), "--ask", "How do I install Lanternfish?"]) == 0
+    assert say.no_model_notice in capsys.readouterr().out
+    assert main(["--config", str(config), "--ask", "Which wine goes with fish?"]) == 0
+    assert say.found_nothing_at_all.split(".")[0] in capsys.readouterr().out

@@ -1,0 +1,360 @@
+"""The steps of an answer, each by itself: what passes, and with which reason the rest ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from model.batches import Part
+from model.conversations import Conversation, Image, Role, Turn
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.outcomes import Outcome, Reason
+from operators.answering import announce, earlier_in, gate, generate, load, offered_of, retrieve, select, verify
+from operators.step import TookTooLong
+from services.assistant import GatingResult, Inquiry, Offered, Unanswered
+from services.assistant.answering import VerificationResult
+from services.knowledge import IndexEntry, Source
+from services.llm import Budget, BudgetLimits, Usage
+from services.search.confidence import Level
+from services.search.finding import NOTHING
+from tests.searching import ScriptedSearch, found, passage
+from tests.world import BOOKS, GUIDE, PAGE, Script, Shelf, answer
+
+ADA = Author(1, "ada")
+SOURCE = Source(GUIDE, BOOKS[GUIDE])
+
+
+def asked(text: str = "How do I install it?", *, images: tuple[Image, ...] = (), **known: Any) -> Inquiry:
+    message = Message(10, 11, ADA, text, 1.0)
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(11, PlaceKind.CHANNEL), 1.0)
+    conversation = Conversation((Turn(Role.USER, text, images, asked_now=True),))
+    return Inquiry(part, True, Usage(), {}, conversation=conversation, query=text)._replace(**known)
+
+
+def told(result: Inquiry | Unanswered | Outcome) -> str:
+    """`passed`, or the reason with which it does not."""
+    match result:
+        case Inquiry():
+            return "passed"
+        case Unanswered(reason=reason):
+            return f"unanswered: {reason}"
+        case Outcome(reason=reason):
+            return f"{result.result}: {reason}"
+
+
+def passed(result: Inquiry | Unanswered | Outcome) -> Inquiry:
+    assert isinstance(result, Inquiry)
+    return result
+
+
+@dataclass
+class Tools:
+    """Stands for a `Toolset`: which files there are, what `retrieve` finds, what `generate` asks of it."""
+
+    files: tuple[str, ...] = ("app.log (log, 2 kB, 31 lines)",)
+    tools: Sequence[Any] = ()
+    quotable: list[str] = field(default_factory=list[str])
+    waited: bool = False
+
+    async def ready(self) -> None:
+        self.waited = True
+
+    def citations(self, named: Iterable[str]) -> list[str]:
+        return [each for each in named if each.startswith("app.log")]
+
+    def checked(self, text: str, known: Iterable[str]) -> str:
+        self.quotable = list(known)
+        return f"{text} (checked)"
+
+    def found(self) -> tuple[Source, ...]:
+        return (Source("app.log", "31: ERROR"),)
+
+
+def with_tools(tools: Tools) -> Any:
+    """In the place of a `Toolset`."""
+    return tools
+
+
+@dataclass
+class Tool:
+    name: str
+
+
+# gate
+
+
+def verdict(*, question: bool = True, answerable: bool = True, query: str | None = None) -> Script:
+    said = GatingResult(is_question=question, is_answerable=answerable, rewrite_query=query, reason="so")
+    return Script(verdict=said)
+
+
+def gated(script: Script, budget: Budget | None = None) -> Callable[[Inquiry], Coroutine[Any, Any, Any]]:
+    return gate(script, budget or Budget(BudgetLimits()), 60)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (verdict(), "passed"),
+        (verdict(answerable=False), "unanswered: not answerable"),
+        (verdict(question=False), "skipped: not answerable"),
+        (verdict(question=False, answerable=False), "skipped: not answerable"),
+    ],
+    ids=["a question", "not answerable", "no question", "neither"],
+)
+async def test_the_gate_passes_questions_that_can_be_answered(script: Script, expected: str) -> None:
+    inquiry = asked()
+    assert told(await gated(script)(inquiry)) == expected
+    assert inquiry.decisions["gate"]["reason"] == "so"
+    inquiry.token.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("install lamp", "install lamp"), (None, "How do I install it?"), ("  ", "How do I install it?")],
+)
+async def test_what_is_searched_for_is_the_rewritten_query_or_the_request(query: str | None, expected: str) -> None:
+    inquiry = asked(query="")
+    assert passed(await gated(verdict(query=query))(inquiry)).query == expected
+    inquiry.token.close()
+
+
+async def test_whoever_has_used_up_the_budget_is_refused_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    script = verdict()
+    step = gated(script, Budget(BudgetLimits(chains_per_user_per_hour=1)))
+    inquiries = [asked(), asked(), asked()]
+    assert [told(await step(each)) for each in inquiries] == ["passed", "skipped: budget", "skipped: budget"]
+    assert script.steps == ["gate"]
+    assert caplog.text.count("limits.chains_per_user_per_hour is used up") == 1
+    inquiries[0].token.close()
+
+
+async def test_the_time_of_a_chain_begins_at_its_gate() -> None:
+    inquiry = asked()
+    await gated(verdict())(inquiry)
+    await asyncio.sleep(59)
+    assert inquiry.token.error is None
+    await asyncio.sleep(2)
+    assert isinstance(inquiry.token.error, TookTooLong)
+
+
+# select
+
+
+def selecting(script: Script, shelf: Shelf | None = None, *, most: int = 5) -> Callable[[Inquiry], Any]:
+    return select(script, shelf or Shelf(), ScriptedSearch(NOTHING), most, 100)
+
+
+async def test_only_sources_of_the_index_are_selected(caplog: pytest.LogCaptureFixture) -> None:
+    chosen = passed(await selecting(Script(picks=["kb:invented", PAGE, GUIDE, GUIDE]))(asked()))
+    assert chosen.selected == (PAGE, GUIDE)
+    assert "1 id that is in no index was dropped" in caplog.text
+    assert chosen.decisions["select"] == {"offered": 2, "selected": [PAGE, GUIDE]}
+
+
+async def test_no_more_are_selected_than_wanted() -> None:
+    assert passed(await selecting(Script(picks=[PAGE, GUIDE]), most=1)(asked())).selected == (PAGE,)
+
+
+async def test_an_empty_index_is_offered_to_nobody() -> None:
+    script = Script()
+    assert told(await selecting(script, Shelf(texts={}))(asked())) == "unanswered: no sources"
+    assert script.steps == []
+
+
+@pytest.mark.parametrize(
+    ("inquiry", "expected"),
+    [
+        (asked(), "unanswered: no sources"),
+        (asked(images=(Image("a.png", "image/png", b""),)), "passed"),
+        (asked(toolset=with_tools(Tools())), "passed"),
+    ],
+    ids=["nothing", "an image", "files"],
+)
+async def test_without_a_source_an_image_or_a_file_may_hold_the_answer(inquiry: Inquiry, expected: str) -> None:
+    assert told(await selecting(Script(picks=[]))(inquiry)) == expected
+
+
+INDEX = [IndexEntry(f"kb:{n}.md", f"About {n}.") for n in range(4)]
+
+
+def test_a_small_index_is_offered_whole_with_the_headings_that_fit() -> None:
+    hits = found(passage("kb:2.md", "Text.", "Guide", "", "Install"), passage("kb:1.md"))
+    assert offered_of(INDEX, hits, 4) == [
+        Offered("kb:0.md", "About 0.", ""),
+        Offered("kb:1.md", "About 1.", ""),
+        Offered("kb:2.md", "About 2.", "Install"),
+        Offered("kb:3.md", "About 3.", ""),
+    ]
+
+
+def test_of_a_large_index_the_best_are_offered_in_its_order() -> None:
+    hits = found(passage("kb:3.md"), passage("kb:1.md"))
+    assert [each.id for each in offered_of(INDEX, hits, 2)] == ["kb:1.md", "kb:3.md"]
+    assert [each.id for each in offered_of(INDEX, hits, 3)] == ["kb:0.md", "kb:1.md", "kb:3.md"]
+
+
+# load
+
+
+async def test_what_was_selected_is_read_and_what_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    step = load(Shelf(missing=frozenset({PAGE})), ScriptedSearch(NOTHING), 1_000)
+    read = passed(await step(asked(selected=(PAGE, GUIDE))))
+    assert [source.id for source in read.sources] == [GUIDE]
+    assert read.decisions["load"] == {"loaded": [GUIDE]}
+    assert f"left out: {PAGE}: gone" in caplog.text
+    assert told(await step(asked(selected=(PAGE,)))) == "skipped: sources unavailable"
+
+
+async def test_nothing_selected_is_nothing_to_read() -> None:
+    assert passed(await load(Shelf(), ScriptedSearch(NOTHING), 1_000)(asked())).sources == ()
+
+
+# announce, retrieve
+
+
+@dataclass
+class Files:
+    """Stands for a `Lookup`."""
+
+    toolset_there: Tools | None
+    asked_for: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    async def toolset(self, *_: Any, **known: Any) -> Tools | None:
+        self.asked_for.append(known)
+        return self.toolset_there
+
+
+@pytest.mark.parametrize("opened", [False, True])
+async def test_files_are_announced_before_anything_is_decided(opened: bool) -> None:
+    files: Any = Files(Tools())
+    inquiry = asked(reply_place_id=77 if opened else None)
+    announced = passed(await announce(files, public=True)(inquiry))
+    assert announced.decisions["files"] == list(announced.files) == ["app.log (log, 2 kB, 31 lines)"]
+    (known,) = files.asked_for
+    assert (known["public"], known["opened"], known["asker_is_team"]) == (True, opened, False)
+
+
+async def test_where_there_are_no_files_nothing_is_announced() -> None:
+    files: Any = Files(None)
+    announced = passed(await announce(files, public=False)(asked()))
+    assert (announced.toolset, announced.decisions) == (None, {})
+
+
+def test_what_was_asked_and_answered_before_helps_with_a_follow_up() -> None:
+    def turn(text: str, role: Role = Role.USER, *, asked_now: bool = False) -> Turn:
+        return Turn(role, text, asked_now=asked_now)
+
+    said_before = [turn("hello", Role.ASSISTANT)]
+    for n in range(4):
+        said_before += [turn(f"question {n}"), turn(f"answer {n}", Role.ASSISTANT), turn("more", Role.ASSISTANT)]
+    conversation = Conversation((*said_before, turn("and then?", asked_now=True)))
+    assert earlier_in(conversation) == tuple((f"question {n}", f"answer {n}") for n in (1, 2, 3))
+    unanswered = Conversation((*said_before, turn("where?"), turn("and then?", asked_now=True)))
+    assert earlier_in(unanswered)[-1] == ("where?", "")
+
+
+async def test_without_files_there_is_nothing_to_wait_for() -> None:
+    inquiry = asked()
+    assert await retrieve(inquiry) is inquiry
+
+
+async def test_tools_with_something_in_them_are_offered_once_they_are_ready() -> None:
+    tools = Tools(tools=[Tool("query_file")])
+    waited = passed(await retrieve(asked(toolset=with_tools(tools))))
+    assert waited.toolset is not None
+    assert tools.waited
+    assert waited.decisions["tools"] == ["query_file"]
+
+
+@pytest.mark.parametrize(
+    ("inquiry", "expected"),
+    [
+        (asked(), "unanswered: no sources"),
+        (asked(selected=(GUIDE,)), "passed"),
+        (asked(images=(Image("a.png", "image/png", b""),)), "passed"),
+    ],
+    ids=["nothing else", "a source", "an image"],
+)
+async def test_where_no_file_could_be_read_something_else_may_hold_the_answer(inquiry: Inquiry, expected: str) -> None:
+    result = await retrieve(inquiry._replace(toolset=with_tools(Tools())))
+    assert told(result) == expected
+    assert (result.inquiry if isinstance(result, Unanswered) else passed(result)).toolset is None
+
+
+# generate
+
+
+def drafting(*answers: Any, most: int = 100, cited: bool = False) -> Callable[[Inquiry], Any]:
+    return generate(Script(answers=list(answers)), most, cited)
+
+
+@pytest.mark.parametrize("said", [None, "", " \n", "null", "Null"])
+async def test_no_answer_in_the_sources_is_none(said: str | None) -> None:
+    inquiry = asked(sources=(SOURCE,))
+    assert told(await drafting(answer(said))(inquiry)) == "unanswered: no answer in sources"
+    assert inquiry.decisions["generate"] == {"answer": False}
+
+
+async def test_an_answer_that_is_too_long_is_asked_for_once_more() -> None:
+    inquiry = asked(sources=(SOURCE,))
+    assert passed(await drafting(answer("x" * 101), answer("x" * 100))(inquiry)).draft == "x" * 100
+    assert told(await drafting(answer("x" * 101), answer("x" * 101))(inquiry)) == "skipped: too long"
+    assert told(await drafting(answer("x" * 101), answer(None))(inquiry)) == "unanswered: no answer in sources"
+
+
+async def test_citations_are_of_what_was_loaded_and_may_be_required() -> None:
+    inquiry = asked(sources=(SOURCE,))
+    assert passed(await drafting(answer("Like this.", GUIDE, PAGE))(inquiry)).citations == (GUIDE,)
+    assert told(await drafting(answer("Like this.", PAGE), cited=True)(inquiry)) == "skipped: no citation"
+    assert told(await drafting(answer("Like this.", GUIDE), cited=True)(inquiry)) == "passed"
+    assert told(await drafting(answer("Like this."), cited=True)(asked())) == "passed"
+
+
+async def test_with_files_an_answer_cites_their_lines_and_its_quotes_are_checked() -> None:
+    tools = Tools()
+    inquiry = asked(sources=(SOURCE,), toolset=with_tools(tools))
+    drafted = passed(await drafting(answer("It broke.", "app.log:31", GUIDE))(inquiry))
+    assert (drafted.draft, drafted.citations) == ("It broke. (checked)", (GUIDE, "app.log:31"))
+    assert tools.quotable == [SOURCE.text, "How do I install it?"]
+
+
+async def test_links_that_nobody_has_given_are_removed_and_what_was_only_a_link_is_no_answer() -> None:
+    inquiry = asked(sources=(SOURCE,))
+    linked = answer("Read [this](https://evil.example/x).", GUIDE)
+    assert passed(await drafting(linked)(inquiry)).draft == "Read this."
+    only = answer("https://evil.example/x", GUIDE)
+    assert told(await drafting(only)(inquiry)) == "unanswered: no answer in sources"
+
+
+async def test_the_last_look_at_a_draft_decides() -> None:
+    async def finished(inquiry: Inquiry) -> Inquiry | Unanswered:
+        return Unanswered(inquiry, Reason.UNSURE)
+
+    step = generate(Script(answers=[answer("Like this.")]), 100, False, finished=finished)
+    assert told(await step(asked())) == "unanswered: unsure"
+
+
+# verify
+
+
+async def test_a_draft_that_only_points_states_nothing_and_is_not_judged() -> None:
+    script, inquiry = Script(judgement=ValueError("is not asked")), asked(draft="This may help:", level=Level.POINT)
+    assert await verify(script)(inquiry) is inquiry
+    assert script.steps == []
+
+
+@pytest.mark.parametrize(("good", "expected"), [(True, "passed"), (False, "skipped: rejected")])
+async def test_a_draft_is_posted_if_it_is_good_enough(good: bool, expected: str) -> None:
+    issues = [] if good else ["It is wrong."]
+    script = Script(judgement=VerificationResult(is_good_enough=good, issues=issues, suggested_fix=None))
+    inquiry = asked(draft="Like this.")
+    assert told(await verify(script)(inquiry)) == expected
+    assert script.asked[0].text == "Like this."
+    assert inquiry.decisions["verify"] == {"good_enough": good, "issues": issues}

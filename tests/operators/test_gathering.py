@@ -1,0 +1,132 @@
+"""The conversation that a question is answered in, and the thread that the answer goes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from model.conversations import Image
+from model.messages import Attachment, Message, Place, PlaceKind
+from operators.gathering import gather
+from services.assistant import Inquiry
+from services.conversations import Context, ContextRules
+from services.conversations.in_flight import InFlight
+from services.conversations.records import Post, Posts
+from services.llm import Usage
+from tests.talk import ANN, BEN, CHANNEL, GUILD, STAFF, THREAD, Talk
+from tests.world import picture
+
+OURS = Place(3000, PlaceKind.THREAD, "of the bot", GUILD, parent_id=CHANNEL.id, owner_id=99)
+
+
+@dataclass
+class Shown:
+    """An `ImageSource` that notes what it loads."""
+
+    names: list[str] = field(default_factory=list[str])
+
+    async def load(self, attachment: Attachment) -> Image:
+        self.names.append(attachment.filename)
+        return Image(attachment.filename, "image/png", b"")
+
+
+def opened(talk: Talk, at: float, place: Place = OURS) -> Posts:
+    """The bot has answered Ann in a thread of its own, `at` seconds after the start."""
+    first = talk.says(ANN, "An earlier question?")
+    post = Post(first.at + at, 1, place.id, CHANNEL.id, ANN.id, first.id, True, "An earlier question?", ())
+    return Posts([post])
+
+
+async def gathered(
+    talk: Talk,
+    *messages: Message,
+    posts: Posts | None = None,
+    images: Shown | None = None,
+    in_flight: InFlight | None = None,
+) -> Inquiry:
+    context = Context(talk.history, talk.people, ContextRules())
+    gathering = gather(context, talk.history, posts or Posts(), in_flight or InFlight(), images, 60)
+    result = await gathering(Inquiry(talk.part(*messages), False, Usage(), {}))
+    assert isinstance(result, Inquiry)
+    return result
+
+
+def texts(inquiry: Inquiry) -> list[str]:
+    return [turn.text for turn in inquiry.conversation.turns]
+
+
+async def test_a_question_in_a_channel_comes_with_what_it_replies_to() -> None:
+    talk = Talk()
+    talk.says(BEN, "Good morning.")
+    said = talk.says(BEN, "Use the cache.")
+    question = talk.says(ANN, "Which one?", to=said)
+    inquiry = await gathered(talk, question)
+    assert texts(inquiry) == ["Good morning.", "Use the cache.", "Which one?"]
+    assert [turn.asked_now for turn in inquiry.conversation.turns] == [False, False, True]
+    assert inquiry.messages[-1] == question
+    assert inquiry.reply_place_id is None
+
+
+async def test_a_question_in_a_thread_comes_with_the_thread_and_is_answered_there() -> None:
+    talk = Talk()
+    talk.says(BEN, "Have you restarted it?", place=THREAD)
+    question = talk.says(ANN, "Yes. And now?", place=THREAD)
+    talk.says(ANN, "I mean the server.", place=THREAD)
+    talk.says(BEN, "Which server?", place=THREAD)
+    inquiry = await gathered(talk, question)
+    assert texts(inquiry) == ["Have you restarted it?", "Yes. And now?", "Which server?"]
+    assert inquiry.reply_place_id == THREAD.id
+
+
+async def test_soon_after_an_answer_the_asker_is_answered_in_the_same_thread() -> None:
+    talk, in_flight = Talk(), InFlight()
+    talk.history.meet(OURS)
+    posts = opened(talk, 10)
+    talk.says(BEN, "I had that, too.", place=OURS)
+    question = talk.says(ANN, "And then?")
+    in_flight.hold(question, talk.people.type_of(ANN), in_thread=False)
+    inquiry = await gathered(talk, question, posts=posts, in_flight=in_flight)
+    assert inquiry.reply_place_id == OURS.id
+    assert texts(inquiry) == ["I had that, too.", "And then?"]
+    part = inquiry.part
+    in_flight.begin(part)
+    in_flight.team_posted(talk.says(STAFF, "I take over.", place=OURS))
+    assert part.token.error is not None
+
+
+@pytest.mark.parametrize("why", ["long ago", "unknown", "locked", "the team is there"])
+async def test_otherwise_a_new_thread_is_opened(why: str) -> None:
+    talk = Talk()
+    posts = opened(talk, -100 if why == "long ago" else 10)
+    if why != "unknown":
+        locked = Place(OURS.id, OURS.kind, parent_id=CHANNEL.id, locked=why == "locked")
+        talk.history.meet(locked)
+    if why == "the team is there":
+        talk.says(STAFF, "I take over.", place=OURS)
+    inquiry = await gathered(talk, talk.says(ANN, "And then?"), posts=posts)
+    assert inquiry.reply_place_id is None
+    assert "I take over." not in texts(inquiry)
+
+
+async def test_the_teams_own_questions_elsewhere_close_no_thread() -> None:
+    """What a message in the thread replies to belongs to the conversation, but was not written there."""
+    talk = Talk()
+    talk.history.meet(OURS)
+    posts = opened(talk, 10)
+    notice = talk.says(STAFF, "We are moving servers.")
+    talk.says(BEN, "See above.", place=OURS, to=notice)
+    inquiry = await gathered(talk, talk.says(ANN, "And then?"), posts=posts)
+    assert inquiry.reply_place_id == OURS.id
+    assert "We are moving servers." in texts(inquiry)
+
+
+async def test_images_of_people_are_loaded_where_a_model_sees_them() -> None:
+    talk, source = Talk(), Shown()
+    shot = picture(1, "shot.png")
+    by_team = talk.says(STAFF, "Like this.", attachments=(picture(2, "manual.png"),))
+    question = talk.says(ANN, "Why?", to=by_team, attachments=(shot,))
+    seen = await gathered(talk, question, images=source)
+    assert source.names == ["shot.png"]
+    assert [image.name for image in seen.conversation.images] == ["shot.png"]
+    assert (await gathered(talk, question)).conversation.images == ()

@@ -1,0 +1,314 @@
+"""The steps of an update of the knowledge base, each by itself, over a kind of sources that does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from clock import now, rfc3339
+from operators.updating import KEPT_SECONDS, TAKEN, discover, fetch, next_of, summarise
+from services.assistant import NotDescribed, SaysNothing
+from services.knowledge import (
+    CannotList,
+    Discovered,
+    Due,
+    How,
+    Ledger,
+    LeftOut,
+    Pending,
+    Purged,
+    Record,
+    Settled,
+    Trouble,
+    UpdateEvent,
+    hash_text,
+)
+from services.knowledge.cache import line, render
+from services.knowledge.source_kinds import Listing, Text
+from tests.shelves import FakeDescriber
+
+KEY = "key 1"
+"""That of `FakeDescriber`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteFacts:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteRecord(Record):
+    note: NoteFacts
+    source_type: Literal["note"] = "note"
+
+    @property
+    def source_id(self) -> str:
+        return self.note.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionRecord(Record):
+    question: NoteFacts
+    source_type: Literal["question"] = "question"
+
+    @property
+    def source_id(self) -> str:
+        return self.question.name
+
+
+@dataclass
+class Notes:
+    """A kind of sources: what it lists and fetches is what a test says."""
+
+    listing: Listing | CannotList = field(default_factory=Listing)
+    fetched: Sequence[NoteRecord | LeftOut | Trouble] = ()
+    texts: dict[str, Text] = field(default_factory=dict[str, Text])
+    asked_for: list[Mapping[str, NoteRecord | None]] = field(default_factory=list[Mapping[str, NoteRecord | None]])
+    forgotten: list[str] = field(default_factory=list[str])
+    prefix: str = ""
+    noun: str = "note"
+    record: type[Record] = NoteRecord
+    step = "read"
+    batch = concurrency = 1
+
+    def owns(self, source_id: str) -> bool:
+        return source_id.startswith(self.prefix)
+
+    def list_sources(self, _records: Mapping[str, NoteRecord], _at: float) -> Listing:
+        if isinstance(self.listing, CannotList):
+            raise self.listing
+        return self.listing
+
+    async def fetch(self, due: Mapping[str, NoteRecord | None]) -> Sequence[NoteRecord | LeftOut | Trouble]:
+        self.asked_for.append(due)
+        return self.fetched
+
+    def read(self, source_id: str) -> Text:
+        return self.texts[source_id]
+
+    def forget(self, source_id: str) -> None:
+        self.forgotten.append(source_id)
+        raise OSError(28, "No space left on device")  # is no reason to keep the record
+
+
+def questions() -> Notes:
+    """Another kind, whose names begin with `faq:`."""
+    return Notes(prefix="faq:", noun="question", record=QuestionRecord)
+
+
+def note(name: str, text: str = "", *, said: str = "", key: str = KEY, gone_at: str | None = None) -> NoteRecord:
+    """A source with this text; `said`: its description."""
+    content = hash_text(text) if text else ""
+    record = NoteRecord.new("2026-01-01T00:00:00Z", note=NoteFacts(name))
+    return replace(
+        record,
+        content_hash=content,
+        summary_text=said,
+        summary_key=key if said else "",
+        summary_pending=not said,
+        gone_at=gone_at,
+    )
+
+
+def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Notes] = ()) -> Ledger:
+    """What is known at the start, from its file if there is anything."""
+    path = folder / "cache.json"
+    if records:
+        path.write_bytes(render([line(record) for record in records], "2026-01-01T00:00:00Z"))
+    return Ledger(path, (kind, *others))
+
+
+async def looked(folder: Path, kind: Notes, *records: Record) -> list[UpdateEvent]:
+    """The events of one discovery, after the first."""
+    first, *events = await discover(ledger_of(folder, kind, *records), KEY)(None)
+    assert isinstance(first, Discovered)
+    return events
+
+
+# discover
+
+
+async def test_a_source_that_is_done_costs_nothing(tmp_path: Path) -> None:
+    kind = Notes(Listing(unchanged=["a"]))
+    ledger = ledger_of(tmp_path, kind, note("a", "A", said="About A."))
+    discovering = discover(ledger, KEY)
+    assert await discovering(None) == await discovering(None) == [Discovered({"note": 1})]
+
+
+@pytest.mark.parametrize(
+    ("record", "how"),
+    [
+        (note("a", "A"), Pending),
+        (note("a", "A", said="About A.", key="another prompt"), Pending),
+        (note("a", "A", said="About A.", gone_at="2026-01-01T00:00:00Z"), Settled),
+        (note("a"), None),
+    ],
+    ids=["not described", "described otherwise", "back again", "without a text"],
+)
+async def test_an_unchanged_source_gets_what_it_lacks(tmp_path: Path, record: Record, how: type | None) -> None:
+    events = await looked(tmp_path, Notes(Listing(unchanged=["a"])), record)
+    assert [type(event) for event in events] == ([] if how is None else [how])
+    assert all(event.record.gone_at is None for event in events if isinstance(event, Pending | Settled))
+
+
+async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_path: Path) -> None:
+    kind = Notes(Listing(due=["a"], left_out={"b": "it is binary"}, troubles={"c": "cannot be read"}))
+    ledger = ledger_of(tmp_path, kind)
+    assert await discover(ledger, KEY)(None) == [
+        Discovered({"note": 1}),
+        Trouble("c", "discover", "cannot be read"),
+        LeftOut("b", "it is binary"),
+        Due(kind, "a"),
+    ]
+
+
+async def test_a_name_that_belongs_to_another_kind_is_left_out(tmp_path: Path) -> None:
+    kind = Notes(Listing(due=["faq:why", "a"]))
+    ledger = ledger_of(tmp_path, kind, others=[questions()])
+    assert await discover(ledger, KEY)(None) == [
+        Discovered({"note": 2, "question": 0}),
+        LeftOut("faq:why", TAKEN),
+        Due(kind, "a"),
+    ]
+
+
+async def test_a_kind_that_cannot_be_looked_at_stays_as_it_is(tmp_path: Path) -> None:
+    """Pitfalls 11 and 46."""
+    kind = Notes(CannotList("sources", "is gone", "kb.sources_dir"))
+    events = await looked(tmp_path, kind, note("a", "A", said="About A."))
+    assert events == [Trouble("sources", "discover", "is gone", fatal=True)]
+
+
+async def test_what_is_gone_leaves_at_once_and_is_forgotten_after_a_day(tmp_path: Path) -> None:
+    kind, record = Notes(), note("a", "A", said="About A.")
+    (left,) = await looked(tmp_path, kind, record)
+    assert isinstance(left, Settled)
+    assert (left.how, left.record.gone_at) == (How.GONE, rfc3339(now()))
+    await asyncio.sleep(KEPT_SECONDS - 1)
+    assert await looked(tmp_path, kind, left.record) == []
+    await asyncio.sleep(1)
+    assert await looked(tmp_path, kind, left.record) == [Purged("a")]
+    assert kind.forgotten == ["a"]
+
+
+async def test_what_may_be_there_although_it_is_not_listed_stays(tmp_path: Path) -> None:
+    kind = Notes(Listing(unsure=lambda name: name == "a"))
+    events = await looked(tmp_path, kind, note("a", "A", said="About A."), note("b", "B", said="About B."))
+    assert [event.record.source_id for event in events if isinstance(event, Settled)] == ["b"]
+
+
+# fetch
+
+
+async def test_due_sources_are_fetched_with_what_is_known_of_them(tmp_path: Path) -> None:
+    known, trouble = note("a", "A", said="About A."), Trouble("b", "read", "gone")
+    kind = Notes(fetched=[known, trouble])
+    ledger = ledger_of(tmp_path, kind, known)
+    await ledger.load()
+    events = await fetch(kind, ledger, KEY)([Due(kind, "a"), Due(kind, "b")])
+    assert events == [Settled(known, How.SAME), trouble]
+    assert kind.asked_for == [{"a": known, "b": None}]
+
+
+async def test_what_is_known_of_another_kind_is_not_handed_on(tmp_path: Path) -> None:
+    kind = questions()
+    ledger = ledger_of(tmp_path, Notes(), note("a", "A"), others=[kind])
+    await ledger.load()
+    await fetch(kind, ledger, KEY)([Due(kind, "a")])
+    assert kind.asked_for == [{"a": None}]
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (note("b", "B", gone_at="2026-01-01T00:00:00Z"), How.GONE),
+        (note("b"), How.SAME),
+        (note("b", "B", said="About B."), How.SAME),
+        (note("b", "B", said="About B.", key="another prompt"), None),
+        (note("b", "A"), How.REUSED),
+        (note("b", "B"), None),
+    ],
+    ids=["gone", "without a text", "described", "described otherwise", "text of another", "new"],
+)
+def test_what_is_left_to_do_for_a_fetched_source(tmp_path: Path, record: NoteRecord, expected: How | None) -> None:
+    ledger = ledger_of(tmp_path, Notes())
+    ledger.put(note("a", "A", said="About A."))
+    event = next_of(record, ledger, KEY)
+    assert (event.how if isinstance(event, Settled) else None) == expected
+    assert (event.record.summary_text == "About A.") == (expected is How.REUSED)
+
+
+# summarise
+
+
+def text(content: str, *, cut: bool = False, flaw: str = "") -> Text:
+    return Text(content, Path("a"), (0, 0, 0), cut=cut, flaw=flaw)
+
+
+async def summarised(folder: Path, describer: FakeDescriber, *texts: Text) -> list[Settled | BaseException]:
+    """What comes of sources named 0, 1, … with these texts, asked for at the same time."""
+    kind = Notes(texts={str(number): each for number, each in enumerate(texts)})
+    summarising = summarise(describer, ledger_of(folder, kind), 60)
+    pending = [Pending(note(name, "as it was")) for name in kind.texts]
+    return await asyncio.gather(*map(summarising, pending), return_exceptions=True)
+
+
+async def test_a_source_is_described_as_it_reads_now(tmp_path: Path) -> None:
+    (done,) = await summarised(tmp_path, FakeDescriber(), text("As it is."))
+    assert isinstance(done, Settled)
+    assert (done.how, done.record.summary_text, done.record.summary_key) == (How.DESCRIBED, "About As it is.", KEY)
+    assert (done.record.content_hash, done.record.described) == (hash_text("As it is."), True)
+
+
+async def test_of_a_text_that_was_cut_the_hash_stays(tmp_path: Path) -> None:
+    (done,) = await summarised(tmp_path, FakeDescriber(), text("As it", cut=True))
+    assert isinstance(done, Settled)
+    assert done.record.content_hash == hash_text("as it was")
+
+
+async def test_equal_texts_share_one_description(tmp_path: Path) -> None:
+    describer = FakeDescriber()
+    describer.seconds = 1
+    done = await summarised(tmp_path, describer, text("Same."), text("Same."))
+    assert [each.record.summary_text for each in done if isinstance(each, Settled)] == ["About Same."] * 2
+    assert describer.asked == ["0"]
+
+
+async def test_a_description_that_has_come_meanwhile_is_used(tmp_path: Path) -> None:
+    describer, kind = FakeDescriber(), Notes(texts={"b": text("A")})
+    ledger = ledger_of(tmp_path, kind)
+    ledger.put(note("a", "A", said="About A."))
+    done = await summarise(describer, ledger, 60)(Pending(note("b", "B")))
+    assert (done.how, done.record.summary_text, describer.asked) == (How.REUSED, "About A.", [])
+
+
+async def test_what_says_nothing_leaves_the_index_and_is_looked_at_again(tmp_path: Path) -> None:
+    describer = FakeDescriber()
+    describer.failing = {"0": SaysNothing("a list of links")}
+    (done,) = await summarised(tmp_path, describer, text("- a\n- b"))
+    assert isinstance(done, Settled)
+    assert (done.how, done.record.summary_text, done.record.summary_pending) == (How.SAME, "", True)
+
+
+@pytest.mark.parametrize(
+    ("now_there", "said", "why"),
+    [
+        (text("\x00", flaw="it is binary"), "fine", "it is binary"),
+        (text(" \n"), "fine", "it is empty"),
+        (text("As it is."), " ", "the description is empty"),
+    ],
+)
+async def test_there_is_no_description_of_nothing_and_an_empty_one_is_none(
+    tmp_path: Path, now_there: Text, said: str, why: str
+) -> None:
+    """Pitfall 39."""
+    describer = FakeDescriber()
+    describer.says = lambda _: said
+    (failed,) = await summarised(tmp_path, describer, now_there)
+    assert isinstance(failed, NotDescribed)
+    assert str(failed) == why
