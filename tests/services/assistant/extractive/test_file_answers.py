@@ -9,13 +9,15 @@ import pytest
 
 from model.conversations import Conversation, Role, Turn
 from operators.answering import earlier_in
+from services.assistant.answering import AnswerResult
 from services.conversations import phrases
+from services.documents.lookup import UnreadableFile
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools.toolset import Toolset
 from services.llm.usage import Usage
 from tests.hashing import HashingEmbedder
-from tests.services.assistant.extractive.lanternfish import Bookcase, assistant_over
+from tests.services.assistant.extractive.lanternfish import SOURCES, Bookcase, assistant_over
 from tests.services.documents import cases
 
 pytestmark = pytest.mark.real_time
@@ -88,3 +90,67 @@ async def test_that_no_model_is_configured_is_said_in_the_language_of_the_questi
 async def test_what_was_asked_before_is_not_repeated_where_nothing_is_found(store: EmbeddedStore) -> None:
     answer = await talk(store, FIRST, "and in which line is ord-99999?")
     assert 'for "and in which line is ord-99999?": no entry mentions ord-99999' in answer
+
+
+STORAGE = "kb:guides/storage.md"
+MOVE = "how do I move the library to another disk?"
+MY_MOVE = """\
+# Moving the library
+
+## To another disk
+
+1. Tell Mara which disk it is.
+2. Stop the library with `lamp stop`, and move it with `lamp carry`.
+"""
+
+
+async def answer_about(store: EmbeddedStore, question: str, *, asker: int = cases.FRAN) -> AnswerResult:
+    """The answer to somebody who may be answered from a page of the documentation and from runbooks of their own."""
+    assistant, page = assistant_over(Bookcase()), next(source for source in SOURCES if source.id == STORAGE)
+    toolset = Toolset(
+        cases.tools_over(store, embedder=HashingEmbedder(), sharing=[cases.FRAN]), cases.context(asker=asker)
+    )
+    await toolset.ready()
+    conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
+    return await assistant.generate(conversation, question, [page], Usage(), max_chars=1900, toolset=toolset)
+
+
+async def test_the_askers_own_runbook_goes_before_the_documentation(tmp_path: Path) -> None:
+    """Pitfall 60."""
+    store = cases.new_store(tmp_path)
+    await cases.write_runbook(store, MY_MOVE, cases.FRAN, "Moving the library")
+    documented = await answer_about(store, MOVE, asker=cases.MARA)
+    assert "rsync -a" in (documented.answer or "")
+    assert documented.citations == [STORAGE]
+    own = await answer_about(store, MOVE)
+    assert "lamp carry" in (own.answer or "")
+    assert "rsync" not in (own.answer or "")
+    assert "Moving the library" in own.citations
+
+
+async def test_a_runbook_about_something_else_leaves_the_answer_to_the_documentation(tmp_path: Path) -> None:
+    store = cases.new_store(tmp_path)
+    await cases.write_runbook(store, cases.RUNBOOK, cases.FRAN)
+    assert (await answer_about(store, MOVE)).citations == [STORAGE]
+
+
+async def test_whoever_speaks_of_their_own_steps_gets_those_though_the_documentation_has_more_of_the_words(
+    tmp_path: Path,
+) -> None:
+    """Pitfall 60."""
+    store = cases.new_store(tmp_path)
+    await cases.write_runbook(store, MY_MOVE, cases.FRAN, "Moving the library")
+    words = "move the library to another disk, stop the server, copy the media folder, set LF_MEDIA_ROOT?"
+    assert (await answer_about(store, f"how do I {words}")).citations == [STORAGE]
+    assert "Moving the library" in (await answer_about(store, f"what are my steps to {words}")).citations
+
+
+@pytest.mark.parametrize("question", ["why does the import of my photos stop here?", "which pizza is best?"])
+async def test_a_file_that_cannot_be_read_brings_in_no_page_and_is_spoken_of(question: str) -> None:
+    """Pitfall 59."""
+    assistant, files = assistant_over(Bookcase()), [UnreadableFile("a.exe could not be read: it is a program")]
+    conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
+    assert (await assistant.select(question, question, (), 3, Usage(), files=files)).selected_source_ids == []
+    toolset = Toolset({}, cases.context(), files)
+    result = await assistant.generate(conversation, question, [], Usage(), max_chars=1900, toolset=toolset)
+    assert result == AnswerResult(answer="a.exe could not be read: it is a program.", citations=[])
