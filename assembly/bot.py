@@ -19,7 +19,8 @@ from assembly.graph_parts import Parts
 from assembly.llm import endpoint_settings
 from model.messages import Attachment, Message
 from operators import map_async, supervised
-from operators.evidence import Closing, Threads, chunk, discard, sweep
+from operators.discarding import Closing, Threads, discard, sweep
+from operators.evidence import chunk
 from services.discord import CDNAttachments, Dispatch, Health, LookupFailed, Poster, Rehearsal
 from services.discord.live import Client, DiscordPoster, RestFetcher
 from services.discord.slash import Commands

@@ -1,35 +1,29 @@
-"""The files of a thread: read, made searchable, and deleted."""
+"""The files of a thread: read, and made searchable."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from clock import now
-from model.messages import Place
-from services.discord import AttachmentFailed, Attachments, LookupFailed
+from services.discord import AttachmentFailed, Attachments
 from services.documents import (
-    Candidate,
-    Cases,
     DocumentRedactors,
     FileLimits,
     FileRefused,
     IngestJob,
     check_file,
     fill,
-    is_closed,
     prepare,
     shown,
 )
-from services.documents.store import Document, DocumentStore, NewDocument, Origin, State, StoreUnavailable, naming
+from services.documents.store import Document, DocumentStore, NewDocument, State, StoreUnavailable
 from services.search.embedding import Embedder
 from services.storage import in_thread
-from services.telemetry import number_of
 
 T = TypeVar("T")
 
@@ -152,157 +146,3 @@ def embed(store: DocumentStore, embedder: Embedder) -> Callable[[IngestResult], 
         return result
 
     return embedded
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """A thread's case is closed, or will be.
-
-    Attributes:
-        in_seconds: 0: at once; None: not after all.
-        guild_id: close it only if its collection belongs to this guild.
-        may_reopen: whether the thread is still there, so that people may miss the files.
-    """
-
-    case_id: int
-    in_seconds: float | None = 0.0
-    guild_id: int | None = None
-    may_reopen: bool = False
-
-    def call_off(self, cases: Cases) -> None:
-        if self.guild_id is None:
-            cases.close(self.case_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Dropping:
-    """Messages were deleted, or some of their attachments; `kept`: attachments that are still there."""
-
-    case_id: int
-    message_ids: frozenset[int]
-    kept: frozenset[int] = frozenset()
-
-    def call_off(self, cases: Cases) -> None:
-        cases.take_back(lambda candidate: candidate.case_id == self.case_id and self.brought(candidate))
-
-    def brought(self, file: Origin | Candidate) -> bool:
-        """Whether a file came with what is gone."""
-        attachment_id = file.attachment.id if isinstance(file, Candidate) else file.attachment_id
-        return file.message_id in self.message_ids and attachment_id not in self.kept
-
-
-Discarding = Closing | Dropping
-
-
-def discard(
-    store: DocumentStore, cases: Cases, forget_answers: Callable[[str], object]
-) -> Callable[[Discarding], Coroutine[Any, Any, None]]:
-    """Delete a thread's collection, or single documents of it, and the answers that were given from them.
-
-    A store that cannot be written is logged: the sweep tries again.
-    """
-
-    async def discarded(item: Discarding) -> None:
-        name = naming.case(str(item.case_id))
-        try:
-            await (close(item, name) if isinstance(item, Closing) else drop(item, name))
-        except (StoreUnavailable, OSError) as error:
-            cases.know(item.case_id)
-            log.error("evidence: thread %d: not deleted: %s", item.case_id, error)  # noqa: TRY400 (a line for the operator)
-        forget_answers(name)
-
-    async def close(closing: Closing, name: str) -> None:
-        described = await store.describe(name)
-        if closing.guild_id is not None:
-            if described is None or described.collection.guild_id != closing.guild_id:
-                return
-            cases.close(closing.case_id)
-        if described is not None and closing.may_reopen and any(doc.state.searchable for doc in described.documents):
-            await cases.gone.close(closing.case_id, now())
-        if await store.delete_collection(name):
-            log.info("evidence: thread %d is closed: its files are deleted", closing.case_id)
-
-    async def drop(dropping: Dropping, name: str) -> None:
-        await cases.gone.forget_messages(dropping.message_ids if not dropping.kept else ())
-        described = await store.describe(name)
-        for doc in () if described is None else described.documents:
-            if any(map(dropping.brought, doc.origins)):
-                await store.withdraw(name, doc.doc_id, dropping.brought)
-
-    return discarded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Threads:
-    """What Discord says of threads. Each raises LookupFailed where the answer would be incomplete.
-
-    Attributes:
-        guilds: the servers that the bot is in.
-        active: the threads of a server that are not archived.
-        find: a thread; None: it is gone.
-    """
-
-    guilds: Callable[[], Collection[int]]
-    active: Callable[[int], Awaitable[Collection[int]]]
-    find: Callable[[int], Awaitable[Place | None]]
-
-
-def sweep(
-    store: DocumentStore,
-    threads: Threads,
-    discard: Callable[[int], Awaitable[None]],
-    *,
-    solved_tags: frozenset[str],
-    grace_seconds: float,
-) -> Callable[[object], Coroutine[Any, Any, int]]:
-    """Delete the files of threads that are gone, closed, or archived for longer than the grace; gives their number
-    (DOCUMENT_QA 8.3).
-
-    A thread is deleted only if the sweep before found it over as well. If anything cannot be asked about, the threads
-    of a server or a single one, nothing at all is deleted.
-    """
-    suspects: set[int] = set()
-
-    async def swept(_: object) -> int:
-        nonlocal suspects
-        try:
-            over = await threads_over()
-        except (LookupFailed, StoreUnavailable) as error:
-            log.warning("evidence: nothing is swept: %s", error)
-            return 0
-        again = sorted(over & suspects)
-        for case_id in again:
-            await discard(case_id)
-        suspects = over - set(again)
-        gone = number_of(len(again), "thread")
-        log.info("evidence: swept: %s deleted, %d seen for the first time", gone, len(suspects))
-        return len(again)
-
-    async def threads_over() -> set[int]:
-        cases = await threads_with_files()
-        guilds: set[int | None] = set(threads.guilds())
-        if cases and not guilds:
-            raise LookupFailed("no server has arrived yet")
-        active: set[int] = set()
-        for guild_id in sorted(each for each in guilds & set(cases.values()) if each is not None):
-            active.update(await threads.active(guild_id))
-        return {
-            case_id
-            for case_id, guild_id in sorted(cases.items())
-            if case_id not in active
-            # Discord does not say anything about threads of a server that the bot has left.
-            and ((guild_id is not None and guild_id not in guilds) or is_over(await threads.find(case_id)))
-        }
-
-    async def threads_with_files() -> dict[int, int | None]:
-        """With their servers."""
-        described = [await store.describe(name) for name in await store.list_collections(naming.CASE_PREFIX)]
-        found = [each.collection for each in described if each is not None]
-        return {int(each.name.removeprefix(naming.CASE_PREFIX)): each.guild_id for each in found}
-
-    def is_over(place: Place | None) -> bool:
-        if place is None or is_closed(place, solved_tags):
-            return True
-        return place.archived and place.archived_at is not None and place.archived_at + grace_seconds <= now()
-
-    return swept

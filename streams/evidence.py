@@ -15,7 +15,8 @@ from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
 from operators import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
-from operators.evidence import Closing, Discarding, Dropping, IngestResult, chunk, discard, embed
+from operators.discarding import Closing, Discarding, Dropping, discard
+from operators.evidence import IngestResult, chunk, embed
 from operators.step import named
 from services.assistant import Inquiry
 from services.conversations import History

@@ -16,7 +16,8 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ConversationContext, QAResult
 from services.documents.store.chroma import ChromaStore
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, DocumentStore, NewDocument, Origin
 from services.documents.tools.cache import AnswerCache
 from services.documents.tools.core import DocumentQATool

@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.documents.figures import quantile
 from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import ChunkSearch, Collection, NewDocument, Origin
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
 from services.search.embedding.endpoint import Embedder

@@ -16,7 +16,7 @@ _URL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _MAYBE = re.compile(r"://|www\.|discord|\]\s*[(\[:]", re.IGNORECASE)
-_PARTS = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*://)?(?P<host>[^/?#]*)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_PARTS = re.compile(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 _TARGET = r"<?(?P<target>(?:[^()\s<>]|\((?:[^()\s<>]|\([^()\s<>]*\))*\))*)>?"
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
@@ -140,8 +140,5 @@ def _trimmed(address: str) -> str:
 
 def _key(address: str) -> str:
     """Equal for addresses that lead to the same place. `www.` without a scheme is read as https."""
-    parts = _PARTS.fullmatch(address)
-    if parts is None:  # pragma: no cover (the pattern matches every text)
-        return address
-    scheme = (parts["scheme"] or "https://").lower()
-    return f"{scheme}{parts['host'].lower()}{parts['rest'].rstrip('/')}"
+    scheme, host, rest = _PARTS.findall(address)[0]  # matches every text
+    return f"{scheme.lower() or 'https://'}{host.lower()}{rest.rstrip('/')}"

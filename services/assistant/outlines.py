@@ -23,10 +23,10 @@ def summary_text(article: Article, max_chars: int) -> str:
 
     Long sections have longer beginnings, in proportion. The sections are in their order.
     """
-    whole = "\n\n".join(_section(section, section.text) for section in article.sections).strip()
+    whole = article.markdown.strip()
     if len(whole) <= max_chars:
         return whole
-    outline = _outline(article, max_chars // OUTLINE_SHARE)
+    outline = article.contents(max_chars // OUTLINE_SHARE)
     parts = [f"Outline:\n{outline}"] if outline else []
     room = max_chars - sum(map(len, parts)) - len("\n\nBeginnings of its sections:\n\n")
     beginnings = "\n\n".join(_beginnings(article, room))
@@ -59,33 +59,6 @@ def _words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _heading(section: Section) -> str:
-    return f"{'#' * min(len(section.headings), 6)} {section.headings[-1]}" if section.headings else ""
-
-
-def _section(section: Section, text: str) -> str:
-    return "\n\n".join(part for part in (_heading(section), text) if part)
-
-
-def _outline(article: Article, max_chars: int) -> str:
-    """The headings, nested. Of too many the deepest are left out first, then the last."""
-    headings = list(dict.fromkeys(path for section in article.sections for path in _paths(section)))
-    for depth in range(max(map(len, headings), default=0), 0, -1):
-        lines = [f"{'  ' * (len(path) - 1)}{path[-1]}" for path in headings if len(path) <= depth]
-        text = "\n".join(lines)
-        if len(text) <= max_chars:
-            return text
-        if depth == 1:
-            return text[:max_chars].rpartition("\n")[0]
-    return ""
-
-
-def _paths(section: Section) -> Iterator[tuple[str, ...]]:
-    """The path to a section, and those to the headings above it, which may have no text of their own."""
-    for depth in range(1, len(section.headings) + 1):
-        yield section.headings[:depth]
-
-
 def _beginnings(article: Article, max_chars: int) -> Iterator[str]:
     """Of so many sections that each gets a beginning worth reading: the longest."""
     longest = sorted((section for section in article.sections if section.text), key=lambda each: -len(each.text))
@@ -93,14 +66,15 @@ def _beginnings(article: Article, max_chars: int) -> Iterator[str]:
     total = 0
     for section in longest:
         total += len(section.text)
-        frame = len(_section(section, "")) + 4  # the empty lines around it
+        frame = len(section.heading) + 4  # the empty lines around it
         if max_chars * len(section.text) // total - frame < _LEAST_CHARS:
             total -= len(section.text)
             break
         rooms[section] = frame
     for section in article.sections:
         if section in rooms:
-            yield _section(section, _cut(section.text, max_chars * len(section.text) // total - rooms[section]))
+            beginning = _cut(section.text, max_chars * len(section.text) // total - rooms[section])
+            yield f"{section.heading}\n\n{beginning}".strip()
 
 
 def _cut(text: str, max_chars: int) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from services.knowledge.library import Source
 from services.knowledge.searching import Search, article_of
 from services.search import Passage, passages, ranked
-from services.search.text import Article, Section
+from services.search.text import Article
 from services.storage import in_thread
 
 EXCERPT_CHARS = 3_000
@@ -18,6 +18,7 @@ EXCERPT_CHARS = 3_000
 about uv and flask the excerpt of a right page holds what answers them (2,000: 46); the pages are four times as long.
 """
 _GAP = "[…]"
+_CONTENTS = "Contents:\n"
 _PAIR = "--- QA ---\n"
 """Begins each conversation of a topic of the team."""
 _AT_ONCE_CHARS = 10_000
@@ -37,7 +38,7 @@ async def within(sources: Sequence[Source], query: str, search: Search, max_char
     else:
         articles = await in_thread(lambda: [_shown(source) for source in sources])
     pairs = list(zip(sources, articles, strict=True))
-    wholes = [source.text if article is None else rendered(article) for source, article in pairs]
+    wholes = [source.text if article is None else article.markdown for source, article in pairs]
     enough = [
         len(whole) if article is None else min(len(whole), EXCERPT_CHARS)
         for whole, article in zip(wholes, articles, strict=True)
@@ -66,16 +67,10 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
     return given
 
 
-@lru_cache(maxsize=_PREPARED)
-def rendered(article: Article) -> str:
-    """Markdown: headings and what stands below them."""
-    return "\n\n".join(_section(section) for section in article.sections)
-
-
 def excerpt(article: Article, best: Sequence[str], room: int) -> str:
     """`best`: the texts of the passages that fit, best first. At most `room` characters."""
-    outline = _outline(article, int(room * _OUTLINE_SHARE))
-    left = room - len(outline) - 2
+    contents = article.contents(int(room * _OUTLINE_SHARE) - len(_CONTENTS))
+    left = room - len(_CONTENTS) - len(contents) - 2
     cut = passages(article)
     places = {passage.text: place for place, passage in enumerate(cut)}
     chosen: set[int] = set()
@@ -84,16 +79,16 @@ def excerpt(article: Article, best: Sequence[str], room: int) -> str:
         section = cut[place].section
         needs = len(cut[place].text) + 2 + len(_GAP) + 2
         if section not in headed:
-            needs += len(_title(article.sections[section])) + 2
+            needs += len(article.sections[section].heading) + 2
         if needs > left:
             continue
         chosen.add(place)
         headed.add(section)
         left -= needs
     if not chosen:
-        return rendered(article)[:room]
+        return article.markdown[:room]
     body = _laid_out(article, cut, sorted(chosen))
-    return f"{outline}\n\n{body}" if outline else body
+    return f"{_CONTENTS}{contents}\n\n{body}" if contents else body
 
 
 def _laid_out(article: Article, cut: Sequence[Passage], chosen: Sequence[int]) -> str:
@@ -104,7 +99,7 @@ def _laid_out(article: Article, cut: Sequence[Passage], chosen: Sequence[int]) -
             if place > last + 1:
                 parts.append(_GAP)
             if at == 0 and article.sections[section].headings:
-                parts.append(_title(article.sections[section]))
+                parts.append(article.sections[section].heading)
             parts.append(cut[place].text)
             last = place
     return "\n\n".join(parts)
@@ -133,21 +128,3 @@ def _shown(source: Source) -> Article | None:
         return None
     article = article_of(source)
     return article if article.sections else None
-
-
-def _section(section: Section) -> str:
-    return f"{_title(section)}\n\n{section.text}".strip()
-
-
-def _title(section: Section) -> str:
-    return f"{'#' * min(len(section.headings), 6)} {section.headings[-1]}" if section.headings else ""
-
-
-def _outline(article: Article, room: int) -> str:
-    """The headings, nested: down to the depth of which all have room."""
-    for depth in range(max((len(each.headings) for each in article.sections), default=0), 0, -1):
-        paths = dict.fromkeys(each.headings[:depth] for each in article.sections if each.headings)
-        text = "\n".join(["Contents:", *(f"{'  ' * (len(path) - 1)}- {path[-1]}" for path in paths)])
-        if len(text) <= room:
-            return text
-    return ""

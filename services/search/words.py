@@ -168,6 +168,6 @@ def _stemming(language: str) -> Callable[[str], str]:
     """A stemmer for each thread, since it is not safe to share; without its cache, since `_terms_of` has one."""
     made: Callable[[str], str] | None = getattr(_of_thread, language, None)
     if made is None:
-        made = cast("Callable[[str], str]", Stemmer.Stemmer(_STEMMERS[language], 0).stemWord)  # pyright: ignore[reportUnknownMemberType]
+        made = cast("Callable[[str], str]", Stemmer.Stemmer(_STEMMERS[language], 0).stemWord)  # pyright: ignore[reportUnknownMemberType] (it has no types)
         setattr(_of_thread, language, made)
     return made

@@ -14,7 +14,8 @@ from assembly import indexing
 from commands.ask import ask
 from commands.replay import ReplayOptions, replay
 from services.documents.store import naming
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import State
 from services.knowledge.index_file import IndexEntry, render
 from services.search.embedding.endpoint import Embedder, Vectors

@@ -15,18 +15,8 @@ from model.conversations import Conversation, Role, Turn
 from model.messages import Attachment, Place, PlaceKind
 from operators import evidence as chunk_module
 from operators.answering import earlier_in
-from operators.evidence import (
-    Closing,
-    Dropping,
-    IngestResult,
-    Intake,
-    Threads,
-    chunk,
-    discard,
-    embed,
-    sweep,
-    to_its_end,
-)
+from operators.discarding import Closing, Dropping, Threads, discard, sweep
+from operators.evidence import IngestResult, Intake, chunk, embed, to_its_end
 from services.conversations.history import History
 from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed
@@ -36,7 +26,8 @@ from services.documents.posted import Candidate
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
 from services.documents.store import naming
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.tools.toolset import build

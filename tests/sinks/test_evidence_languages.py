@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import pytest
+
 from model.events import Posted
 from model.messages import Author, Message
-from services.conversations import History, People
+from services.conversations import History, People, phrases
 from services.discord import Rehearsal
 from services.documents import Tombstones
 from sinks.evidence import FileNotes
 
-
-def notes(history: History, reply_language: str = "question") -> FileNotes:
-    people = People(frozenset(), frozenset(), None)
-    return FileNotes(
-        poster=Rehearsal(), history=history, people=people, gone=Tombstones(), reply_language=reply_language
-    )
+THREAD = 9
+GERMAN = (1, "Wieso startet der Dienst nicht mehr?")
+ENGLISH_BOT = (2, "why is it so, what is the cause of this and that")
 
 
-def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do() -> None:
+class Notebook(Rehearsal):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
+        self.texts.append(text)
+        return await super().send(place_id, text, nonce=nonce, reply_to=reply_to)
+
+
+@pytest.mark.parametrize(
+    ("said", "reply_language", "told"),
+    [([GERMAN, ENGLISH_BOT], "question", "de"), ([GERMAN, ENGLISH_BOT], "fr", "fr"), ([], "question", "en")],
+)
+async def test_a_thread_speaks_as_the_people_in_it_do_and_not_as_bots_do(
+    said: list[tuple[int, str]], reply_language: str, told: str
+) -> None:
     history = History(None)
-    for number, (who, text) in enumerate(
-        [(1, "Wieso startet der Dienst nicht mehr?"), (2, "why is it so, what is the cause of this and that")], 1
-    ):
-        history.observe(Posted(100.0 + number, Message(number, 9, Author(who, "x", is_bot=who == 2), text, 100.0, 7)))
-    assert notes(history)._language(9) == "de"  # pyright: ignore[reportPrivateUsage]
-    assert notes(history, "fr")._language(9) == "fr"  # pyright: ignore[reportPrivateUsage]
-    assert notes(History(None))._language(9) == "en"  # pyright: ignore[reportPrivateUsage]
+    for number, (who, text) in enumerate(said, 1):
+        author = Author(who, "x", is_bot=who == ENGLISH_BOT[0])
+        history.observe(Posted(100.0 + number, Message(number, THREAD, author, text, 100.0, 7)))
+    gone, poster = Tombstones(), Notebook()
+    await gone.close(THREAD, 200.0)
+    people = People(frozenset(), frozenset(), None)
+    notes = FileNotes(poster=poster, history=history, people=people, gone=gone, reply_language=reply_language)
+    await notes.reopened(THREAD)
+    assert poster.texts == [phrases(told).post_again]

@@ -82,7 +82,8 @@ async def relaxed(
     """What fits with all that is asked; else without the level, then without the time, then also in `others` than the
     files that were named. A name or a time has to be left of what was asked.
 
-    Returns: the conditions, how many lines fit, and notes about what was dropped.
+    Returns:
+        The conditions, how many lines fit, and notes about what was dropped.
     """
     notes: tuple[str, ...] = ()
     for less, note in ((asked, ""), *_less_and_less(asked, others)):

@@ -6,21 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from services.documents.asking import conditions, grouping, whole_files
+from services.documents.asking import conditions, whole_files
 from services.documents.asking.conditions import Conditions, Names
+from services.documents.asking.counting import count
 from services.documents.asking.mentions import NameMention
-from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope, ids_of, logs_of
+from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved, Scope, ids_of, logs_of, names_of
 from services.documents.asking.plan import Aggregate, Plan, Position
-from services.documents.store.protocol import Document, LineWhere, MatchingLines, StoredLine
+from services.documents.store.protocol import Document, LineWhere
 from services.telemetry import number_of
 
 MANY = 200
-EXAMPLES = 5
-MOST_GROUPS = 50
 
 _WORD = re.compile(r"\w+")
-_STORED_COLUMNS = frozenset({"severity", "component", "day", "hour", "minute"})
-_ASKS_TO_SEE = re.compile(r"\b(?:which|what|where|when|who|why|show|list|print|give|quote|example)\b", re.IGNORECASE)
 _WORST = (("FATAL", "CRITICAL"), ("ERROR",), ("WARN",))
 _TROUBLE = re.compile(
     r"\b(?:crash|fail|broke|break|wrong|problem|issue|trouble|exception|hang|hung|freez|froze|die[sd]?\b|dying|stop|kill|restart"
@@ -41,11 +38,7 @@ async def find(scope: Scope, plan: Plan, k: int) -> Retrieved | None:
         return None
     if plan.unknown_file:
         found = _elsewhere_than_asked(scope, plan, found)
-    return found if found.searched or not found.missing else replace(found, searched=_names_of(documents))
-
-
-def _names_of(documents: Sequence[Document]) -> tuple[str, ...]:
-    return tuple(doc.filename for doc in documents)
+    return found if found.searched or not found.missing else replace(found, searched=names_of(documents))
 
 
 async def _with_files_that_are_there(scope: Scope, plan: Plan) -> Plan:
@@ -62,7 +55,7 @@ def _elsewhere_than_asked(scope: Scope, plan: Plan, found: Retrieved) -> Retriev
     """A file that is not there may be left out of what is asked only where a name or a time is left of it."""
     none = f"there is no file {plan.unknown_file}"
     if found.missing or not (plan.mentions or plan.period) or plan.aggregate is Aggregate.COUNT or plan.lines:
-        return Retrieved(missing=none, searched=_names_of(scope.documents))
+        return Retrieved(missing=none, searched=names_of(scope.documents))
     return replace(found, notes=(f"{none}; the others were searched", *found.notes))
 
 
@@ -116,7 +109,7 @@ async def _by_conditions(scope: Scope, plan: Plan, documents: tuple[Document, ..
         if elsewhere is None or counted:
             notes, searched = ((), scope.documents) if elsewhere is None else (elsewhere[0].notes, documents)
             missing = f"no entry mentions {', '.join(named.absent)}"
-            return Retrieved(missing=missing, count=0 if counted else None, notes=notes, searched=_names_of(searched))
+            return Retrieved(missing=missing, count=0 if counted else None, notes=notes, searched=names_of(searched))
         named, documents = elsewhere
     logs = logs_of(documents)
     if plan.period and not named.found and await _asks_a_table(scope, plan, documents):
@@ -206,7 +199,7 @@ async def _from(
             return Retrieved(facts=f"{asked.described}: 0", count=0, notes=notes, exact=True)
         return Retrieved(missing=f"there are no {asked.described}", count=0 if counted else None, notes=notes)
     if plan.aggregate in {Aggregate.COUNT, Aggregate.GROUPS}:
-        return await _count(scope, plan, kept, notes, k)
+        return await count(scope, plan, kept, notes, k)
     sure, dropped = bool(kept.names or kept.time), kept != asked
     if plan.words and (total > k or not sure):
         narrower = kept.narrowed(plan)
@@ -239,7 +232,7 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
         return await scope.shown(some.lines[-1:] if plan.which else some.lines, k, notes)
     if plan.goes_beside and (where.holding or where.severities or plan.period or plan.anchor):
         return await scope.beside(where, plan, notes)
-    some = await _rare_first(scope, where, MANY, k)
+    some = await scope.rare_first(where, MANY, k)
     lines = some.lines
     if plan.severity and not where.severities:
         # "Errors" in passing is no condition: entries of that level go first.
@@ -249,97 +242,6 @@ async def _in_order(scope: Scope, plan: Plan, asked: Conditions, k: int, notes: 
     if plan.aggregate is not Aggregate.LIST and some.total <= k:
         return found
     return replace(found, facts=f"{asked.described}: {some.total}", count=some.total)
-
-
-async def _rare_first(scope: Scope, where: LineWhere, limit: int, k: int) -> MatchingLines:
-    """In the order of the file; where more than `k` lines have several levels, those of the rarest level first."""
-    some = await scope.lines(where, limit)
-    levels = await scope.store.distinct(scope.name, where, "severity") if len(where.severities) > 1 else []
-    if some.total <= k or len(levels) < 2:  # noqa: PLR2004 (several)
-        return some
-    lines: list[StoredLine] = []
-    for level, _ in sorted(levels, key=lambda pair: pair[1]):
-        lines += (await scope.lines(replace(where, severities=(level,)), limit - len(lines))).lines
-        if len(lines) >= limit:
-            break
-    return replace(some, lines=tuple(lines))
-
-
-async def _count(scope: Scope, plan: Plan, asked: Conditions, notes: tuple[str, ...], k: int) -> Retrieved | None:
-    """How many lines fit, by what the question wants them counted by: over whole files, never over the passages that
-    happen to be shown (DOCUMENT_QA 5.3, 10). None: its words are not about lines.
-    """
-    counted = plan.aggregate is Aggregate.COUNT
-    if plan.words:
-        narrower = asked.narrowed(plan)
-        if await scope.total(narrower.where):
-            asked = narrower
-        elif not counted or plan.level_counts or plan.mentions or plan.grouped_by or plan.counted_by:
-            notes = (*notes, f"counted without regard to: {', '.join(plan.words)}")
-        elif len(plan.words) > 1 or not plan.counts_mentions:
-            return None
-        else:
-            return Retrieved(missing=f"there are no {narrower.described}", count=0, notes=notes)
-    examples = min(k, EXAMPLES)
-    lines = await _rare_first(scope, asked.where, examples, examples)
-    repeats = await grouping.repetitions(scope, asked.where)
-    more = sum(grouping.times_said(line.text) - 1 for line in repeats)
-    facts = [f"{asked.described}: {lines.total + more}"]
-    if more:
-        said = number_of(len(repeats), "line says", "lines say")
-        notes = (*notes, f'{said} "message repeated n times", and counts n times: {lines.total} lines')
-    facts += _per_file(asked, lines)
-    total = lines.total + more
-    usual = ("severity", "component") if not counted else ("severity",) if len(asked.where.severities) > 1 else ()
-    for column in plan.grouped_by or usual:
-        groups = await _groups(scope, asked, column)
-        facts.append(f"by {column}: {_listed(groups, lines.total if column not in grouping.READ else None)}")
-        if plan.distinct:
-            total = len(groups)
-            facts.insert(0, f"different values of {column}: {total}{'+' if total > MOST_GROUPS else ''}")
-    for key in plan.counted_by:
-        groups = await _groups(scope, asked, key)
-        facts += [f"by {key}: {_listed(groups, None)}"] if groups else []
-        notes = notes if groups else (*notes, f"asked and not computed: numbers by {key}")
-    if counted and _asks_for_a_number_alone(plan):
-        names = _names_of(asked.documents)
-        return Retrieved(facts="\n".join(facts), count=total, notes=notes, exact=True, searched=names)
-    return replace(await scope.shown(lines.lines, examples, notes), facts="\n".join(facts), count=total)
-
-
-def _per_file(asked: Conditions, lines: MatchingLines) -> list[str]:
-    if len(asked.documents) == 1:
-        return []
-    return [f"{doc.filename}: {lines.per_document.get(doc.doc_id, 0)}" for doc in asked.documents]
-
-
-def _asks_for_a_number_alone(plan: Plan) -> bool:
-    """And wants to see no lines."""
-    by_groups = plan.grouped_by or plan.distinct or plan.counted_by
-    return not (by_groups or plan.position or _ASKS_TO_SEE.search(plan.text))
-
-
-async def _groups(scope: Scope, asked: Conditions, column: str) -> list[tuple[str, int]]:
-    """By a column of the store, or by what is read from each line, the most frequent first."""
-    if column in _STORED_COLUMNS:
-        groups = await scope.store.distinct(scope.name, asked.where, column, limit=MOST_GROUPS + 1)
-        return [(grouping.yearless(value), number) for value, number in groups]
-    values = grouping.READ.get(column) or grouping.values_of(column)
-    counts, _ = await grouping.counted_by(scope, asked.where, values)
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[: MOST_GROUPS + 1]
-
-
-def _listed(groups: list[tuple[str, int]], total: int | None) -> str:
-    """`total`: of all lines; None: a line may have several values."""
-    said = [f"{value} {number}" for value, number in groups[:MOST_GROUPS]]
-    if total is None:
-        return ", ".join(said) if groups else "no line names one"
-    without = total - sum(number for _, number in groups[:MOST_GROUPS])
-    if len(groups) > MOST_GROUPS:
-        said.append(f"others or none {without}")
-    elif without:
-        said.append(f"without one {without}")
-    return ", ".join(said) if groups else "no line names one"
 
 
 async def worst(scope: Scope, plan: Plan, k: int) -> Retrieved | None:

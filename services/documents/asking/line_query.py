@@ -71,7 +71,7 @@ def read(arguments: Mapping[str, Any], documents: Sequence[Document]) -> LineQue
     """The form that a model filled in. `documents`: those that may be asked about.
 
     Raises:
-    QueryRefused: a field has no valid value, or fields contradict each other.
+        QueryRefused: a field has no valid value, or fields contradict each other.
     """
     group_by = _one_of(arguments, "group_by", GROUPS)
     line = _number(arguments, "line", 1, 10**9)

@@ -44,7 +44,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     """The pattern, letter case aside.
 
     Raises:
-    Refused: it is no regular expression, too long, or could be slow.
+        Refused: it is no regular expression, too long, or could be slow.
     """
     if len(pattern) > LONGEST_PATTERN:
         raise Refused(f"regex may have {LONGEST_PATTERN} characters")

@@ -28,9 +28,7 @@ class FoundLines:
 
 
 async def answer(scope: Scope, query: LineQuery) -> FoundLines:
-    """Raises:
-    QueryRefused: the regex takes too long on these files.
-    """
+    """The lines that fit, or why none does. Raises QueryRefused: the regex takes too long on these files."""
     where = await where_of(scope, query)
     matches = await find(scope, query, where)
     if not matches.lines:

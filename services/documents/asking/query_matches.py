@@ -35,9 +35,7 @@ class Matches:
 
 
 async def find(scope: Scope, query: LineQuery, where: LineWhere) -> Matches:
-    """Raises:
-    QueryRefused: the regex takes too long on these files.
-    """
+    """The lines that fit. Raises QueryRefused: the regex takes too long on these files."""
     return await (_scanned(scope, query, where) if query.regex else _stored(scope, query, where))
 
 

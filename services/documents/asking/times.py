@@ -79,7 +79,7 @@ def window(since: str | None, until: str | None) -> Period | None:
     """From one moment, included, to another, as far as it is named (`10:05` is the whole minute); None: no limit.
 
     Raises:
-    ValueError: one of them is no day or time of day; its message is that one.
+        ValueError: one of them is no day or time of day; its message is that one.
     """
     for said in (since, until):
         if said is not None and not _one_moment().fullmatch(said.strip()):

@@ -3,7 +3,8 @@
 # pyright: reportUnusedImport=false
 from services.documents.store import naming
 from services.documents.store.chroma import ChromaStore, chroma_unreachable_because
-from services.documents.store.embedded import SUFFIX, EmbeddedStore, Folders
+from services.documents.store.collection_files import SUFFIX, Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import (
     Document,
     DocumentStore,

@@ -20,7 +20,8 @@ import aiohttp
 import clock
 from services.documents.store import naming
 from services.documents.store.chroma_records import TRIES, ChromaRecords, KeptRecords, Overtaken
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import (
     ChunkHit,
     ChunkSearch,

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from services.conversations import Phrases
+from services.documents.asking.checking import check
 from services.documents.asking.passages import MOST_NAMED, CitedPassage, Retrieved
 from services.documents.asking.rewriting import Resolved
-from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser, check
+from services.documents.asking.synthesis import ExtractiveSynthesiser, Material, Synthesiser
 from services.documents.limits import shown
 from services.documents.results import QAResult, Status
 from services.documents.store.protocol import Document, State

@@ -112,9 +112,7 @@ class KBConfig:
         return bool(self.scope)
 
     def get_collection_name(self, scope_id: str | None) -> str:
-        """Raises:
-        ValueError: a scope is needed and `scope_id` is none, or no valid one.
-        """
+        """Of one scope. Raises ValueError: a scope is needed and `scope_id` is none, or no valid one."""
         if self.scope and not scope_id:
             raise ValueError(f"{self.scope} is needed")
         return self.collection(scope_id or "")

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from services.documents.asking.checking import check
 from services.documents.asking.passages import CitedPassage
 from services.documents.asking.rewriting import KEPT_TURNS, ModelRewriter
-from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser, check
+from services.documents.asking.synthesis import ExtractiveSynthesiser, ModelSynthesiser
 from services.documents.results import Citation, ConversationContext, QAResult, Status, ToolContext
 from services.documents.store.protocol import DocumentStore, Weights
 from services.documents.tools import query_file

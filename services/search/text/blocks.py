@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from services.search.text.outline import Heading, Piece
 from services.search.text.phrases import plain_text, write
 from services.search.text.sections import Block, BlockKind
-from services.search.text.tables import TableCell, fenced, table
+from services.search.text.tables import Cell, fenced, table
 
 _FLUSH = "\x02"
 """Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
@@ -131,7 +131,7 @@ class _Reader:
         yield from inside
 
     def _table(self, start: int, end: int) -> Iterator[Block]:
-        rows: list[list[TableCell]] = []
+        rows: list[list[Cell]] = []
         headers: list[bool] = []
         for at in range(start, end):
             token = self._tokens[at]
@@ -141,13 +141,12 @@ class _Reader:
             elif token.type in {"th_open", "td_open"} and rows:
                 inline = self._tokens[at + 1]
                 marked = inline.content if inline.type == "verbatim" else write(inline.children)
-                rows[-1].append(TableCell(marked, plain_text(inline.children) or ("" if inline.children else marked)))
+                plain = plain_text(inline.children) or ("" if inline.children else marked)
+                rows[-1].append(Cell(plain, (Block(BlockKind.PROSE, " ".join(marked.split())),)))
                 headers[-1] = headers[-1] and token.type == "th_open"
-        has_header = bool(headers) and headers[0]
-        found = table(rows[0] if has_header else [], rows[1:] if has_header else rows)
-        if found is not None:
-            flush = found.kind is BlockKind.TABLE
-            yield Block(found.kind, _flush(found.text) if flush else found.text)
+        header = [cell.plain for cell in rows.pop(0)] if headers and headers[0] else []
+        for block in table(header, rows):
+            yield Block(block.kind, _flush(block.text)) if block.kind is BlockKind.TABLE else block
 
 
 def _ends(tokens: Sequence[Token]) -> list[int]:

@@ -221,7 +221,7 @@ def _shift_left(state: StateBlock, start: int, end: int) -> None:
     if start >= end or state.isEmpty(start):
         return
     excess = state.sCount[start] - state.blkIndent
-    for line in range(start, end if excess >= 4 else start):  # noqa: PLR2004
+    for line in range(start, end if excess >= 4 else start):  # noqa: PLR2004 (so many spaces make code)
         if state.isEmpty(line):
             break
         state.sCount[line] = max(min(state.sCount[line], state.blkIndent), state.sCount[line] - excess)

@@ -1,9 +1,12 @@
-"""Markdown as documentation is written in it, with what its generators add, read by markdown-it."""
+"""Markdown as documentation is written in it, with what its generators add, read by markdown-it.
+
+MDX is Markdown with statements, components and expressions of JavaScript, which vanish around their text.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import cast
 
 from markdown_it import MarkdownIt
 from mdit_py_plugins.deflist import deflist_plugin
@@ -19,6 +22,10 @@ from services.search.text.spans import add_spans
 
 _DEEPEST = 30
 """Levels of lists and quotes in each other. What is nested deeper is one paragraph."""
+_IMPORT = re.compile(r"^import\s[^\"'\n]*(?:from\s+)?[\"'][^\"'\n]+[\"'];?[ \t]*$", re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_BEGINNING = 5000
+"""Characters, in which imports are looked for."""
 _OWN_SIGNS = str.maketrans("\x00\x01\x02", "\N{REPLACEMENT CHARACTER}" * 3)
 
 
@@ -31,11 +38,21 @@ def read_markdown(text: str) -> Article:
     return article(markdown_pieces(front.rest), MkDocsSlugs(), front.title, front.permalink)
 
 
-def read_components(text: str) -> Article:
-    """Markdown with components and expressions (MDX). Anchors are github-slugger's, which those generators use."""
+def read_mdx(text: str) -> Article:
+    """The text of a page in MDX. Titles of components stay as bold lines; code is not touched; never raises.
+
+    Anchors are github-slugger's, which the generators of such pages use.
+    """
     front = read_front_matter(clean(text))
     tokens = _parser(mdx=True).parse(front.rest)
     return article(pieces(tokens), GitHubSlugs(), front.title, front.permalink)
+
+
+def is_mdx(text: str) -> bool:
+    """Whether Markdown is MDX by another name: it imports something before its first listing."""
+    beginning = text[:_BEGINNING]
+    listing = _FENCED.search(beginning)
+    return bool(_IMPORT.search(beginning, 0, listing.start() if listing else len(beginning)))
 
 
 def markdown_pieces(text: str, *, keep_lines: bool = False) -> list[Piece]:
@@ -61,5 +78,5 @@ def _parser(*, mdx: bool) -> MarkdownIt:
     add_elements(md, mdx=mdx)
     add_spans(md, mdx=mdx)
     # Targets stay as they are written.
-    md.normalizeLink = cast("staticmethod[[str], str]", str)  # type: ignore[method-assign]
+    md.normalizeLink = lambda url: url
     return md

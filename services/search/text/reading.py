@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
-from typing import cast
 
-from services.search.text import html, markdown, mdx, plain, sections
+from services.search.text import html, markdown, plain, rest, sections
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -25,38 +23,26 @@ def read(name: str, text: str) -> sections.Article:
     directives; else it is plain text.
     """
     ending = name.rpartition("/")[2].lower().rpartition(".")[2]
-    reader = _read_web if name.startswith(_WEB) else _BY_ENDING.get(ending) or _by_looks(text)
+    reader = plain.read_web_text if name.startswith(_WEB) else _BY_ENDING.get(ending) or _by_looks(text)
     return reader(text)
 
 
 def _by_looks(text: str) -> Callable[[str], sections.Article]:
     if len(_UNDERLINED.findall(text)) > 1 and _DIRECTIVE.search(text):
-        return _read_rest
+        return rest.read_rest
     return markdown.read_markdown if _HEADING.search(text) or _FENCE.search(text) else plain.read_plain
 
 
 def _read_markdown(text: str) -> sections.Article:
-    return mdx.read_mdx(text) if mdx.is_mdx(text) else markdown.read_markdown(text)
-
-
-def _read_web(text: str) -> sections.Article:
-    return plain.read_web_text(text)
-
-
-def _read_rest(text: str) -> sections.Article:
-    try:
-        rest = import_module("services.search.text.rest")
-    except ModuleNotFoundError:
-        return plain.read_plain(text)
-    return cast("sections.Article", rest.read_rest(text))
+    return markdown.read_mdx(text) if markdown.is_mdx(text) else markdown.read_markdown(text)
 
 
 _BY_ENDING = {
     "md": _read_markdown,
     "markdown": _read_markdown,
-    "mdx": mdx.read_mdx,
-    "rst": _read_rest,
-    "rest": _read_rest,
+    "mdx": markdown.read_mdx,
+    "rst": rest.read_rest,
+    "rest": rest.read_rest,
     "html": html.read_html,
     "htm": html.read_html,
     "xhtml": html.read_html,

@@ -8,8 +8,8 @@ from itertools import groupby
 
 from services.search.text.sections import Article, Block, BlockKind, Section
 
-_UNREADABLE = re.compile(r"[\x00\ufeff]")
-"""docutils marks escapes with NUL."""
+_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ufeff]")
+"""Nobody can see them, and docutils marks escapes with NUL."""
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _MAX_TITLE_CHARS = 300
 
@@ -21,7 +21,8 @@ def read_rest(text: str) -> Article:
     file is read and no address opened, whatever the text asks for. Of documentation a megabyte needs about 2 seconds of
     one core; no text of that size more than 25. Threads may call it at the same time.
     """
-    from services.search.text.rest_sections import read_tree  # noqa: PLC0415 (docutils, when the first document comes)
+    # With docutils this takes some 50 ms: only who has such a document pays for it.
+    from services.search.text.rest_sections import read_tree  # noqa: PLC0415 (as above)
 
     readable = _UNREADABLE.sub("", text)
     try:

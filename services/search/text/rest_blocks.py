@@ -8,10 +8,12 @@ from typing import Any
 
 from docutils import nodes
 
+from services.search.text.lists import listed
 from services.search.text.rest_calls import Language, Lead, Signature
 from services.search.text.rest_inline import Inline, Style, code
-from services.search.text.rest_tables import Cell, aligned, as_items, read_table
+from services.search.text.rest_tables import read_table
 from services.search.text.sections import Block, BlockKind
+from services.search.text.tables import Cell, table
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
@@ -102,11 +104,11 @@ class Blocks:
         return []
 
     def _bullets(self, node: nodes.Element) -> list[Block]:
-        return _listed([("- ", self._all(item.children)) for item in node.children])
+        return listed([("- ", self._all(item.children)) for item in node.children])
 
     def _numbered(self, node: nodes.Element) -> list[Block]:
         start = int(node.get("start", 1))
-        return _listed([(f"{number}. ", self._all(item.children)) for number, item in enumerate(node.children, start)])
+        return listed([(f"{number}. ", self._all(item.children)) for number, item in enumerate(node.children, start)])
 
     def _definition(self, node: nodes.Element) -> list[Block]:
         terms = [self._inline.markdown(term, Style.BOLD) for term in node.children if isinstance(term, nodes.term)]
@@ -116,7 +118,7 @@ class Blocks:
         return _led(line, "\n", self._all(body))
 
     def _fields(self, node: nodes.Element) -> list[Block]:
-        return _listed([("- ", self._field(field)) for field in node.children if isinstance(field, nodes.field)])
+        return listed([("- ", self._field(field)) for field in node.children if isinstance(field, nodes.field)])
 
     def _field(self, node: nodes.field) -> list[Block]:
         name, *body = node.children
@@ -126,7 +128,7 @@ class Blocks:
         return _led(lead, " ", self._all(body))
 
     def _options(self, node: nodes.Element) -> list[Block]:
-        return _listed([("- ", self._option(item)) for item in node.children])
+        return listed([("- ", self._option(item)) for item in node.children])
 
     def _option(self, node: nodes.Node) -> list[Block]:
         group, *body = node.children
@@ -161,11 +163,8 @@ class Blocks:
 
     def _table(self, node: nodes.table) -> list[Block]:
         titles = [block for child in node.children if isinstance(child, nodes.title) for block in self._title(child)]
-        table = read_table(node, self._cell)
-        text = aligned(table)
-        if text is None:
-            return titles + _listed([("- ", item) for item in as_items(table)])
-        return titles + ([Block(BlockKind.TABLE, _fence(text, ""))] if text.strip() else [])
+        header, rows = read_table(node, self._cell)
+        return titles + table(header, rows, rich=any(_is_rich(cell) for row in rows for cell in row))
 
     def _cell(self, node: nodes.Element) -> Cell:
         parts = [part for part in node.findall() if isinstance(part, nodes.TextElement) and _is_leaf_block(part)]
@@ -179,6 +178,13 @@ class Blocks:
         if heading:
             return [Block(BlockKind.PROSE, f"**{heading}**")]
         return [block for text in texts if not text.lstrip().startswith("..") for block in _fenced(_unmarked(text), "")]
+
+
+def _is_rich(cell: Cell) -> bool:
+    """More than a line of text, or a link: aligned text would lose it."""
+    return len(cell.blocks) > 1 or any(
+        block.kind is not BlockKind.PROSE or "](" in block.text or "\n" in block.text for block in cell.blocks
+    )
 
 
 def recovered_heading(node: nodes.Element) -> str:
@@ -240,29 +246,3 @@ def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:
     if blocks and blocks[0].kind is BlockKind.LIST:
         return [Block(BlockKind.LIST, f"{lead}\n{blocks[0].text}"), *blocks[1:]]
     return [Block(BlockKind.PROSE, lead.removesuffix(" –")), *blocks]
-
-
-def _listed(items: Iterable[tuple[str, Sequence[Block]]]) -> list[Block]:
-    """A list, in as few blocks as it can be: a listing or a table in an item stands on its own, at the margin.
-
-    So does what comes behind it in the same item.
-    """
-    found: list[Block] = []
-    lines: list[str] = []
-    for mark, blocks in items:
-        for number, block in enumerate(blocks):
-            if block.kind in (BlockKind.CODE, BlockKind.TABLE) or (number and not lines):
-                found += [*_joined(lines), block]
-                lines.clear()
-            else:
-                lines.append(_indented(block.text, "  " if number else mark))
-    return found + _joined(lines)
-
-
-def _joined(lines: Sequence[str]) -> list[Block]:
-    return [Block(BlockKind.LIST, "\n".join(lines))] if lines else []
-
-
-def _indented(text: str, mark: str) -> str:
-    """With a mark before its first line and the lines below it indented by two spaces, as Discord wants it."""
-    return mark + text.replace("\n", "\n  ")

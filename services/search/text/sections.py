@@ -40,7 +40,18 @@ class Section(NamedTuple):
 
     @property
     def text(self) -> str:
+        """Without the heading."""
         return "\n\n".join(block.text for block in self.blocks)
+
+    @property
+    def heading(self) -> str:
+        """A line of Markdown; empty where there is none."""
+        return f"{'#' * min(len(self.headings), 6)} {self.headings[-1]}" if self.headings else ""
+
+    @property
+    def markdown(self) -> str:
+        """The text below its heading."""
+        return "\n\n".join(part for part in (self.heading, self.text) if part)
 
 
 class Article(NamedTuple):
@@ -55,3 +66,19 @@ class Article(NamedTuple):
     title: str
     sections: tuple[Section, ...]
     permalink: str = ""
+
+    @property
+    def markdown(self) -> str:
+        return "\n\n".join(section.markdown for section in self.sections)
+
+    def contents(self, max_chars: int) -> str:
+        """The headings as a nested list of at most `max_chars` characters. Of too many, the deepest are left out first,
+        then the last. Headings above a section are listed even where they have no section of their own.
+        """
+        paths = dict.fromkeys(each.headings[: end + 1] for each in self.sections for end in range(len(each.headings)))
+        text = ""
+        for depth in range(max(map(len, paths), default=0), 0, -1):
+            text = "\n".join(f"{'  ' * (len(path) - 1)}- {path[-1]}" for path in paths if len(path) <= depth)
+            if len(text) <= max_chars:
+                return text
+        return text[: max(max_chars, 0)].rpartition("\n")[0]

@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
+from services.search.text.lists import listed
 from services.search.text.sections import Block, BlockKind
 
-MAX_WIDTH = 90
-"""Columns. Discord shows about a hundred on a wide screen."""
+_MAX_WIDTH = 90
+"""Columns. Discord shows about a hundred on a wide screen; a line that it breaks makes a table unreadable."""
 
 
-class TableCell(NamedTuple):
-    """The same words twice: as Discord's Markdown and as plain text."""
+class Cell(NamedTuple):
+    """The same words twice. `plain`: one line, for aligned text; `blocks`: as Discord's Markdown, for a list."""
 
-    marked: str
     plain: str
+    blocks: tuple[Block, ...]
 
 
-Row = Sequence[TableCell]
+Row = Sequence[Cell]
 
 
-def table(header: Row, rows: Sequence[Row]) -> Block | None:
-    """A table as a block; None where it holds no word. `header` may be empty."""
+def table(header: Sequence[str], rows: Sequence[Row], *, rich: bool = False) -> list[Block]:
+    """A table as aligned text; as a list where that is too wide, or where its cells are `rich`: more than plain text.
+
+    `header` may be empty. A table without a word gives no block. Rows and columns without one are left out.
+    """
     rows = [row for row in rows if any(cell.plain for cell in row)]
-    if not rows and not any(cell.plain for cell in header):
-        return None
-    columns = max(map(len, [header, *rows]))
-    lines = [[*(cell.plain for cell in row), *[""] * (columns - len(row))] for row in [header, *rows]]
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-    used = [at for at, width in enumerate(widths) if width]
-    if rows and sum(widths[at] + 3 for at in used) > MAX_WIDTH:
-        return Block(BlockKind.LIST, _as_list(header, rows))
-    text = [" | ".join(_padded(line[at], widths[at]) for at in used).rstrip() for line in lines]
-    if any(lines[0]):
-        text.insert(1, "-+-".join("-" * widths[at] for at in used))
+    lines = [header, *([cell.plain for cell in row] for row in rows)]
+    columns = [column for column in zip_longest(*lines, fillvalue="") if any(column)]
+    widths = [max(map(_width, column)) for column in columns]
+    if not columns:
+        return []
+    if rows and (rich or sum(width + 3 for width in widths) > _MAX_WIDTH):
+        return listed(("- ", _item(header, row)) for row in rows)
+    text = [" | ".join(map(_padded, line, widths)).rstrip() for line in zip(*columns, strict=True)]
+    if any(header):
+        text.insert(1, "-+-".join("-" * width for width in widths))
     else:
         del text[0]
-    return Block(BlockKind.TABLE, fenced("\n".join(text)))
+    return [Block(BlockKind.TABLE, fenced("\n".join(text)))]
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -51,24 +55,41 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _as_list(header: Row, rows: Sequence[Row]) -> str:
-    titles = [cell.plain for cell in header]
-    # Headers that stand above every line of a table are said once for each line of the list.
-    return "\n".join(_item(titles, [" ".join(cell.marked.split()) for cell in row]) for row in rows)
+def _item(header: Sequence[str], row: Row) -> list[Block]:
+    """The first cell in bold, then the others, each behind its header: short ones share a line.
+
+    A header that stands above every line of a table is said once for each line of the list. What is more than text
+    follows the name of its column.
+    """
+    found: list[Block] = []
+    first, named = "", list[str]()
+    for at, cell in enumerate(row):
+        text = " ".join(block.text for block in cell.blocks if block.kind is BlockKind.PROSE)
+        rest = [block for block in cell.blocks if block.kind is not BlockKind.PROSE]
+        if at == 0 and text:
+            first = f"**{text.replace('**', '')}**"
+        elif text or rest:
+            name = f"{header[at]}: " if at < len(header) and header[at] else ""
+            named.append(f"{name}{text}".strip())
+        if rest:
+            found += [*_line(first, named), *rest]
+            first, named = "", []
+    return found + _line(first, named)
 
 
-def _item(titles: Sequence[str], cells: Sequence[str]) -> str:
-    named = [
-        f"{titles[at]}: {cell}" if at < len(titles) and titles[at] else cell
-        for at, cell in enumerate(cells)
-        if at and cell
-    ]
-    first = f"**{cells[0].replace('**', '')}**" if cells and cells[0] else ""
-    return "- " + " – ".join(filter(None, [first, "; ".join(named)]))
+def _line(first: str, named: Sequence[str]) -> list[Block]:
+    text = " – ".join(filter(None, [first, "; ".join(filter(None, named))]))
+    return [Block(BlockKind.PROSE, text)] if text else []
 
 
 def _width(text: str) -> int:
-    return len(text) if text.isascii() else sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _padded(text: str, width: int) -> str:

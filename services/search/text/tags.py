@@ -21,7 +21,7 @@ _INLINE_NAMES = """
 """
 INLINE = frozenset(_INLINE_NAMES.split())
 """Elements of running text. All others stand on their own."""
-RAW = frozenset("audio canvas iframe math noscript object script style svg video".split())  # noqa: SIM905
+RAW = frozenset("audio canvas iframe math noscript object script style svg video".split())  # noqa: SIM905 (shorter so)
 """Elements whose content is no text."""
 _BLOCK_NAMES = """
     address article aside blockquote body caption center col colgroup dd details dialog dir div dl dt
@@ -30,9 +30,9 @@ _BLOCK_NAMES = """
     tbody td template textarea tfoot th thead title tr track ul
 """
 KNOWN = INLINE | RAW | frozenset(_BLOCK_NAMES.split())
-VOID = frozenset("br col hr img input link meta source track wbr".split())  # noqa: SIM905
+VOID = frozenset("br col hr img input link meta source track wbr".split())  # noqa: SIM905 (shorter so)
 
-_WITHOUT_TITLE = frozenset("badge icon image img link since version code youtube video".split())  # noqa: SIM905
+_WITHOUT_TITLE = frozenset("badge icon image img link since version code youtube video".split())  # noqa: SIM905 (shorter so)
 _TITLES = ("title", "label", "header", "heading", "summary", "question")
 
 

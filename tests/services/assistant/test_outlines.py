@@ -26,7 +26,7 @@ def test_of_a_long_one_all_headings_and_the_beginning_of_each_section_are_shown(
     sections = [section("Node", f"Part {number}", text=f"begins-{number} " + "word " * 2000) for number in range(20)]
     text = summary_text(Article("Node", tuple(sections)), 12_000)
     assert 10_000 < len(text) <= 12_000
-    assert text.startswith("Outline:\nNode\n  Part 0\n  Part 1\n")
+    assert text.startswith("Outline:\n- Node\n  - Part 0\n  - Part 1\n")
     assert all(f"begins-{number} " in text for number in range(20))
 
 
@@ -39,8 +39,8 @@ def test_long_sections_have_longer_beginnings() -> None:
 def test_of_too_many_headings_the_deepest_are_left_out_first() -> None:
     deep = [section("A", f"B{top}", f"C{top}-{sub}", text="x" * 50) for top in range(20) for sub in range(40)]
     text = summary_text(Article("A", tuple(deep)), 2_000)
-    assert "Outline:\nA\n  B0\n  B1\n" in text
-    assert "    C0-1" not in text.partition("Beginnings")[0]
+    assert "Outline:\n- A\n  - B0\n  - B1\n" in text
+    assert "    - C0-1" not in text.partition("Beginnings")[0]
     assert len(text) <= 2_000
 
 

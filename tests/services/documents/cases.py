@@ -15,7 +15,8 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import ToolContext
 from services.documents.store import naming
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.toolset import build
@@ -69,8 +70,12 @@ If more than forty are taken, restart the ledger with `ledgerctl restart`. If it
 """
 
 
+def folders(root: Path) -> Folders:
+    return Folders(root / "evidence", root / "runbooks", root / "shared")
+
+
 def new_store(root: Path) -> EmbeddedStore:
-    return EmbeddedStore(Folders(root / "evidence", root / "runbooks", root / "shared"))
+    return EmbeddedStore(folders(root))
 
 
 def new(filename: str, text: str, **extra: str) -> NewDocument:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from model.messages import Attachment
-from operators.evidence import Dropping
+from operators.discarding import Dropping
 from services.documents import cases as cases_module
 from services.documents.cases import CaseClosed, Cases, IngestJob
 from services.documents.posted import Candidate

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.knowledge import IndexEntry, Library, LibrarySearch, Source
-from services.knowledge.excerpts import best_pairs, excerpt, rendered, shares, within
+from services.knowledge.excerpts import best_pairs, excerpt, shares, within
 from services.search import PassageStore, passages
 from services.search.text import Article, Block, BlockKind, Section
 from tests.services.quickly import QUICKLY
@@ -142,8 +142,3 @@ def test_an_excerpt_holds_whole_passages_in_their_order_below_their_headings_and
 @QUICKLY
 def test_no_choice_of_conversations_is_longer_than_its_room(texts: list[str], query: str, room: int) -> None:
     assert len(best_pairs("".join(f"--- QA ---\n{text}\n" for text in texts), query, room)) <= room
-
-
-def test_a_section_is_shown_below_its_heading() -> None:
-    article = Article("T", (Section(("T", "Ice"), "ice", (Block(BlockKind.PROSE, "Cold."),)),))
-    assert rendered(article) == "## Ice\n\nCold."

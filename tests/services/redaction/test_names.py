@@ -13,7 +13,8 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.results import Status
 from services.documents.store import naming
-from services.documents.store.embedded import EmbeddedStore, Folders
+from services.documents.store.collection_files import Folders
+from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection, NewDocument, Origin
 from services.documents.tools.core import DocumentQATool
 from services.documents.tools.libraries import CASE_EVIDENCE

@@ -17,7 +17,7 @@ from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import Library, LibrarySearch
 from services.llm import Usage
 from services.search import PassageStore
-from services.search.embedding import PackagedEmbedder, installed
+from services.search.embedding import PackagedEmbedder
 from settings import load
 from tests.services.assistant.extractive.marlstow import SCENES, Scene
 
@@ -89,8 +89,6 @@ WANTED: Final = {
 @pytest.fixture(params=["words", "meaning"])
 async def backend(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Backend]:
     """The demo's sources, and an index of them as the program makes it."""
-    if request.param == "meaning" and not installed():
-        pytest.skip("the packaged embedder is not installed")
     embedder = PackagedEmbedder() if request.param == "meaning" else None
     with temporary_index(load(DEMO).rehearsed_in(tmp_path)) as settings:
         books = library_of(settings)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from services.documents.asking.checking import check
 from services.documents.asking.passages import CitedPassage
-from services.documents.asking.synthesis import check
 
 PASSAGE = CitedPassage(
     doc_id="d",
@@ -68,3 +68,8 @@ def test_citations_that_hold_are_told_each_once_in_their_order() -> None:
 
 def test_a_title_of_the_headers_may_be_quoted() -> None:
     assert check('As "Rate limits" says.', [PASSAGE], ["[Chunk 1 - Title: Rate limits]"]).unverified == 0
+
+
+def test_a_quotation_too_short_to_be_judged_is_none_with_the_next_mark() -> None:
+    checked = check("`su` opened in `server.log`, by `me` as `never written`.", [PASSAGE], ["server.log"])
+    assert checked.answer == "`su` opened in `server.log`, by `me` as `never written` (unverified)."

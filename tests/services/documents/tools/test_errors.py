@@ -174,8 +174,7 @@ class BrokenStore(EmbeddedStore):
 def broken(
     tmp_path: Path, *, failures: int = 1_000_000, hangs: bool = False
 ) -> tuple[BrokenStore, dict[str, DocumentQATool]]:
-    good = cases.new_store(tmp_path)
-    store = BrokenStore(good._folders)  # pyright: ignore[reportPrivateUsage] (over the same files)
+    store = BrokenStore(cases.folders(tmp_path))
     store.failures, store.hangs = failures, hangs
     return store, build(store=store)
 

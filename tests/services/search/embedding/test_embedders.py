@@ -21,10 +21,7 @@ from services.search.embedding.packaged import PackagedEmbedder
 from tests.hashing import HashingEmbedder
 from tests.services.documents import cases
 
-needs_model = pytest.mark.skipif(not packaged.installed(), reason="the extra `embeddings` is not installed")
 
-
-@needs_model
 @pytest.mark.real_time
 async def test_the_packaged_model_knows_what_is_meant() -> None:
     embedder = PackagedEmbedder()
@@ -35,7 +32,6 @@ async def test_the_packaged_model_knows_what_is_meant() -> None:
     assert np.linalg.norm(question) == pytest.approx(1.0, abs=1e-5)
 
 
-@needs_model
 @pytest.mark.real_time
 async def test_a_text_has_the_same_vector_whatever_is_embedded_with_it() -> None:
     embedder = PackagedEmbedder()
@@ -45,7 +41,6 @@ async def test_a_text_has_the_same_vector_whatever_is_embedded_with_it() -> None
     assert np.array_equal(alone, (await PackagedEmbedder().embed(["one short text"]))[0])
 
 
-@needs_model
 @pytest.mark.real_time
 async def test_the_event_loop_goes_on_while_a_file_is_embedded() -> None:
     embedder = PackagedEmbedder()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.search.text.mdx import is_mdx, read_mdx
+from services.search.text.markdown import is_mdx, read_mdx
 
 
 def shown(text: str) -> str:

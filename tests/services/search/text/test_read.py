@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.search import text as documents
@@ -61,6 +61,7 @@ def words(text: str) -> list[str]:
 
 
 @QUICKLY
+@example("e.rst", "\x02")
 @given(st.sampled_from(NAMES), st.text() | st.lists(st.sampled_from(PARTS) | st.text(max_size=3)).map("".join))
 def test_no_text_is_refused(name: str, text: str) -> None:
     article = documents.read(name, text)
@@ -104,6 +105,22 @@ def test_nesting_has_a_bottom_and_loses_nothing() -> None:
 )
 def test_a_name_or_the_text_says_how_it_is_read(name: str, text: str, kind: BlockKind) -> None:
     assert documents.read(name, text).sections[-1].blocks[0].kind is kind
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([["Name", "T"], ["m\u0300s", "s"], ["漢", "m"]], "```\nName | T\n-----+--\nm\u0300s   | s\n漢   | m\n```"),
+        ([["Name", ""], ["a", ""], ["b", ""]], "```\nName\n----\na\nb\n```"),
+        ([["Name", "Unit"], ["a", "word " * 20]], f"- **a** – Unit: {'word ' * 19}word"),
+    ],
+)
+def test_a_table_looks_the_same_in_every_language(rows: list[list[str]], shown: str) -> None:
+    header, *others = [f"|{'|'.join(row)}|" for row in rows]
+    markdown = "\n".join([header, "|--|--|", *others])
+    rest = "\n".join([".. csv-table::", "   :header-rows: 1", "", *("   " + ",".join(row) for row in rows)])
+    assert documents.read("a.md", markdown).sections[0].text == shown
+    assert documents.read("a.rst", rest).sections[0].text == shown
 
 
 def test_plain_text_stays_word_for_word_below_its_titles() -> None:

@@ -140,7 +140,7 @@ def test_notes_tabs_and_tables() -> None:
         (BlockKind.CODE, "```console\n$ tool\n```"),
         (BlockKind.PROSE, "**Windows**\nUse `tool.exe`."),
         (BlockKind.PROSE, "**Codes**"),
-        (BlockKind.TABLE, "```\nCode  Meaning\n----  -------\n0     fine\n```"),
+        (BlockKind.TABLE, "```\nCode | Meaning\n-----+--------\n0    | fine\n```"),
     ]
 
 
@@ -239,9 +239,19 @@ def test_a_wide_table_becomes_a_list() -> None:
     assert shown(text) == f"- **`a`** – Meaning: {('word ' * 20).strip()}; Default: 1"
 
 
+def test_a_first_cell_with_a_gap_behind_it_is_a_lead_all_the_same() -> None:
+    text = f".. csv-table::\n   :header: Name, Meaning, Default\n\n   a,, {'word ' * 20}\n"
+    assert shown(text) == f"- **a** – Default: {('word ' * 20).strip()}"
+
+
+def test_a_wide_header_without_rows_keeps_its_words() -> None:
+    text = f"===== =====\nA     {'B' * 100}\n===== =====\n===== =====\n"
+    assert "B" * 100 in shown(text)
+
+
 def test_spanning_cells_do_not_shift_the_others() -> None:
     text = "+---+---+\n| a | b |\n+===+===+\n| c | d |\n|   +---+\n|   | e |\n+---+---+\n"
-    assert shown(text) == "```\na  b\n-  -\nc  d\n   e\n```"
+    assert shown(text) == "```\na | b\n--+--\nc | d\n  | e\n```"
 
 
 def test_a_table_that_is_not_well_formed_keeps_its_words() -> None:

@@ -1,0 +1,222 @@
+"""The files of collections: opened, written in one transaction at a time, deleted. Blocking; safe for threads."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+from services.documents.store import line_search, naming, searching, writing
+from services.documents.store.protocol import Collection
+
+T = TypeVar("T")
+
+SUFFIX = ".sqlite"
+KEPT_BYTES = 256 * 1024 * 1024
+KEPT_OPEN = 32
+BUSY_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders of collections: of threads, of people, and of the team's and the global ones (`shared`)."""
+
+    cases: Path
+    users: Path
+    shared: Path
+
+    def of(self, name: str) -> Path:
+        if name.startswith(naming.CASE_PREFIX):
+            return self.cases
+        return self.users if name.startswith("user_") else self.shared
+
+
+@dataclass(slots=True)
+class OpenFile:
+    """An open collection: one connection for reading, used by one thread at a time."""
+
+    path: Path
+    connection: sqlite3.Connection
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    frame: searching.ChunkFrame | None = None
+    embedder_id: str = ""
+
+    def frame_for(self, embedder_id: str) -> searching.ChunkFrame:
+        """Its chunks in memory, with the vectors of one embedder."""
+        version = writing.version(self.connection)
+        if self.frame is None or self.frame.version != version or self.embedder_id != embedder_id:
+            self.frame = searching.load(self.connection, version, embedder_id)
+            self.embedder_id = embedder_id
+        return self.frame
+
+    def close(self) -> None:
+        with self.lock:
+            self.connection.close()
+
+
+class CollectionFiles:
+    """One SQLite file a collection. Each method raises sqlite3.Error or OSError where a file cannot be used.
+
+    Reads of a collection go on while it is written (SQLite's write-ahead log). What is in memory belongs to one
+    version of a collection and is read anew after each write.
+    """
+
+    def __init__(self, folders: Folders, *, kept_bytes: int = KEPT_BYTES, kept_open: int = KEPT_OPEN) -> None:
+        """`kept_open`: how many files stay open; `kept_bytes`: how much of them, all together, stays in memory."""
+        self._folders = folders
+        self._kept_bytes = kept_bytes
+        self._kept_open = kept_open
+        self._opened: OrderedDict[str, OpenFile] = OrderedDict()
+        self._guard = threading.Lock()
+        self._writing: dict[str, threading.Lock] = {}
+        self._ending: set[str] = set()  # being deleted: must not be opened
+        # The last version of each deleted collection: one made anew must never seem to be the old one.
+        self._ended: dict[str, int] = {}
+
+    def transact(
+        self,
+        name: str,
+        work: Callable[[sqlite3.Connection], T],
+        made: tuple[Collection, float] | None,
+        *,
+        new: bool = False,
+    ) -> T | None:
+        """One transaction; any change in it raises the version. None where there is no such collection.
+
+        A missing one is made where `made` says what it is and when (seconds since 1970), or by `work` itself (`new`),
+        with its version.
+        """
+        path = self._path(name)
+        with self._writer_of(name):
+            if not path.exists():
+                if made is None and not new:
+                    return None
+                path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.closing(_connect(path, create=new or made is not None)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    if made is not None:
+                        writing.ensure(connection, *made, self._ended.get(name, 0))
+                    before = connection.total_changes
+                    result = work(connection)
+                    if connection.total_changes > before and not new:
+                        connection.execute("UPDATE collections SET version = version + 1")
+                    connection.execute("COMMIT")
+                except BaseException:
+                    connection.execute("ROLLBACK")
+                    raise
+                return result
+
+    def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
+        """What `work` reads; `nothing` where there is no such collection."""
+        for last_try in (False, True):
+            file = self._file(name)
+            if file is None:
+                return nothing
+            with file.lock:
+                try:
+                    made = file.connection.execute("PRAGMA user_version").fetchone()[0] != 0
+                    return work(file) if made else nothing  # a file that is just being made has no tables yet
+                except sqlite3.ProgrammingError:
+                    # Closed meanwhile: deleted, or pushed out by others and still on disk.
+                    if last_try:
+                        raise
+                finally:
+                    self._trim(name)
+        raise AssertionError("unreachable")
+
+    def _file(self, name: str) -> OpenFile | None:
+        path = self._path(name)
+        with self._guard:
+            file = self._opened.get(name)
+            if file is not None:
+                self._opened.move_to_end(name)
+                return file
+            if name in self._ending or not path.exists():
+                return None
+            file = self._opened[name] = OpenFile(path, _connect(path, create=False))
+            return file
+
+    def _trim(self, used: str) -> None:
+        """Close the least recently used files while too many are open, or too much of them is in memory."""
+        with self._guard:
+            held = sum(file.frame.n_bytes for file in self._opened.values() if file.frame is not None)
+            for name in list(self._opened):
+                if name == used or (len(self._opened) <= self._kept_open and held <= self._kept_bytes):
+                    continue
+                file = self._opened[name]
+                if file.lock.acquire(blocking=False):
+                    held -= file.frame.n_bytes if file.frame is not None else 0
+                    del self._opened[name]
+                    file.connection.close()
+                    file.lock.release()
+
+    def delete(self, name: str) -> bool:
+        """Whether it was there."""
+        path = self._path(name)
+        with self._writer_of(name):
+            there = path.exists()
+            if there:
+                described = self.look(name, lambda file: writing.describe(file.connection, 0), None)
+                if described is not None:
+                    self._ended[name] = described.version
+            with self._guard:
+                self._ending.add(name)
+                file = self._opened.pop(name, None)
+            try:
+                if file is not None:
+                    file.close()
+                for tail in ("", "-wal", "-shm"):
+                    path.with_name(path.name + tail).unlink(missing_ok=True)
+            finally:
+                with self._guard:
+                    self._ending.discard(name)
+            return there
+
+    def names(self, prefix: str) -> list[str]:
+        return sorted(
+            path.name.removesuffix(SUFFIX)
+            for folder in {self._folders.cases, self._folders.users, self._folders.shared}
+            for path in folder.glob(f"*{SUFFIX}")
+            if path.name.startswith(prefix)
+        )
+
+    def close(self) -> None:
+        with self._guard:
+            opened = list(self._opened.values())
+            self._opened.clear()
+        for file in opened:
+            file.close()
+
+    def _path(self, name: str) -> Path:
+        return self._folders.of(name) / f"{naming.checked(name)}{SUFFIX}"
+
+    def _writer_of(self, name: str) -> threading.Lock:
+        with self._guard:
+            return self._writing.setdefault(name, threading.Lock())
+
+
+def _connect(path: Path, *, create: bool) -> sqlite3.Connection:
+    """Without `create`, nothing is made on disk."""
+    mode = "rwc" if create else "rw"
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
+        line_search.prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
