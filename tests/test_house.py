@@ -103,6 +103,14 @@ def test_no_public_class_name_is_given_twice() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_what_is_installed_to_run_is_what_is_tested() -> None:
+    def versions(name: str) -> set[str]:
+        lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
+        return {line.partition(" ;")[0] for line in lines}  # not for which systems: the tests run on few
+
+    assert versions("runtime") - versions("development") == set()
+
+
 def test_a_long_file_has_its_reason() -> None:
     """docs/architecture.md names it, and says in a few words why it is not several."""
     _, _, section = (ROOT / "docs" / "architecture.md").read_text().partition("## Files over 300 lines\n")
@@ -111,11 +119,3 @@ def test_a_long_file_has_its_reason() -> None:
     files = [ROOT / "app.py", *(path for folder in folders for path in folder.rglob("*.py"))]
     long = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) > MOST_LINES}
     assert named == long
-
-
-def test_what_is_installed_to_run_is_what_is_tested() -> None:
-    def versions(name: str) -> set[str]:
-        lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
-        return {line.partition(" ;")[0] for line in lines}  # not for which systems: the tests run on few
-
-    assert versions("runtime") - versions("development") == set()
