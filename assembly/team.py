@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clock import utc_clock
 from operators.capturing import summarise_images
 from operators.step import Gauge
-from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, rules
+from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, prompts, rules
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
