@@ -30,7 +30,7 @@ from model.messages import AuthorType, Message, Place
 from services.conversations.shared_words import Rarity, words_of
 from services.conversations.spoken import Last, Memory, Person, Scene, Talk
 
-USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
+USER, TEAM = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER
 
 _MOST_LEADING = 8
 _OPENING = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
@@ -143,7 +143,7 @@ class Follower:
         )
         link, conversation = self._by_address(turn) or self._by_time(turn) or self._begun(turn)
         moved = self._led(turn, link, conversation)
-        self._remember(turn, link, conversation)
+        self._remember(turn, conversation)
         return Followed(conversation, link, moved)
 
     def _by_address(self, turn: _Turn) -> tuple[Link, int] | None:
@@ -198,7 +198,7 @@ class Follower:
             question = self._question(turn, None) if turn.author_type is TEAM else None
             return None if question is None else (Link.WAITING, question)
         current = self._memory.talks.get(last.conversation)
-        helps = turn.author_type is not BOT and current is not None and current.asker_id != turn.author_id
+        helps = current is not None and current.asker_id != turn.author_id
         question = self._question(turn, current) if helps and not in_a_breath else None
         if question is not None:
             return Link.WAITING, question
@@ -215,7 +215,7 @@ class Follower:
         found: list[tuple[float, float, int]] = []
         for name, since in waiting.items():
             talk = self._memory.talks.get(name)
-            if talk is not None and talk is not current and talk.asker_id != turn.author_id:
+            if talk is not None:
                 found.append((self._rarity.shared(turn.words, talk.words), since, name))
         best = max(found, default=None)
         if best is None or (current is not None and best[0] <= self._rarity.shared(turn.words, current.words)):
@@ -232,7 +232,7 @@ class Follower:
             opened_on = self.conversation_of(place.id)
             return Link.THREAD, place.id if opened_on is None else opened_on
         is_newcomer = turn.author_type is USER and not self._memory.takes_part(turn.author_id, latest)
-        if is_newcomer and turn.me.said is None and _ASKS.search(message.text):
+        if is_newcomer and _ASKS.search(message.text):
             return Link.BEGUN, message.id
         return Link.THREAD, latest
 
@@ -254,7 +254,7 @@ class Follower:
                 pass
         return ()
 
-    def _remember(self, turn: _Turn, link: Link, conversation: int) -> None:
+    def _remember(self, turn: _Turn, conversation: int) -> None:
         message, here = turn.message, turn.place.id
         last = Last(turn.at, conversation)
         talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words))
@@ -264,11 +264,9 @@ class Follower:
         target = None if message.reply_to is None else self._memory.spoken.get(message.reply_to.message_id)
         if target is not None:
             listeners.add(target.author_id)
-        elif turn.author_type is USER and link is not Link.BEGUN and talk.helper is not None:
+        elif not listeners and turn.author_type is USER and talk.helper_id is not None:
             # Without a word to whom, an asker speaks to who has just helped.
-            helper_id, at = talk.helper
-            if turn.at - at < turn.rules.heard:
-                listeners.add(helper_id)
+            listeners.add(talk.helper_id)
         for user_id in sorted(listeners - {turn.author_id}):
             self._memory.person(here, user_id).heard = last
 

@@ -65,15 +65,15 @@ class Talk:
     Attributes:
         asker_id: the first community user in it.
         message_ids: the newest, in order of id.
-        members, words: those of the newest messages; keys of a `dict`, since those have an order.
-        helper: which team member spoke last, and when.
+        members, words: the newest; keys of a `dict`, since those have an order.
+        helper_id: the team member who spoke last.
     """
 
     asker_id: int | None = None
     message_ids: list[int] = field(default_factory=list[int])
     members: dict[int, None] = field(default_factory=dict[int, None])
     words: dict[str, None] = field(default_factory=dict[str, None])
-    helper: tuple[int, float] | None = None
+    helper_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -119,9 +119,7 @@ class Memory:
         _put(self.spoken, message.id, Spoken(conversation, author.id, author_type, at), KEPT_MESSAGES)
         _put(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
         talk = self._joined(message.id, author.id, conversation)
-        for word in words:
-            talk.words.pop(word, None)  # the newest come last
-            talk.words[word] = None
+        talk.words.update(dict.fromkeys(words))
         _shorten(talk.words, KEPT_WORDS)
         scene = self.scene(message.channel_id)
         scene.latest = conversation
@@ -132,7 +130,7 @@ class Memory:
             scene.waiting[conversation] = at
             _shorten(scene.waiting, KEPT_WAITING)
         elif author_type is AuthorType.TEAM_MEMBER:
-            talk.helper = author.id, at
+            talk.helper_id = author.id
         return talk
 
     def move(self, message_id: int, conversation: int, place_id: int) -> bool:
@@ -142,7 +140,7 @@ class Memory:
             return False
         self.spoken[message_id] = spoken._replace(conversation=conversation)
         self._joined(message_id, spoken.author_id, conversation)
-        self._left(message_id, spoken, self.scene(place_id))
+        self._left(message_id, spoken.conversation, self.scene(place_id))
         return True
 
     def _joined(self, message_id: int, author_id: int, conversation: int) -> Talk:
@@ -153,23 +151,14 @@ class Memory:
         _shorten(talk.members, KEPT_MEMBERS)
         return talk
 
-    def _left(self, message_id: int, spoken: Spoken, scene: Scene) -> None:
-        """The conversation that it has left ends with it, or waits again."""
-        name = spoken.conversation
+    def _left(self, message_id: int, name: int, scene: Scene) -> None:
+        """The conversation that it has left waits again, where a community user has the last word now."""
         talk = self.talks.get(name)
-        if talk is None:
-            return
-        talk.message_ids = [each for each in talk.message_ids if each != message_id]
-        rest = [self.spoken[each] for each in talk.message_ids if each in self.spoken]
-        if not rest:
-            del self.talks[name]
-            scene.waiting.pop(name, None)
-            return
-        if all(each.author_id != spoken.author_id for each in rest):
-            talk.members.pop(spoken.author_id, None)
-            talk.helper = None
-        if rest[-1].author_type is AuthorType.COMMUNITY_USER:
-            scene.waiting[name] = rest[-1].at
+        if talk is not None:
+            talk.message_ids = [each for each in talk.message_ids if each != message_id]
+            rest = [self.spoken[each] for each in talk.message_ids if each in self.spoken]
+            if rest and rest[-1].author_type is AuthorType.COMMUNITY_USER:
+                scene.waiting[name] = rest[-1].at
 
 
 def _touched(remembered: OrderedDict[K, V], key: K, new: Callable[[], V], most: int) -> V:
