@@ -3,8 +3,8 @@
 A conversation is one asker's, or that of people who talk with each other; its name is the id of the message that began
 it. The first of these that holds for a message decides:
 
-1. It replies to a message, or mentions or names somebody who wrote lately: that conversation. But whoever turns to a
-   helper while that helper is busy with somebody else goes on with their own conversation, if they are in one.
+1. It replies to a message, or mentions or names somebody who wrote lately: that conversation. But whoever turns to the
+   team while it is busy with somebody else goes on with their own conversation, or begins one.
 2. A team member goes on within a breath: what they were saying.
 3. The newer of what its author said and what was last said to them. A helper may have turned to a question that waits
    for the team instead: where the message has more words in common with that.
@@ -30,7 +30,7 @@ from model.messages import AuthorType, Message, Place
 from services.conversations.shared_words import Rarity, words_of
 from services.conversations.spoken import Last, Memory, Person, Scene, Talk
 
-USER, TEAM = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER
+USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 
 _MOST_LEADING = 8
 _OPENING = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
@@ -153,31 +153,31 @@ class Follower:
             target = self._memory.spoken.get(reply.message_id)
             if target is None:
                 return Link.REPLY, reply.message_id
-            own = self._own_instead(turn, target.conversation, target.author_id, target.author_type)
-            return Link.REPLY, target.conversation if own is None else own
+            return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
         for user_id in self._addressees(turn):
             person = self._memory.people.get(Key(turn.place.id, user_id))
-            if person is None or person.said is None or turn.at - person.said.at >= turn.rules.remembered:
-                continue
-            theirs = person.said.conversation
-            own = self._own_instead(turn, theirs, user_id, person.author_type)
-            if own is not None:
-                return Link.NAMED, own
-            # Who turns to the team or the bot with something new does not join those who are being helped.
-            joins = turn.author_type is not USER or self._memory.takes_part(turn.author_id, theirs)
-            if joins or person.author_type is USER:
-                return Link.NAMED, theirs
+            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.remembered:
+                return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
         return None
 
-    def _own_instead(self, turn: _Turn, theirs: int, user_id: int, author_type: AuthorType) -> int | None:
-        """The author's own conversation with the team, or with the helper turned to, who is busy with others."""
+    def _turned_to(
+        self, turn: _Turn, link: Link, theirs: int, user_id: int, author_type: AuthorType
+    ) -> tuple[Link, int]:
+        """The conversation of whom the author turned to; or the author's own, where that is a helper busy with others.
+
+        Whoever mentions the bot does not mean what it said to somebody else; whoever replies to that does.
+        """
         memory, me = self._memory, turn.author_id
-        if turn.author_type is not USER or user_id == me or memory.takes_part(me, theirs):
-            return None
+        if turn.author_type is not USER or memory.takes_part(me, theirs):
+            return link, theirs
         last = turn.me.newest(turn.at, turn.rules.remembered, turn.rules.remembered)
-        if last is None or (author_type is not TEAM and not memory.takes_part(user_id, last.conversation)):
-            return None
-        return last.conversation
+        if last is not None and (author_type is TEAM or memory.takes_part(user_id, last.conversation)):
+            return link, last.conversation
+        talk = memory.talks.get(theirs)
+        helps_others = talk is not None and talk.asker_id is not None
+        if helps_others and (author_type is TEAM or (author_type is BOT and link is Link.NAMED)):
+            return Link.BEGUN, turn.message.id
+        return link, theirs
 
     def _addressees(self, turn: _Turn) -> Iterable[int]:
         """Whom a message mentions, or opens with the name of."""

@@ -51,11 +51,30 @@ def test_who_is_helped_by_somebody_who_helps_three_goes_on_with_their_own() -> N
     assert all(chat.together(*each) for each in zip(asked, answers, thanked, strict=True))
 
 
-def test_who_is_in_no_conversation_joins_the_one_they_reply_to() -> None:
+def test_who_turns_to_the_team_while_it_helps_somebody_else_begins_a_conversation() -> None:
     chat = FollowedChat()
     asked = chat.says(0, ANN)
     answered = chat.says(10, STAFF, to=asked)
-    assert chat.together(asked, chat.says(20, BEN, "Here too", to=answered))
+    assert chat.apart(asked, chat.says(20, BEN, "Another thing", to=answered))
+    assert chat.found.link is Link.BEGUN
+
+
+def test_who_replies_to_an_asker_or_to_an_announcement_or_to_the_bot_joins() -> None:
+    chat = FollowedChat()
+    asked, announced = chat.says(0, ANN), chat.says(900, STAFF, "Version 2 is out")
+    answered = chat.says(910, BOT, to=asked)
+    assert chat.together(asked, chat.says(920, BEN, "Here too", to=asked))
+    assert chat.together(announced, chat.says(930, CEM, "At last", to=announced))
+    assert chat.together(asked, chat.says(940, Author(4, "Dee"), "And on Fedora?", to=answered))
+
+
+def test_who_mentions_the_bot_does_not_join_whom_it_has_answered() -> None:
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    answered = chat.says(10, BOT, to=asked)
+    new = chat.says(20, BEN, mentions=[BOT])
+    assert chat.together(asked, answered)
+    assert chat.apart(asked, new)
 
 
 def test_another_member_of_the_team_takes_over() -> None:
@@ -88,6 +107,19 @@ def test_the_team_s_reply_is_always_with_what_it_answers() -> None:
     assert chat.together(first, chat.says(10, STAFF, to=first))
     assert chat.together(second, chat.says(11, STAFF, to=second))
     assert chat.apart(first, second)
+
+
+def test_the_team_s_reply_stays_there_also_to_whom_it_was_helping_with_something_else() -> None:
+    chat = FollowedChat()
+    first, other = chat.says(0, ANN), chat.says(1, BEN)
+    chat.says(5, ANN, "Same as I said", to=other)
+    chat.says(10, STAFF, to=first)
+    assert chat.together(other, chat.says(400, STAFF_TOO, to=other), chat.says(410, STAFF, "yes", to=other))
+    second = chat.says(900, ANN, "Something else")
+    assert chat.together(second, chat.says(910, STAFF, to=second))
+    assert chat.apart(first, second)
+    assert chat.together(other, chat.says(920, STAFF_TOO, to=other))
+    assert chat.together(second, chat.says(930, STAFF_TOO, to=second))
 
 
 def test_a_mention_leads_to_what_that_person_was_talking_about() -> None:
