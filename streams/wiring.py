@@ -14,7 +14,18 @@ from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
-from services.conversations import Context, History, InFlight, People, Posts, Router, Seen, TeamActivity, Viewing
+from services.conversations import (
+    Context,
+    Follower,
+    History,
+    InFlight,
+    People,
+    Posts,
+    Router,
+    Seen,
+    TeamActivity,
+    Viewing,
+)
 from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library, Search
 from services.llm import Budget, ImageSource, Usage
@@ -82,6 +93,7 @@ class Services:
     search: Search
     history: History
     people: People
+    follower: Follower
     team: TeamActivity
     router: Router
     context: Context

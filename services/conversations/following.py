@@ -28,7 +28,7 @@ from typing import NamedTuple
 from model.batches import Key
 from model.messages import AuthorType, Message, Place
 from services.conversations.shared_words import Rarity, words_of
-from services.conversations.spoken import Last, Memory, Person, Scene, Talk
+from services.conversations.spoken import Last, Memory, Person, Scene, Spoken, Talk
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 
@@ -119,10 +119,27 @@ class Follower:
         spoken = self._memory.spoken.get(message_id)
         return None if spoken is None else spoken.conversation
 
-    def messages_of(self, conversation: int) -> Sequence[int]:
-        """The newest messages of a conversation, in order of id."""
+    def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
+        """The newest messages of a conversation, in order of id; those in one place, or wherever they are."""
         talk = self._memory.talks.get(conversation)
-        return () if talk is None else tuple(talk.message_ids)
+        ids = () if talk is None else tuple(talk.message_ids)
+        spoken = self._memory.spoken
+        return ids if place_id is None else tuple(i for i in ids if i in spoken and spoken[i].place_id == place_id)
+
+    def is_among_people(self, message_id: int) -> bool:
+        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken."""
+        author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
+        return any(each.author_id != author_id and each.author_type is not BOT for each in self._before(message_id))
+
+    def helps_user(self, message_id: int) -> bool:
+        """Whether the message goes on with a conversation in which a community user had spoken."""
+        return any(each.author_type is USER for each in self._before(message_id))
+
+    def _before(self, message_id: int) -> Iterable[Spoken]:
+        """What had been said in the conversation of a message."""
+        spoken, name = self._memory.spoken, self.conversation_of(message_id)
+        ids = () if name is None else self.messages_of(name)
+        return [spoken[each] for each in ids if each < message_id and each in spoken]
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
         """Name the conversation of a message. One that has come before keeps its name.
