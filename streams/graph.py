@@ -53,9 +53,8 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     events = observed(events, s.history, s.people, s.seen).pipe(following, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
-    parts = batched.pipe(
-        cut(s.people, s.history, s.follower, s.in_flight), route(s.router, s.usage, s.gauge), fork("parts")
-    )
+    pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
+    parts = pieces.pipe(route(s.router, s.usage, s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))

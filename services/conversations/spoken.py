@@ -117,9 +117,8 @@ class Memory:
     def add(self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str]) -> Talk:
         """A message has come, and is part of a conversation."""
         author, at = message.author, message.at
-        _put(
-            self.spoken, message.id, Spoken(conversation, message.channel_id, author.id, author_type, at), KEPT_MESSAGES
-        )
+        spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
+        _put(self.spoken, message.id, spoken, KEPT_MESSAGES)
         _put(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
         talk = self._joined(message.id, author.id, conversation)
         talk.words.update(dict.fromkeys(words))

@@ -148,12 +148,8 @@ def parse(data: bytes) -> Waiting:
             images[picture] = Image(file.filename, each.media_type, content)
     if rest:
         raise Damaged("there is more in it than was stored")
-    return Waiting(
-        since,
-        Capture(None, head.conversation_id or f"{REPLY}{head.continues or said[0].message_id}", said),
-        tuple(pictures),
-        images,
-    )
+    conversation_id = head.conversation_id or f"{REPLY}{head.continues or said[0].message_id}"
+    return Waiting(since, Capture(None, conversation_id, said), tuple(pictures), images)
 
 
 @dataclass(frozen=True, slots=True)
