@@ -49,6 +49,9 @@ _TELLING, _TELLING_CHARS = 3, 500
 _NAMESPACES = ("team:", "kb:")
 _CALIBRATED = "all-MiniLM-L6-v2-int8"
 
+_State = tuple[int, int, frozenset[str]]
+"""What a result depends on: the versions of both stores, and the sources that may be found."""
+
 
 class Search(Protocol):
     async def find(self, query: str) -> Found:
@@ -83,7 +86,7 @@ class LibrarySearch:
     _read_at: float = float("-inf")
     _ids: frozenset[str] = frozenset()
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _found: OrderedDict[str, Found] = field(default_factory=OrderedDict[str, Found])
+    _found: OrderedDict[str, tuple[_State, Found]] = field(default_factory=OrderedDict[str, tuple[_State, Found]])
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
@@ -91,14 +94,15 @@ class LibrarySearch:
 
     async def find(self, query: str) -> Found:
         await self.refresh()
+        # The gate and the selection of one question search for the same. A result is given again for as long as the
+        # state is the one that its search began with.
+        state = self.team.version, self.kb.version, self._ids
         known = self._found.get(query)
-        if known is None:
-            # The gate and the selection of one question search for the same.
-            known = await self._find(query)
-            self._found[query] = known
+        if known is None or known[0] != state:
+            known = self._found[query] = state, await self._find(query, self._ids)
             if len(self._found) > _KEPT_ANSWERS:
                 self._found.popitem(last=False)
-        return known
+        return known[1]
 
     async def section(self, kept: Kept) -> Sequence[Kept]:
         store = self.team if kept.source_id.startswith("team:") else self.kb
@@ -156,8 +160,6 @@ class LibrarySearch:
                     done += len(some)
                     if on_done is not None:
                         on_done(len(some))
-        if done:
-            self._found.clear()
         return done
 
     def close(self) -> None:
@@ -167,12 +169,12 @@ class LibrarySearch:
     def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
         return index is self._index and now() - self._read_at < REFRESH_SECONDS
 
-    async def _find(self, query: str, among: frozenset[str] | None = None) -> Found:
+    async def _find(self, query: str, among: frozenset[str]) -> Found:
         text = searched(query)
         if not text:
             return NOTHING
         meaning = await self._meaning(text)
-        return await in_thread(partial(find, self.stores, text, meaning, self._ids if among is None else among))
+        return await in_thread(partial(find, self.stores, text, meaning, among))
 
     async def _meaning(self, text: str) -> Meaning | None:
         if self.embedder is None:
@@ -208,7 +210,6 @@ class LibrarySearch:
             changed += len(cuts)
         if changed or gone:
             await in_thread(store.forget_unused_vectors)
-            self._found.clear()
             log.info("search: %s prepared, %d gone", number_of(changed, "source"), len(gone))
 
     async def _load(self, entry: IndexEntry) -> Source:

@@ -118,6 +118,11 @@ class PassageStore:
         self._version = 0
         self._postings: OrderedDict[str, Holders] = OrderedDict()
 
+    @property
+    def version(self) -> int:
+        """Another one for each state: a result of an earlier version may be out of date."""
+        return self._version
+
     def sources(self) -> dict[str, tuple[str, str]]:
         """Stamp and hash of each source, by id."""
         with self._opened() as connection:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
 from services.knowledge.searching import REFRESH_SECONDS, article_of
 from services.knowledge.source_kinds import Text
-from services.search import NOTHING, Level, PassageStore
+from services.search import NOTHING, Level, PassageStore, find
 from services.search.embedding import EmbeddingFailed, Vectors
+from services.storage import in_thread
 from tests.hashing import HashingEmbedder
 
 MILL = "# Mills\n\nThe wheel of the mill turns in the river.\n\n## Ice\n\nIn frost the wheel is lifted by a chain.\n"
@@ -223,6 +226,42 @@ async def test_the_same_question_is_searched_once_until_something_changes(folder
     assert await search.find("wheel") is first
     folder.write(wheels="# Wheels\n\nA wheel has spokes and wheels turn.\n")
     assert len((await search.find("wheel")).pages) == 2
+
+
+async def test_a_result_that_was_overtaken_by_a_change_is_not_given_again(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = folder.search()
+    await search.refresh()
+    changed, overtaken = asyncio.Event(), asyncio.Event()
+
+    async def held_up(work: Callable[..., Any], *args: Any) -> Any:
+        result = await in_thread(work, *args)
+        if isinstance(work, partial) and work.func is find and not overtaken.is_set():
+            overtaken.set()
+            await changed.wait()
+        return result
+
+    monkeypatch.setattr("services.knowledge.searching.in_thread", held_up)
+    early = asyncio.create_task(search.find("lever"))
+    await overtaken.wait()
+    folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
+    assert await ids(search, "screw") == ["kb:press.md"]
+    changed.set()
+    assert [hit.source_id for hit in (await early).hits] == ["kb:press.md"]
+    assert await ids(search, "lever") == []
+
+
+async def test_what_another_search_changes_in_a_shared_store_is_found(folder: Folder) -> None:
+    folder.embedder = CountingEmbedder()
+    search = folder.search(alone=False)
+    other = LibrarySearch(search.library, search.team, search.kb, search.embedder)
+    assert (await search.find("lever")).hits[0].cosine is None
+    await other.refresh()
+    assert (await search.find("lever")).hits[0].cosine is not None
+    folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
+    await other.refresh()
+    assert await ids(search, "lever") == []
 
 
 async def test_read_only_leaves_the_files_as_they_are(folder: Folder) -> None:
