@@ -98,11 +98,14 @@ class LibrarySearch:
         # state is the one that its search began with.
         state = self.team.version, self.kb.version, self._ids
         known = self._found.get(query)
-        if known is None or known[0] != state:
-            known = self._found[query] = state, await self._find(query, self._ids)
+        if known is not None and known[0] == state:
+            return known[1]
+        found, whole = await self._find(query, self._ids)
+        if whole:
+            self._found[query] = state, found
             if len(self._found) > _KEPT_ANSWERS:
                 self._found.popitem(last=False)
-        return known[1]
+        return found
 
     async def section(self, kept: Kept) -> Sequence[Kept]:
         store = self.team if kept.source_id.startswith("team:") else self.kb
@@ -110,7 +113,7 @@ class LibrarySearch:
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
-        found = await self._find(query, frozenset({source_id}))
+        found, _ = await self._find(query, frozenset({source_id}))
         return [hit.kept.text for hit in found.hits]
 
     async def refresh(self) -> None:
@@ -169,12 +172,14 @@ class LibrarySearch:
     def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
         return index is self._index and now() - self._read_at < REFRESH_SECONDS
 
-    async def _find(self, query: str, among: frozenset[str]) -> Found:
+    async def _find(self, query: str, among: frozenset[str]) -> tuple[Found, bool]:
+        """What is found, and whether nothing was out of order: the next search may find more."""
         text = searched(query)
         if not text:
-            return NOTHING
+            return NOTHING, True
         meaning = await self._meaning(text)
-        return await in_thread(partial(find, self.stores, text, meaning, among))
+        found = await in_thread(partial(find, self.stores, text, meaning, among))
+        return found, meaning is not None or self.embedder is None
 
     async def _meaning(self, text: str) -> Meaning | None:
         if self.embedder is None:

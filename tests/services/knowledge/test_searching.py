@@ -214,6 +214,17 @@ async def test_an_embedder_that_is_down_leaves_the_words(folder: Folder, caplog:
     assert await search.embed() == 4
 
 
+async def test_what_was_found_while_the_embedder_was_down_is_searched_again(folder: Folder) -> None:
+    """Pitfall 76."""
+    folder.embedder = CountingEmbedder()
+    search = folder.search()
+    await search.refresh()
+    folder.embedder.fails = True
+    assert (await search.find("lever")).hits[0].cosine is None
+    folder.embedder.fails = False
+    assert (await search.find("lever")).hits[0].cosine is not None
+
+
 async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
     search = folder.search()
     await search.refresh()
