@@ -16,6 +16,7 @@ from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
 from services.knowledge.topic_texts import read_topic
 from services.search import (
+    ENGLISH,
     NOTHING,
     Cut,
     Found,
@@ -27,7 +28,7 @@ from services.search import (
     passages,
     searched,
 )
-from services.search.embedding import Embedder, EmbeddingFailed
+from services.search.embedding import Embedder, EmbeddingFailed, PackagedEmbedder
 from services.search.text import Article, read
 from services.storage import in_thread
 from services.telemetry import number_of
@@ -47,7 +48,6 @@ _MEANING_CHARS = 1_200
 _TELLING, _TELLING_CHARS = 3, 500
 """How many passages, and characters of them, tell the language of a source."""
 _NAMESPACES = ("team:", "kb:")
-_CALIBRATED = "all-MiniLM-L6-v2-int8"
 
 _State = tuple[int, int, frozenset[str]]
 """What a result depends on: the versions of both stores, and the sources that may be found."""
@@ -189,7 +189,7 @@ class LibrarySearch:
         except EmbeddingFailed as error:
             log.warning("a question is looked up by its words only: %s", error)
             return None
-        calibrated = self.embedder.id == _CALIBRATED and language_of(text) == "en"
+        calibrated = self.embedder.id == PackagedEmbedder.ID and language_of(text) == ENGLISH
         return Meaning(vectors[0], self.embedder.id, calibrated)
 
     async def _bring_up_to_date(self, index: Sequence[IndexEntry]) -> None:

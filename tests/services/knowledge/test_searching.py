@@ -14,8 +14,8 @@ import pytest
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
 from services.knowledge.searching import REFRESH_SECONDS, article_of
 from services.knowledge.source_kinds import Text
-from services.search import NOTHING, Level, PassageStore, find
-from services.search.embedding import EmbeddingFailed, Vectors
+from services.search import NOTHING, Found, Level, Meaning, PassageStore, find
+from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
 
@@ -223,6 +223,25 @@ async def test_what_was_found_while_the_embedder_was_down_is_searched_again(fold
     assert (await search.find("lever")).hits[0].cosine is None
     folder.embedder.fails = False
     assert (await search.find("lever")).hits[0].cosine is not None
+
+
+async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_alone(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def judging(stores: Sequence[PassageStore], query: str, meaning: Meaning, allowed: frozenset[str]) -> Found:
+        asked.append(meaning.calibrated)
+        return find(stores, query, meaning, allowed)
+
+    monkeypatch.setattr("services.knowledge.searching.find", judging)
+    folder.embedder = CountingEmbedder()
+    search = folder.search()
+    await search.find("when is the lever pulled?")
+    monkeypatch.setattr(CountingEmbedder, "id", PackagedEmbedder().id)
+    await search.find("how is the lever pulled?")
+    await search.find("wie wird der Hebel der Presse gezogen?")
+    assert asked == [False, True, False]
 
 
 async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
