@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.search import Cut, PassageStore, find, store
+from services.search import Cut, PassageStore, find, passage_file
 from services.search.cutting import Passage
 
 ID = "a model"
@@ -168,7 +168,7 @@ class TestReadOnly:
         kept.close()
         for content in (b"no database " * 100, path.read_bytes()):
             path.write_bytes(content)
-            monkeypatch.setattr(store, "FORMAT", store.FORMAT + 1)
+            monkeypatch.setattr(passage_file, "FORMAT", passage_file.FORMAT + 1)
             reader = PassageStore(path, read_only=True)
             assert reader.sources() == {}
             reader.change([cut("b.md", "two wheels")])
@@ -196,7 +196,7 @@ def test_another_format_is_made_anew_and_keeps_the_vectors(
     kept.change([cut("a.md", "one wheel")])
     embed(kept)
     kept.close()
-    monkeypatch.setattr(store, "FORMAT", store.FORMAT + 1)
+    monkeypatch.setattr(passage_file, "FORMAT", passage_file.FORMAT + 1)
     again = PassageStore(path)
     assert again.sources() == {}
     again.change([cut("a.md", "one wheel"), cut("b.md", "two wheels")])
