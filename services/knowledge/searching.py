@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -85,6 +86,8 @@ class LibrarySearch:
     _index: Sequence[IndexEntry] = ()
     _read_at: float = float("-inf")
     _ids: frozenset[str] = frozenset()
+    _begun: tuple[int, int] = (0, 0)
+    _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _found: OrderedDict[str, tuple[_State, Found]] = field(default_factory=OrderedDict[str, tuple[_State, Found]])
 
@@ -117,12 +120,17 @@ class LibrarySearch:
         return [hit.kept.text for hit in found.hits]
 
     async def refresh(self) -> None:
-        """Look after the sources again if the index has changed, or after a minute."""
+        """Look after the sources again if the index has changed, or after a minute.
+
+        Where passages cannot be written, search goes on with those that there are. This is logged once, and tried again
+        a minute later.
+        """
         index = await self.library.index()
         if self._is_fresh(index):
             return
         async with self._turn:
-            if not self._is_fresh(index):
+            while not self._is_fresh(index):
+                self._begun = self._beginnings  # a file may be lost meanwhile
                 await self._bring_up_to_date(index)
                 self._index, self._read_at, self._ids = index, now(), frozenset(entry.id for entry in index)
         if self.alone:
@@ -144,33 +152,29 @@ class LibrarySearch:
             return 0
         done = 0
         for store in self.stores:
-            embedder_id = self.embedder.id
-            if only_if_fewer_than is not None:
-                left = await in_thread(store.unembedded, embedder_id, only_if_fewer_than)
-                if len(left) >= only_if_fewer_than:
-                    continue
-            # Looking for them costs a walk through all passages: not for each few of them.
-            while left := await in_thread(store.unembedded, embedder_id, _LOOKED_UP):
-                for start in range(0, len(left), _AT_ONCE):
-                    some = left[start : start + _AT_ONCE]
-                    try:
-                        vectors = await self.embedder.embed([text for _, text in some])
-                    except EmbeddingFailed as error:
-                        log.warning("search goes by words only: %s", error)
-                        return done
-                    rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
-                    await in_thread(store.keep_vectors, embedder_id, rows)
-                    done += len(some)
+            try:
+                async for count in self._embedded(store, self.embedder, only_if_fewer_than):
+                    done += count
                     if on_done is not None:
-                        on_done(len(some))
+                        on_done(count)
+            except EmbeddingFailed as error:
+                log.warning("search goes by words only: %s", error)
+                break
+            except (sqlite3.Error, OSError) as error:
+                self._cannot_write(store, error)
         return done
 
     def close(self) -> None:
         for store in self.stores:
             store.close()
 
+    @property
+    def _beginnings(self) -> tuple[int, int]:
+        return self.team.begun, self.kb.begun
+
     def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
-        return index is self._index and now() - self._read_at < REFRESH_SECONDS
+        recent = index is self._index and now() - self._read_at < REFRESH_SECONDS
+        return recent and self._begun == self._beginnings
 
     async def _find(self, query: str, among: frozenset[str]) -> tuple[Found, bool]:
         """What is found, and whether nothing was out of order: the next search may find more."""
@@ -179,6 +183,9 @@ class LibrarySearch:
             return NOTHING, True
         meaning = await self._meaning(text)
         found = await in_thread(partial(find, self.stores, text, meaning, among))
+        while self._begun != self._beginnings:  # a file was lost as it was read
+            await self.refresh()
+            found = await in_thread(partial(find, self.stores, text, meaning, among))
         return found, meaning is not None or self.embedder is None
 
     async def _meaning(self, text: str) -> Meaning | None:
@@ -195,7 +202,10 @@ class LibrarySearch:
     async def _bring_up_to_date(self, index: Sequence[IndexEntry]) -> None:
         for store, namespace in zip(self.stores, _NAMESPACES, strict=True):
             entries = [entry for entry in index if entry.id.startswith(namespace)]
-            await self._update(store, entries)
+            try:
+                await self._update(store, entries)
+            except (sqlite3.Error, OSError) as error:
+                self._cannot_write(store, error)
 
     async def _update(self, store: PassageStore, entries: Sequence[IndexEntry]) -> None:
         known = await in_thread(store.sources)
@@ -203,7 +213,7 @@ class LibrarySearch:
         due = await in_thread(lambda: [i for i in wanted if i not in known or not is_unchanged(known[i][0])])
         gone = [source_id for source_id in known if source_id not in wanted]
         if gone:
-            await in_thread(partial(store.change, (), drop=gone))
+            await self._write(store, partial(store.change, (), drop=gone))
         changed = 0
         for start in range(0, len(due), _AT_ONCE):
             sources = [await self._load(wanted[source_id]) for source_id in due[start : start + _AT_ONCE]]
@@ -211,11 +221,41 @@ class LibrarySearch:
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
             new = [source for source in sources if source.id not in same]
             cuts = await in_thread(_cut_all, new, hashes)
-            await in_thread(partial(store.change, cuts, stamps=same))
+            await self._write(store, partial(store.change, cuts, stamps=same))
             changed += len(cuts)
         if changed or gone:
-            await in_thread(store.forget_unused_vectors)
+            await self._write(store, store.forget_unused_vectors)
             log.info("search: %s prepared, %d gone", number_of(changed, "source"), len(gone))
+
+    async def _embedded(
+        self, store: PassageStore, embedder: Embedder, only_if_fewer_than: int | None
+    ) -> AsyncGenerator[int]:
+        """How many passages got their vectors, each time that some did."""
+        if only_if_fewer_than is not None:
+            left = await in_thread(store.unembedded, embedder.id, only_if_fewer_than)
+            if len(left) >= only_if_fewer_than:
+                return
+        # Looking for them costs a walk through all passages: not for each few of them.
+        while left := await in_thread(store.unembedded, embedder.id, _LOOKED_UP):
+            for start in range(0, len(left), _AT_ONCE):
+                some = left[start : start + _AT_ONCE]
+                vectors = await embedder.embed([text for _, text in some])
+                rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
+                await self._write(store, partial(store.keep_vectors, embedder.id, rows))
+                yield len(some)
+
+    async def _write(self, store: PassageStore, work: Callable[[], None]) -> None:
+        """Raises sqlite3.Error, OSError."""
+        await in_thread(work)
+        if store in self._failing:
+            self._failing.discard(store)
+            log.info("%s can be written again", store.path)
+
+    def _cannot_write(self, store: PassageStore, error: sqlite3.Error | OSError) -> None:
+        """Once, until it can be written again."""
+        if store not in self._failing:
+            self._failing.add(store)
+            log.warning("%s; search goes on with what is in it", store.trouble(error))
 
     async def _load(self, entry: IndexEntry) -> Source:
         """Of a source that cannot be read the description: selecting it reports why."""

@@ -70,10 +70,17 @@ class Frame(NamedTuple):
 
 
 class PassageStore:
-    """`path` and `read_only`: as for `PassageFile`."""
+    """`path` and `read_only`: as for `PassageFile`. Where the file cannot be read, nothing is in it; where it cannot be
+    written, what changes it raises sqlite3.Error.
+
+    Attributes:
+        begun: how often what was kept has been lost.
+    """
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
-        self._file = PassageFile(path, read_only=read_only)
+        self.path = path
+        self._file = PassageFile(path, read_only=read_only, on_begun=self._begin)
+        self.begun = 0
         self._frame: tuple[str, int, Frame] | None = None
         self._version = 0
         self._postings: OrderedDict[str, Holders] = OrderedDict()
@@ -183,8 +190,18 @@ class PassageStore:
         )
         return [_kept(list(row)) for row in rows]
 
+    def trouble(self, error: sqlite3.Error | OSError) -> str:
+        """One line for the operator about an error in writing: which file, why, and what can be done about it."""
+        return self._file.trouble(error)
+
     def close(self) -> None:
         self._file.close()
+
+    def _begin(self) -> None:
+        self.begun += 1
+        self._version += 1
+        self._postings.clear()
+        self._frame = None
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         return self._file.read(lambda connection: connection.execute(query, values).fetchall())

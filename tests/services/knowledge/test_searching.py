@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
 from services.knowledge.searching import REFRESH_SECONDS, article_of
 from services.knowledge.source_kinds import Text
-from services.search import NOTHING, Found, Level, Meaning, PassageStore, find
+from services.search import NOTHING, Cut, Found, Level, Meaning, PassageStore, find, passage_file
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
@@ -334,6 +335,120 @@ async def test_the_section_of_a_passage_and_the_best_passages_of_a_source(folder
     team = (await search.find("tallow")).hits[0].kept
     assert await search.section(team) == [team]
     assert (team.headings, team.anchor) == (("Does the sluice freeze?",), "qa_1")
+
+
+class Disk:
+    """Every file of passages has room for so many pages; `fill` takes it away."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._connect = passage_file.__dict__["_connect"]
+        self._opened: list[sqlite3.Connection] = []
+        self._pages = 100_000
+        monkeypatch.setattr(passage_file, "_connect", self._limited)
+
+    def fill(self, *, pages: int = 1) -> None:
+        self._pages = pages
+        for connection in self._opened:
+            self._limit(connection)
+
+    def _limited(self, uri: str) -> sqlite3.Connection:
+        self._opened.append(self._connect(uri))
+        self._limit(self._opened[-1])
+        return self._opened[-1]
+
+    def _limit(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA max_page_count = {self._pages}")
+
+
+BIG = "# Big\n\n" + "".join(f"The {number}th valve is turned by lever {number * 7}.\n\n" for number in range(3_000))
+
+
+class TestWhenTheDiskRefuses:
+    async def test_questions_are_answered_from_what_there_is_and_one_line_says_why(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO", "services.knowledge")
+        disk = Disk(monkeypatch)
+        search = folder.search()
+        await search.refresh()
+        change, tried = search.kb.change, list[str]()
+
+        def counted(put: Sequence[Cut], **others: Any) -> None:
+            tried.extend(cut.source_id for cut in put)
+            change(put, **others)
+
+        monkeypatch.setattr(search.kb, "change", counted)
+        disk.fill()
+        folder.write(big=BIG)
+        for _ in range(5):
+            assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+            assert await ids(search, "the sluice and tallow") == ["team:sluice.txt"]
+            await asyncio.sleep(REFRESH_SECONDS / 3)
+        assert tried == ["kb:big.md"] * 2, "it is tried again after a minute, not with each question"
+        [warning] = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        full = f"{folder.root / 'kb.sqlite'} cannot be written (database or disk is full); make room"
+        assert warning == f"{full}; search goes on with what is in it"
+        disk.fill(pages=100_000)
+        await asyncio.sleep(REFRESH_SECONDS + 1)
+        assert await ids(search, "valve") == ["kb:big.md"]
+        assert f"{folder.root / 'kb.sqlite'} can be written again" in caplog.messages
+        caplog.clear()
+        disk.fill()
+        folder.write(big=BIG + BIG)
+        await search.refresh()
+        assert "make room" in caplog.text, "it is said again after it has worked"
+
+    async def test_the_other_library_is_brought_up_to_date_all_the_same(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        search = folder.search()
+
+        def refuse(*_: object, **__: object) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(search.team, "change", refuse)
+        assert await ids(search, "lever") == ["kb:press.md"]
+
+    async def test_vectors_that_cannot_be_kept_leave_the_words(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        folder.embedder = CountingEmbedder()
+        search = folder.search(alone=False)
+        await search.refresh()
+        folder.write(press=PRESS + "".join(f"\n\n## P {n}\n\nPart {n} of the press.\n" for n in range(40)))
+        await search.refresh()
+        with monkeypatch.context() as patch:
+
+            def refuse(*_: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr(search.kb, "keep_vectors", refuse)
+            assert await search.embed() == await search.embed() + 1 == 1, "that of the topic is kept"
+            assert await ids(search, "lever") == ["kb:press.md"]
+        assert len([line for line in caplog.messages if "cannot be written" in line]) == 1
+        assert await search.embed() > 40
+
+    async def test_a_file_that_is_lost_while_it_is_open_is_made_anew_before_the_question_is_answered(
+        self, folder: Folder, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        search = folder.search()
+        assert await ids(search, "chain") == ["kb:mill.md"]
+        (folder.root / "kb.sqlite").write_bytes(b"no database " * 10_000)
+        assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+        assert await search.passages_of("kb:press.md", "lever") == ["The lever of the press is pulled twice."]
+        assert len(caplog.messages) == 1
+
+    async def test_without_a_file_that_can_be_opened_questions_are_answered(
+        self, folder: Folder, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for name in ("team", "kb"):
+            (folder.root / f"{name}.sqlite").mkdir()
+        search = folder.search()
+        for _ in range(3):
+            assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+            assert await ids(search, "tallow") == ["team:sluice.txt"]
+            await asyncio.sleep(REFRESH_SECONDS + 1)
+        assert len(caplog.messages) == 2
 
 
 class Slow(Library):

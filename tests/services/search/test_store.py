@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -175,43 +174,6 @@ class TestReadOnly:
             assert names(reader, "wheel") == ["b.md"]
             reader.close()
             assert path.read_bytes() == content
-
-
-def test_a_damaged_file_is_begun_anew_and_said_so(
-    path: Path, kept: PassageStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    kept.change([cut("a.md", "one wheel")])
-    kept.close()
-    path.write_bytes(b"no database " * 100)
-    again = PassageStore(path)
-    assert again.sources() == {}
-    again.change([cut("a.md", "one wheel")])
-    assert names(again, "wheel") == ["a.md"]
-    assert "is damaged" in caplog.text
-
-
-def test_another_format_is_made_anew_and_keeps_the_vectors(
-    path: Path, kept: PassageStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept.change([cut("a.md", "one wheel")])
-    embed(kept)
-    kept.close()
-    monkeypatch.setattr(passage_file, "FORMAT", passage_file.FORMAT + 1)
-    again = PassageStore(path)
-    assert again.sources() == {}
-    again.change([cut("a.md", "one wheel"), cut("b.md", "two wheels")])
-    assert embed(again) == ["two wheels"]
-
-
-def test_a_file_that_cannot_be_written_is_not_thrown_away(path: Path, kept: PassageStore) -> None:
-    """What is locked or out of reach is not damaged."""
-    kept.change([cut("a.md", "one wheel")])
-    kept.close()
-    path.rename(path.with_name("moved"))
-    path.mkdir()
-    with pytest.raises(sqlite3.OperationalError):
-        PassageStore(path).sources()
-    assert path.is_dir()
 
 
 def test_two_threads_may_search_while_a_third_changes(kept: PassageStore) -> None:
