@@ -209,7 +209,9 @@ def _uri(path: Path, mode: str) -> str:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA secure_delete = ON")  # people's words do not stay in free pages
+    return connection
 
 
 def _is_ready(connection: sqlite3.Connection) -> bool:

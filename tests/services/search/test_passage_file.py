@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -192,6 +193,26 @@ def test_on_a_full_disk_nothing_changes_and_when_there_is_room_again_writing_goe
     store.change([cut("b.md", LONG)])
     assert names(store, "lever7") == ["b.md"]
     store.close()
+
+
+def test_what_is_deleted_is_overwritten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pitfall 49. Some systems build SQLite so that it does this anyway."""
+    connect = sqlite3.connect
+
+    def without_default(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection = connect(*args, **kwargs)
+        connection.execute("PRAGMA secure_delete = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", without_default)
+    store = PassageStore(path)
+    store.change([cut(f"{number}.md", f"The zebra has {number} stripes. " * 30) for number in range(50)])
+    store.change((), drop=[f"kb:{number}.md" for number in range(49)])
+    left = path.read_bytes()
+    assert b"zebra has 49 stripes" in left
+    assert b"zebra has 7 stripes" not in left
+    store.close()
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 def test_a_mistake_of_ours_is_no_reason_to_throw_the_file_away(kept: PassageStore) -> None:
