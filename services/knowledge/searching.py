@@ -6,31 +6,28 @@ import asyncio
 import logging
 import sqlite3
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from clock import now
+from services.knowledge.articles import cut_all
 from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
-from services.knowledge.topic_texts import read_topic
 from services.search import (
     ENGLISH,
     NOTHING,
-    Cut,
     Found,
     Kept,
     Meaning,
     PassageStore,
     find,
     language_of,
-    passages,
     searched,
 )
 from services.search.embedding import Embedder, EmbeddingFailed, PackagedEmbedder
-from services.search.text import Article, read
 from services.storage import in_thread
 from services.telemetry import number_of
 
@@ -46,8 +43,6 @@ _FEW = 300
 _KEPT_ANSWERS = 64
 _MEANING_CHARS = 1_200
 """Of a question, turned into a vector: more than the packaged model reads."""
-_TELLING, _TELLING_CHARS = 3, 500
-"""How many passages, and characters of them, tell the language of a source."""
 _NAMESPACES = ("team:", "kb:")
 
 _State = tuple[int, int, frozenset[str]]
@@ -220,7 +215,7 @@ class LibrarySearch:
             hashes = {source.id: hash_text(source.text) for source in sources}
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
             new = [source for source in sources if source.id not in same]
-            cuts = await in_thread(_cut_all, new, hashes)
+            cuts = await in_thread(cut_all, new, hashes)
             await self._write(store, partial(store.change, cuts, stamps=same))
             changed += len(cuts)
         if changed or gone:
@@ -263,28 +258,3 @@ class LibrarySearch:
             return await self.library.load(entry.id)
         except SourceUnavailable:
             return Source(entry.id, entry.description)
-
-
-def _cut_all(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[Cut]:
-    return [cut(source, hashes[source.id]) for source in sources]
-
-
-def cut(source: Source, text_hash: str) -> Cut:
-    """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
-    article = article_of(source)
-    found = passages(article)
-    return Cut(
-        source_id=source.id,
-        stamp=source.stamp,
-        hash=text_hash,
-        title=article.title,
-        permalink=article.permalink,
-        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
-        passages=found,
-        anchors=[section.anchor for section in article.sections] or [""],
-    )
-
-
-def article_of(source: Source) -> Article:
-    namespace, _, name = source.id.partition(":")
-    return read_topic(source.text) if namespace == "team" else read(name, source.text)

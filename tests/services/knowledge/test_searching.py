@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
-from services.knowledge.searching import REFRESH_SECONDS, article_of
+from services.knowledge.articles import article_of
+from services.knowledge.searching import REFRESH_SECONDS
 from services.knowledge.source_kinds import Text
 from services.search import NOTHING, Cut, Found, Level, Meaning, PassageStore, find, passage_file
 from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
