@@ -7,6 +7,7 @@ import logging
 import sqlite3
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -130,6 +131,20 @@ class LibrarySearch:
                 self._index, self._read_at, self._ids = index, now(), frozenset(entry.id for entry in index)
         if self.alone:
             await self.embed(only_if_fewer_than=_FEW)
+
+    @asynccontextmanager
+    async def without_team(self) -> AsyncGenerator[None]:
+        """For as long as the block runs no text of the team's topics is kept; at its end they are read anew.
+        Raises OSError: their file cannot be deleted.
+        """
+        async with self._turn:
+            await in_thread(self.team.begin_anew)
+            yield
+        await self.refresh()
+        try:
+            await self._write(self.team, self.team.forget_unused_vectors)
+        except (sqlite3.Error, OSError) as error:
+            self._cannot_write(self.team, error)
 
     async def unembedded(self) -> int:
         """How many passages have no vector yet."""

@@ -86,6 +86,14 @@ class PassageFile:
         with self._lock:
             return self._done(lambda: self._transacted(work), _DAMAGED)
 
+    def begin_anew(self) -> None:
+        """Keep nothing of what was kept. Raises OSError: the file cannot be deleted."""
+        with self._lock:
+            self.close()
+            self._on_begun()
+            if self._path is not None and not self._read_only:
+                delete_passages(self._path)
+
     def trouble(self, error: sqlite3.Error | OSError) -> str:
         """Which file cannot be written, why, and what can be done about it: one line."""
         return f"{self._path or 'search in memory'} cannot be written ({_cause(error)}); {_remedy(error)}"
@@ -164,7 +172,7 @@ class PassageFile:
         if _code(error) in _DAMAGED and not self._read_only and not self._was_damaged:
             self._was_damaged = True
             try:
-                _remove(path)
+                delete_passages(path)
             except OSError as refused:
                 error = refused
             else:
@@ -177,6 +185,16 @@ class PassageFile:
             _cause(error),
             _remedy(error),
         )
+
+
+def delete_passages(path: Path) -> bool:
+    """Delete a file of passages that is not open, with all that SQLite may have left beside it; whether there was one.
+    Raises OSError.
+    """
+    there = path.exists()
+    for ending in ("-journal", "-wal", "-shm", ""):
+        files.remove(path.with_name(path.name + ending))
+    return there
 
 
 def _code(error: Exception) -> int:
@@ -197,11 +215,6 @@ def _remedy(error: sqlite3.Error | OSError) -> str:
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return "close what else has it open"
     return files.remedy(OSError(_ERRNOS.get(code, errno.EIO), ""))
-
-
-def _remove(path: Path) -> None:
-    for ending in ("-journal", "-wal", "-shm", ""):
-        files.remove(path.with_name(path.name + ending))
 
 
 def _uri(path: Path, mode: str) -> str:

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ class PassageStore:
     written, what changes it raises sqlite3.Error.
 
     Attributes:
-        begun: how often what was kept has been lost.
+        begun: how often what was kept has been lost or given up.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
@@ -136,7 +137,12 @@ class PassageStore:
         rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes()) for key, row in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+            # Those of texts that are gone meanwhile are not wanted any more.
+            connection.executemany(
+                "INSERT OR REPLACE INTO vectors "
+                "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM passages WHERE hash = ?1)",
+                rows,
+            )
             self._version += 1
 
         self._file.write(work)
@@ -145,6 +151,15 @@ class PassageStore:
         """Of texts that are in no passage any more."""
         unused = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM passages)"
         self._file.write(lambda connection: connection.execute(unused))
+
+    def begin_anew(self) -> None:
+        """Keep no passage, and nothing of their texts in the file. Vectors stay for those that are put again, until
+        `forget_unused_vectors`. Raises OSError: the file cannot be deleted.
+        """
+        vectors = self._rows("SELECT hash, embedder, vector FROM vectors")
+        self._file.begin_anew()
+        with suppress(sqlite3.Error):  # they can be made again
+            self._file.write(lambda connection: connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", vectors))
 
     def look(self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]) -> tuple[Frame, list[Holders]]:
         """The present state, and where in it some words are; `words`: given the languages of the sources, which."""

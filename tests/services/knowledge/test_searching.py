@@ -361,6 +361,60 @@ class Disk:
         connection.execute(f"PRAGMA max_page_count = {self._pages}")
 
 
+class TestWithoutTheTeam:
+    """Pitfall 49."""
+
+    def holding(self, folder: Folder, word: bytes) -> bool:
+        return any(word in path.read_bytes() for path in folder.root.glob("team.sqlite*"))
+
+    async def test_nothing_of_its_topics_is_kept_until_they_are_read_anew(self, folder: Folder) -> None:
+        search = folder.search()
+        assert await ids(search, "sluice and tallow") == ["team:sluice.txt"]
+        assert self.holding(folder, b"tallow")
+        async with search.without_team():
+            assert not self.holding(folder, b"tallow")
+            asked = asyncio.create_task(ids(search, "does the sluice freeze?"))
+            await asyncio.sleep(1)
+            assert not asked.done(), "it is answered from what the topics say then"
+            assert not self.holding(folder, b"tallow")
+            folder.teach(TOPIC.replace("tallow", "[removed]"))
+        assert await asked == ["team:sluice.txt"]
+        assert not self.holding(folder, b"tallow")
+        assert await ids(search, "tallow") == []
+        assert await ids(search, "lever") == ["kb:press.md"]
+
+    @pytest.mark.parametrize("left", ["one", "none"])
+    async def test_vectors_stay_for_what_is_still_there_and_no_other(self, folder: Folder, left: str) -> None:
+        folder.embedder = CountingEmbedder()
+        search = folder.search()
+        folder.teach(TOPIC + TOPIC.replace("tallow", "soap").replace("qa_1", "qa_2"))
+        await search.refresh()
+        folder.embedder.texts.clear()
+        async with search.without_team():
+            if left == "one":
+                folder.teach(TOPIC)
+            else:
+                (folder.root / "index-team.txt").unlink()
+        assert folder.embedder.texts == []
+        folder.teach(TOPIC + TOPIC.replace("tallow", "soap").replace("qa_1", "qa_2"))
+        await search.refresh()
+        assert len(folder.embedder.texts) == (1 if left == "one" else 2)
+
+    async def test_what_cannot_be_written_afterwards_is_logged(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        search = folder.search()
+        await search.refresh()
+
+        def refuse() -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(search.team, "forget_unused_vectors", refuse)
+        async with search.without_team():
+            pass
+        assert "cannot be written" in caplog.text
+
+
 BIG = "# Big\n\n" + "".join(f"The {number}th valve is turned by lever {number * 7}.\n\n" for number in range(3_000))
 
 

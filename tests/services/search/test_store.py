@@ -127,6 +127,15 @@ def test_vectors_are_kept_by_text_over_a_rename_and_forgotten_with_the_last_use(
     assert embed(kept) == ["one wheel"]
 
 
+def test_a_vector_that_comes_when_its_text_is_gone_is_not_kept(kept: PassageStore) -> None:
+    kept.change([cut("a.md", "one wheel")])
+    [(key, _)] = kept.unembedded(ID, 1)
+    kept.change((), drop=["kb:a.md"])
+    kept.keep_vectors(ID, {key: np.ones(3, dtype=np.float32)})
+    kept.change([cut("a.md", "one wheel")])
+    assert embed(kept) == ["one wheel"]
+
+
 def test_the_most_passages_asked_for_are_given_the_oldest_first(kept: PassageStore) -> None:
     kept.change([cut("a.md", "first wheel", "second wheel", "third wheel")])
     assert [text for _, text in kept.unembedded(ID, 2)] == ["first wheel", "second wheel"]
