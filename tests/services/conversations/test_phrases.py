@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import string
+from typing import get_args
 
 import pytest
 
 from services.conversations.phrases import LANGUAGES, MOST_CHARS, Filled, Fixed, Phrases, phrases
+from settings.kinds import ReplyLanguage
 
 DECLARED = {name: each for name, each in vars(Phrases).items() if isinstance(each, Fixed | Filled)}
 OTHERS = [language for language in LANGUAGES if language != "en"]
@@ -20,6 +22,11 @@ def placeholders(text: str) -> set[str]:
 
 def forms(text: str) -> list[str]:
     return text.split("|")
+
+
+def test_the_languages_that_can_be_fixed_are_those_there_are() -> None:
+    literal, *_ = get_args(ReplyLanguage)
+    assert get_args(literal) == ("question", *LANGUAGES)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
