@@ -150,10 +150,13 @@ def _lower(given: Any) -> Any:
     return given.lower() if isinstance(given, str) else given
 
 
+def fits_header(word: str) -> bool:
+    """Whether a key can go into an HTTP header; anything else would be refused there, by an error that may quote it."""
+    return word.isascii() and word.isprintable() and " " not in word
+
+
 def _header_word(secret: SecretStr) -> SecretStr:
-    """Goes into an HTTP header; anything else would be refused there, by an error that quotes it."""
-    word = secret.get_secret_value()
-    if not word.isascii() or not word.isprintable() or " " in word:
+    if not fits_header(secret.get_secret_value()):
         raise ValueError("not a key")
     return secret
 
