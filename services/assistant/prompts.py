@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
-from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES
+from services.documents import OwnRunbook
 from services.knowledge import IndexEntry
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Pair, Speaker
@@ -123,6 +123,7 @@ def generate(
         *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
+        *_if(any(isinstance(file, OwnRunbook) for file in files or ()), fixed.TOOL_RUNBOOKS),
     )
     ending = fixed.SHORTEN.format(max_chars=max_chars) if shorten else "Answer the question."
     asked = section("question", [Field("Question", query)])
@@ -173,7 +174,7 @@ def description_chars(page_chars: int) -> int:
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
     return Prompt(
-        system(tasks.classify, tasks.project_introduction, CLASSIFY_RULES),
+        system(tasks.classify, tasks.project_introduction, fixed.CLASSIFY_RULES),
         _joined(listed, section("pair", _pair(pair)), "File this pair, or skip it."),
     )
 
@@ -182,7 +183,7 @@ def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Pro
     """`topic` is the safe name of a file: letters, digits and hyphens."""
     topic_fields = (Field("Topic", one_line(topic)), *(field for each in held for field in _pair(each)))
     return Prompt(
-        system(tasks.integrate, tasks.project_introduction, INTEGRATE_RULES),
+        system(tasks.integrate, tasks.project_introduction, fixed.INTEGRATE_RULES),
         _joined(section("topic", topic_fields), section("pair", _pair(pair)), "Integrate this pair."),
     )
 

@@ -59,6 +59,10 @@ as from a source, and keep its file names, line numbers and times as they are. W
 found, say so; never fill the gap. You have your answer when you call AnswerResult, or cannot have one.
 citations may also hold what a tool gave as "Source:", copied exactly."""
 
+TOOL_RUNBOOKS = """\
+A runbook is what the person who asks wrote down. Where the evidence lists one that may hold what is asked, look it up
+first, also when the sources settle the question. Where the two disagree, follow the runbook."""
+
 SHORTEN = """\
 An earlier draft was longer than {max_chars} characters and could not be posted. Write a shorter one: keep the steps
 that solve the problem, leave out background and alternatives."""

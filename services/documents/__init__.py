@@ -7,7 +7,7 @@
 from services.documents.cases import Cases, IngestJob
 from services.documents.indexing import fill, index_global, index_team
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
-from services.documents.lookup import Lookup, UnreadableFile
+from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.posted import (
     PLACE_ID,
     Candidate,

@@ -81,7 +81,7 @@ class Lookup:
         async def known() -> list[str]:
             files = await self._files_of(case_id) if case_id is not None and can_view and has_files else []
             titles = self.runbooks.titles(asker_id) if may_read else ()
-            return [*files, *(f"runbook of the asker: {shown(title)}" for title in titles)]
+            return [*files, *(OwnRunbook(f"runbook of the asker: {shown(title)}") for title in titles)]
 
         async def wait() -> list[str] | None:
             """The files as they are after waiting; None: there was nothing to wait for."""
@@ -111,6 +111,12 @@ class Lookup:
 
 class UnreadableFile(str):
     """What is said of a file that cannot be read: it is nothing to look in."""
+
+    __slots__ = ()
+
+
+class OwnRunbook(str):
+    """What is said of a runbook of the person who asks."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ from services.conversations.history import History
 from services.conversations.people import Viewing
 from services.discord.protocols import LookupFailed
 from services.documents.cases import Cases, IngestJob
-from services.documents.lookup import Lookup
+from services.documents.lookup import Lookup, OwnRunbook
 from services.documents.posted import Candidate
 from services.documents.results import Status
 from services.documents.runbooks import Runbooks
@@ -397,7 +397,8 @@ async def test_runbooks_are_told_of_where_their_owner_shows_them(store: BrokenSt
     assert await lookup.toolset(102, POST, CASE, public=False) is None
     private = await lookup.toolset(101, POST, None, public=False)
     assert private is not None
-    assert private.files == ("runbook of the asker: Restart",)
+    assert private.files == (OwnRunbook("runbook of the asker: Restart"),)
+    assert isinstance(private.files[0], OwnRunbook)
     await private.ready()
     assert [tool.name for tool in private.tools] == ["answer_from_user_kb"]
     await lookup.runbooks.show_in_threads(101, shown=True)

@@ -5,6 +5,7 @@ import pytest
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
 from services.assistant.prompts import OFFERED_CHARS, Given, Offered, Tasks, beginning, description_chars
+from services.documents.lookup import OwnRunbook
 from services.llm import prompting
 from services.llm.prompting import Field, Prompt, parse
 from settings import prompts as defaults
@@ -162,6 +163,13 @@ def test_rules_are_there_only_where_there_is_what_they_are_about() -> None:
     for step, prompt in every_prompt().items():
         assert ("team:" in prompt.system) == (step != "gate")
         assert ("image" in prompt.system) == (step != "select")
+
+
+def test_an_answer_from_the_askers_own_runbook_is_asked_for_where_there_is_one() -> None:
+    """Pitfall 60."""
+    for files, there in ((["a.log"], False), (["a.log", OwnRunbook("runbook of the asker: A")], True)):
+        prompt = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=9, files=files)
+        assert ("follow the runbook" in prompt.system) is there
 
 
 def test_a_part_of_a_page_is_called_one() -> None:
