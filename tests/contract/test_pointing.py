@@ -15,7 +15,7 @@ from services.knowledge.library import Source
 from services.llm.usage import Usage
 from services.search.confidence import Level
 from tests.searching import ScriptedSearch, by_words, found, passage
-from tests.world import ANNA, BOT, GUIDE, HELP, OTHER, PAGE, Script, Shelf, World, answer, forum_post, snowflake
+from tests.world import ANNA, BEN, BOT, GUIDE, HELP, OTHER, PAGE, Script, Shelf, World, answer, forum_post, snowflake
 
 AT_BOT: dict[str, Any] = {"mentions": ((BOT.id, BOT.name),)}
 MAY_FIT = found(passage(GUIDE, "To install it, unpack the archive.", title="Guide"), level=Level.POINT)
@@ -34,6 +34,16 @@ async def test_whoever_mentions_the_bot_is_told_where_to_look_and_the_line_says_
     assert world.replies == ["This may help:\n• *Guide*: To install it, unpack the archive."]
     await world.close()
     assert [json.loads(line)["level"] for line in world.lines] == ["point"]
+
+
+async def test_whoever_mentions_the_bot_is_told_that_nothing_was_found(tmp_path: Path) -> None:
+    """Pitfall 61."""
+    world = await World.begin(tmp_path, script=without_answer(), search=ScriptedSearch())
+    world.says(ANNA, "How do I install it?", **AT_BOT)
+    world.says(BEN, "How do I install it?")
+    await world.wait(61)
+    assert sorted(world.story) == ["replied", "skipped: no answer in sources"]
+    assert world.replies == ["I found nothing about this in the documentation."]
 
 
 async def test_nobody_is_pointed_to_the_same_pages_twice(tmp_path: Path) -> None:

@@ -235,6 +235,15 @@ async def test_topics_of_the_team_and_unpublished_pages_have_no_address() -> Non
     assert (await pointed(cited, found(TEAM, FACES), PointRules())).links == ()
 
 
+async def test_an_answer_from_the_team_links_to_the_message_that_it_is_from() -> None:
+    """Pitfall 62: no quote comes without a link."""
+    said = passage("team:backups", "Restore it from the newest one.", "Which one?", anchor="qa_1")
+    messages = {"qa_1": "https://discord.com/channels/7/11/13"}
+    cited = inquiry(draft="Like this.", citations=("team:backups",))
+    result = await pointed(cited, found(said), PointRules(addresses=Addresses({}, messages.get)))
+    assert result.links == (messages["qa_1"],)
+
+
 # Never twice the same.
 
 

@@ -10,6 +10,7 @@ import pytest
 from model.conversations import Conversation, Role, Turn
 from operators.answering import earlier_in
 from services.assistant.answering import AnswerResult
+from services.documents.lookup import UnreadableFile
 from services.documents.results import ConversationContext
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.tools.toolset import Toolset
@@ -132,3 +133,14 @@ async def test_whoever_speaks_of_their_own_steps_gets_those_though_the_documenta
     words = "move the library to another disk, stop the server, copy the media folder, set LF_MEDIA_ROOT?"
     assert (await answer_about(store, f"how do I {words}")).citations == [STORAGE]
     assert "Moving the library" in (await answer_about(store, f"what are my steps to {words}")).citations
+
+
+@pytest.mark.parametrize("question", ["why does the import of my photos stop here?", "which pizza is best?"])
+async def test_a_file_that_cannot_be_read_brings_in_no_page_and_is_spoken_of(question: str) -> None:
+    """Pitfall 59."""
+    assistant, files = assistant_over(Bookcase()), [UnreadableFile("a.exe could not be read: it is a program")]
+    conversation = Conversation((Turn(Role.USER, question, asked_now=True),))
+    assert (await assistant.select(question, question, (), 3, Usage(), files=files)).selected_source_ids == []
+    toolset = Toolset({}, cases.context(), files)
+    result = await assistant.generate(conversation, question, [], Usage(), max_chars=1900, toolset=toolset)
+    assert result == AnswerResult(answer="a.exe could not be read: it is a program.", citations=[])

@@ -1,0 +1,73 @@
+"""Where in Discord pairs come from."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.outcomes import OutcomeKind
+from services.team.archive import PairTurn, Speaker
+from services.team.captures import Capture, Captures, Said
+from services.team.places import PairPlaces, place_line
+from sinks.archive import RawArchive
+from tests.talk import ANN, STAFF, Talk
+
+GUILD, PLACE = 7, 11
+TALK = Talk()
+
+
+def capture(guild_id: int | None = GUILD) -> Capture:
+    """A question, two answers of the team, and thanks."""
+    part = TALK.part(TALK.says(STAFF))
+    said = (
+        Said(21, ANN.id, PairTurn(Speaker.USER, "Which lever?")),
+        Said(22, STAFF.id, PairTurn(Speaker.TEAM, "The left one.")),
+        Said(23, STAFF.id, PairTurn(Speaker.TEAM, "No, the right one.")),
+        Said(24, ANN.id, PairTurn(Speaker.USER, "Thanks.")),
+    )
+    return Capture(replace(part, place=replace(part.place, id=PLACE, guild_id=guild_id)), "reply_21", said)
+
+
+def line(qa_id: str, **ids: str) -> str:
+    found = place_line(qa_id, capture())
+    assert found is not None
+    for old, new in ids.items():
+        found = found.replace(f'"{old}"', new)
+    return found
+
+
+async def test_a_stored_pair_leads_to_the_last_message_of_the_team_in_it(tmp_path: Path) -> None:
+    """Pitfall 62: what the team said is quoted with a link."""
+    places = tmp_path / "places.jsonl"
+    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
+    assert outcome.qa_id is not None
+    assert PairPlaces(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
+    assert set(json.loads(places.read_text())) == {"qa_id", "guild_id", "channel_id", "message_id"}
+
+
+def test_where_the_server_is_unknown_there_is_no_link() -> None:
+    assert place_line("qa_1", capture(guild_id=None)) is None
+    assert place_line("qa_1", replace(capture(), part=None)) is None
+
+
+def test_a_line_that_cannot_be_read_costs_its_own_link_and_a_new_one_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "places.jsonl"
+    places = PairPlaces(path)
+    assert places.address("qa_1") is None
+    path.write_text(line("qa_1") + line("qa_2")[:30] + "\n" + line("qa_3", channel_id="other") + line("qa_4"))
+    assert [places.address(f"qa_{n}") is None for n in range(1, 5)] == [False, True, True, False]
+    path.write_text(line("qa_5"))
+    assert [places.address(f"qa_{n}") is None for n in (1, 5)] == [True, False]
+
+
+async def test_a_pair_whose_place_cannot_be_noted_is_stored_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=tmp_path).keep(capture())
+    assert outcome.result is OutcomeKind.CAPTURED
+    assert f"answers from {outcome.qa_id} will have no link" in caplog.text
