@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,8 @@ from services.documents import (
     unreadable,
 )
 from services.documents.store import Document, State, StoreUnavailable, naming
-from services.privacy import Forgotten, forget, note_documents
+from services.knowledge import LibrarySearch
+from services.privacy import Forgotten, forget, has_written, note_documents
 from services.storage import in_thread
 from services.team import REMOVED
 from services.telemetry import number_of
@@ -42,6 +43,7 @@ class Privacy:
     raw: Path
     """The raw archive."""
     documents: Documents | None = None
+    search: LibrarySearch | None = None
 
     async def opt_out(self, call: Call) -> str:
         said = phrases(call.language)
@@ -75,7 +77,8 @@ class Privacy:
         self.parts.captures.forget(call.user_id, REMOVED)
         try:
             team = None if services.curation is None else services.curation.library
-            done = await in_thread(forget, self.parts.state.folder, self.raw, call.user_id, team)
+            async with self._without_copies(call.user_id):
+                done = await in_thread(forget, self.parts.state.folder, self.raw, call.user_id, team)
             if self.documents is not None:
                 note_documents(done, self.parts.state.folder, *await self.documents.forget(call.user_id))
         except (OSError, StoreUnavailable) as error:
@@ -84,6 +87,19 @@ class Privacy:
         for line in done.left:
             log.warning("/privacy forget: %s", line)
         return summary(done, counted=counted, said=phrases(call.language))
+
+    @asynccontextmanager
+    async def _without_copies(self, user_id: int) -> AsyncGenerator[None]:
+        """If topics may hold words of the person, what is made of them for searching is gone, and is not made again
+        before the end of the block. Raises OSError, StoreUnavailable.
+        """
+        async with AsyncExitStack() as stack:
+            if await in_thread(has_written, self.raw, user_id):
+                if self.documents is not None:
+                    await stack.enter_async_context(self.documents.without_topics())
+                if self.search is not None:
+                    await stack.enter_async_context(self.search.without_team())
+            yield
 
 
 def summary(done: Forgotten, *, counted: bool, said: Phrases) -> str:

@@ -24,6 +24,7 @@ from services.documents import (
     Lookup,
     Runbooks,
     Tombstones,
+    drop_topics,
     fill,
     forget_evidence,
 )
@@ -90,6 +91,7 @@ class Documents:
         asker: condenses passages; None: they are quoted. `model`: its name.
         answers: given before, and forgotten when the documents that they are from change hands or go.
         before_asking: None: what all share is indexed beside the graph.
+        indexing_topics: held while the team's topics are read into the store.
     """
 
     settings: DocumentSettings
@@ -104,6 +106,7 @@ class Documents:
     background: Background
     before_asking: BeforeAsking | None = None
     reply_language: str = "question"
+    indexing_topics: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def lookup(self, viewing: Viewing, usage: Usage, internal_topics: Collection[str] = ()) -> Lookup:
         """The tools over the store; what they use counts towards `usage`. `internal_topics`: for the team only."""
@@ -164,6 +167,15 @@ class Documents:
         await self.call_off(lambda candidate: candidate.uploader_id == user_id)
         files = await forget_evidence(self.store, user_id, self.cases.gone, self.answers.purge)
         return files, await self.runbooks.forget(user_id)
+
+    @asynccontextmanager
+    async def without_topics(self) -> AsyncGenerator[None]:
+        """For as long as the block runs the store holds none of the team's topics; later they are indexed anew.
+        Raises StoreUnavailable.
+        """
+        async with self.indexing_topics:
+            await drop_topics(self.store, self.answers.purge)
+            yield
 
     async def close(self) -> None:
         await self.background.close()

@@ -36,7 +36,8 @@ async def kept_searchable(
         await search.refresh()
         await search.embed()
         if documents is not None:
-            await index_shared(settings, library, documents.store, documents.embedder, guild_ids())
+            turn = documents.indexing_topics
+            await index_shared(settings, library, documents.store, documents.embedder, guild_ids(), turn)
 
     subscription = (
         ticks(settings.kb.runtime_refresh_tick_seconds)
@@ -79,15 +80,22 @@ async def index_shared(
     store: DocumentStore,
     embedder: Embedder | None,
     guild_ids: Collection[int],
+    turn: asyncio.Lock | None = None,
 ) -> None:
-    """Index what has changed. If the team has no name, each server's team is its own."""
+    """Index what has changed. If the team has no name, each server's team is its own. `turn`: as for `index_team`."""
     kb, team_name = settings.kb, settings.documents.team_name.strip()
     teams = {team_name: None} if team_name else {str(guild_id): guild_id for guild_id in sorted(guild_ids)}
     try:
         await index_global(store, embedder, library, max_source_bytes=kb.max_source_bytes)
         for team_id, guild_id in teams.items():
             await index_team(
-                store, embedder, kb.team_topics_dir, team_id=team_id, guild_id=guild_id, internal=kb.internal_topics
+                store,
+                embedder,
+                kb.team_topics_dir,
+                team_id=team_id,
+                guild_id=guild_id,
+                internal=kb.internal_topics,
+                turn=turn,
             )
     except StoreUnavailable as error:
         log.warning("documents: %s; what is searchable stays as it is", error)

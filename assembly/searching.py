@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from operators.pointing import PointRules
 from services.assistant import Addresses
 from services.knowledge import Library, LibrarySearch
-from services.search import PassageStore
+from services.search import PassageStore, delete_passages
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.storage import DataFolder
 from services.team import PairPlaces
@@ -62,6 +62,13 @@ async def open_search(
         yield search
     finally:
         search.close()
+
+
+def drop_team_passages(settings: Settings) -> bool:
+    """Delete what search keeps of the team's topics; the bot makes it again. Whether there was any. Blocking, and only
+    while no search is open. Raises OSError.
+    """
+    return delete_passages(settings.kb.team_index_path.with_name(TEAM_FILE))
 
 
 def for_team(search: LibrarySearch, library: Library) -> LibrarySearch:

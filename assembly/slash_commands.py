@@ -95,7 +95,9 @@ async def slash_commands(
     `llm`: the one that answers; None: the extractive assistant does. Unless `ai_response.reply_language` fixes one,
     commands speak the language that Discord speaks to the caller.
     """
-    privacy = Privacy(parts, settings.kb.team_raw_dir, documents)
+    search = parts.services.search
+    kept = search if isinstance(search, LibrarySearch) else None
+    privacy = Privacy(parts, settings.kb.team_raw_dir, documents, kept)
     runbooks = evidence = None
     if documents is not None:
         runbooks = RunbookCommands(documents.runbooks, documents.intake.attachments)

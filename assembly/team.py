@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from clock import utc_clock
 from operators.capturing import summarise_images
 from operators.step import Gauge
-from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, prompts, rules
+from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of, rules
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
 from services.llm import ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
@@ -124,9 +124,9 @@ def topic_describer_of(settings: Settings, asker: StructuredLLM | None, usage: U
     )
 
 
-def curating_tasks(settings: Settings) -> prompts.Tasks:
+def curating_tasks(settings: Settings) -> Tasks:
     kb = settings.kb
-    return prompts.Tasks(
+    return Tasks(
         classify=kb.team_classification_prompt,
         integrate=kb.team_integration_prompt,
         summarise_images=kb.team_image_summary_prompt,

@@ -10,10 +10,11 @@ from rich.text import Text
 
 from assembly import Unusable
 from assembly.documents import store_of
+from assembly.searching import drop_team_passages
 from assembly.team import open_team
-from services.documents import Runbooks, Tombstones, forget_evidence
+from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, note_documents
+from services.privacy import Forgotten, has_written, note_documents
 from services.privacy import forget as forget_person
 from services.storage import DataFolder, lock
 from services.telemetry import number_of
@@ -22,6 +23,7 @@ from settings import Settings
 OUT_OF_REACH = (
     "Discord itself: the person's messages, and the bot's replies and threads",
     "what others wrote about or quoted from them; the id stays in author_ids, and in opt-outs",
+    "ids of messages, in the raw archive and in places.jsonl",
     "what is read of theirs again (a conversation goes on, --import, --replay): /privacy opt-out keeps it out",
     "log files, recordings and LLM recordings outside of the data folder",
     "backups and copies of the data folder",
@@ -39,13 +41,36 @@ def forget(settings: Settings, user_id: int) -> int:
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     with lock(root, "app.py --forget"):
         folder = DataFolder(root)
+        copies, left = _drop_copies(settings, folder, user_id)
         done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings))
+        done.copies, done.left = copies, [*left, *done.left]
         try:
             note_documents(done, folder, *asyncio.run(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)
     return 0
+
+
+def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[int, list[str]]:
+    """If topics may hold words of the person, delete what was made of them for searching. Gives how many copies there
+    were, and lines for the operator. Raises OSError.
+    """
+    if not has_written(settings.kb.team_raw_dir, user_id):
+        return 0, []
+    count = int(drop_team_passages(settings))
+    try:
+        return count + asyncio.run(_drop_topics(folder, settings.documents.store)), []
+    except StoreUnavailable as error:
+        return count, [f"{folder.documents}: {error}; topics stay there until the bot indexes them anew"]
+
+
+async def _drop_topics(folder: DataFolder, address: str) -> int:
+    store = store_of(folder, address)
+    try:
+        return await drop_topics(store)
+    finally:
+        await store.close()
 
 
 async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> tuple[int, int]:
@@ -65,6 +90,7 @@ def show(console: Console, user_id: int, done: Forgotten) -> None:
     for what, result in (
         ("raw archive", f"{number_of(done.turns, 'text')} replaced by [removed]"),
         ("topics", f"{done.topics} written again; described again when the bot runs"),
+        ("copies for search", f"{done.copies} deleted; made again when the bot runs"),
         ("captures waiting", f"{done.pending} dropped"),
         ("feedback", f"{votes} dropped, {questions} replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),

@@ -62,9 +62,9 @@ def setting(default: T, description: str) -> T:
     return Field(default=default, description=description)
 
 
-def section(model: type[S], description: str | None = None) -> S:
-    """A section that may be left out; its description is by default the model's docstring."""
-    return Field(default_factory=model, description=description or (model.__doc__ or "").strip())
+def section(model: type[S]) -> S:
+    """A section that may be left out; its description is the model's docstring."""
+    return Field(default_factory=model, description=(model.__doc__ or "").strip())
 
 
 def _snowflake(given: Any) -> int:
@@ -150,10 +150,13 @@ def _lower(given: Any) -> Any:
     return given.lower() if isinstance(given, str) else given
 
 
+def fits_header(word: str) -> bool:
+    """Whether a key can go into an HTTP header; anything else would be refused there, by an error that may quote it."""
+    return word.isascii() and word.isprintable() and " " not in word
+
+
 def _header_word(secret: SecretStr) -> SecretStr:
-    """Goes into an HTTP header; anything else would be refused there, by an error that quotes it."""
-    word = secret.get_secret_value()
-    if not word.isascii() or not word.isprintable() or " " in word:
+    if not fits_header(secret.get_secret_value()):
         raise ValueError("not a key")
     return secret
 
@@ -234,18 +237,15 @@ Level = Annotated[
     Says("one of `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", as_text=True),
 ]
 LogFormat = Annotated[Literal["text", "json"], Says("one of `text`, `json`", as_text=True)]
-ReplyMode = Annotated[
+_Mode = Annotated[
     Literal["all", "mention", "off"],
     BeforeValidator(lambda given: "off" if given is False else given),  # YAML reads a bare `off` as false
-    Says("one of `all`, `mention`, `off`", as_text=True),
 ]
-ReplyModeOrNone = Annotated[
-    Literal["all", "mention", "off"] | None,
-    BeforeValidator(lambda given: "off" if given is False else given),
-    Says("one of `all`, `mention`, `off`, or null", as_text=True),
-]
-WhenUnsure = Annotated[Literal["silent", "point"], Says("one of `silent`, `point`", as_text=True)]
-WhenUnsureOrNone = Annotated[Literal["silent", "point"] | None, Says("one of `silent`, `point`, or null", as_text=True)]
+ReplyMode = Annotated[_Mode, Says("one of `all`, `mention`, `off`", as_text=True)]
+ReplyModeOrNone = Annotated[_Mode | None, Says("one of `all`, `mention`, `off`, or null", as_text=True)]
+_Unsure = Literal["silent", "point"]
+WhenUnsure = Annotated[_Unsure, Says("one of `silent`, `point`", as_text=True)]
+WhenUnsureOrNone = Annotated[_Unsure | None, Says("one of `silent`, `point`, or null", as_text=True)]
 ReplyLanguage = Annotated[
     Literal["question", "en", "de", "es", "fr", "pt", "ru", "zh", "ja"],
     Says("one of `question`, `en`, `de`, `es`, `fr`, `pt`, `ru`, `zh`, `ja`", as_text=True),

@@ -15,6 +15,7 @@ from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
+from settings.kinds import fits_header
 from settings.sections import Settings
 
 
@@ -272,7 +273,6 @@ def usable_token(settings: Settings) -> str:
     remedy = "copy the bot's token from Discord's developer portal into .env as APP__DISCORD__TOKEN=…"
     if not token or PLACEHOLDER in token:
         raise SettingsError(f"discord.token is not set: {remedy}")
-    # It goes into an HTTP header, where anything else fails with an error that may quote it.
-    if not token.isascii() or not token.isprintable() or " " in token:
+    if not fits_header(token):
         raise SettingsError(f"discord.token holds blanks or letters that no token has: {remedy}")
     return token

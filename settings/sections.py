@@ -81,7 +81,7 @@ class LogFileSettings(SettingsSection):
     """A log file beside the console."""
 
     path: PathOrNone = setting(None, "A file that the log is also written to; empty: console only.")
-    rotation: LogRotationSettings = section(LogRotationSettings, "Daily rotation of the log file.")
+    rotation: LogRotationSettings = section(LogRotationSettings)
 
 
 class LoggingSettings(SettingsSection):
@@ -93,7 +93,7 @@ class LoggingSettings(SettingsSection):
         "itself log to the console only, and for INFO no less than WARNING.",
     )
     format: LogFormat = setting("text", "Lines for people, or one JSON object a line.")
-    file: LogFileSettings = section(LogFileSettings, "A log file beside the console.")
+    file: LogFileSettings = section(LogFileSettings)
 
 
 class ChannelSettings(SettingsSection):
@@ -162,12 +162,17 @@ class MetricsSettings(SettingsSection):
     host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
 
 
-class LLMSettings(SettingsSection):
+class ModelSettings(SettingsSection):
     """An endpoint that speaks the OpenAI protocol, and a model on it."""
 
     base_url: Url = Field(description="The endpoint, up to and including the version, such as …/v1.")
     api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
     model: Word = Field(description="The model's name at the endpoint.")
+
+
+class LLMSettings(ModelSettings):
+    """A language model, and how it is called."""
+
     vram_limit: Count = setting(24, "The least GPU memory in GB that Crynux runs the model on.")
     structured_output_method: OutputMethod = setting(
         "function_calling", "How the endpoint is asked for structured output."
@@ -272,12 +277,8 @@ class KnowledgeSettings(SettingsSection):
     )
 
 
-class EmbeddingSettings(SettingsSection):
-    """An OpenAI-compatible endpoint for embeddings."""
-
-    base_url: Url = Field(description="The endpoint, up to and including the version.")
-    api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
-    model: Word = Field(description="The embedding model's name at the endpoint.")
+class EmbeddingSettings(ModelSettings):
+    """A model that embeds texts."""
 
 
 def _form_of(given: Any) -> str:
@@ -298,7 +299,7 @@ class SearchSettings(SettingsSection):
 
 
 class DocumentCacheSettings(SettingsSection):
-    """How many answers of the document tools are cached, and for how long."""
+    """The cache of the document tools' answers."""
 
     max_entries: Count = setting(1000, "How many answers are cached.")
     max_bytes: Count = setting(16 * MIB, "How much memory they may take.")
@@ -310,7 +311,7 @@ class DocumentCacheSettings(SettingsSection):
 
 
 class RankingSettings(SettingsSection):
-    """The weights of keyword and vector search."""
+    """Weights of keyword and vector search."""
 
     prose_weight: Share = setting(0.7, "Share of the vector score in prose.")
     window_weight: Share = setting(0.5, "Share of the vector score in windows of log lines.")
@@ -350,8 +351,8 @@ class DocumentSettings(SettingsSection):
     )
     synthesis_llm: LLMSettings | None = setting(None, "The LLM that condenses passages; null: the one of ai_response.")
     store: Store = setting("embedded", "Where passages are kept: in the data folder, or in Chroma.")
-    cache: DocumentCacheSettings = section(DocumentCacheSettings, "The cache of the document tools' answers.")
-    ranking: RankingSettings = section(RankingSettings, "Weights of keyword and vector search.")
+    cache: DocumentCacheSettings = section(DocumentCacheSettings)
+    ranking: RankingSettings = section(RankingSettings)
 
 
 class Settings(SettingsSection):
@@ -372,7 +373,7 @@ class Settings(SettingsSection):
         """Where the texts of the document tools are embedded."""
         return self.search.embeddings if self.documents.embeddings is None else self.documents.embeddings
 
-    def when_unsure_in(self, channel_id: int) -> Literal["silent", "point"]:
+    def when_unsure_in(self, channel_id: int) -> WhenUnsure:
         """What the bot does in a channel when it is unsure and nobody addressed it."""
         channel = self.discord.channels.get(channel_id)
         return (None if channel is None else channel.when_unsure) or self.ai_response.when_unsure

@@ -6,7 +6,7 @@ answer may cite and link to, and an `Inquiry` on its way through the answer chai
 """
 
 # pyright: reportUnusedImport=false
-from services.assistant import prompts, rules
+from services.assistant import rules
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
 from services.assistant.curator import (

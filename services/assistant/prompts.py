@@ -120,7 +120,7 @@ def generate(
     rules = _joined(
         fixed.GENERATE_RULES.format(max_chars=max_chars),
         *_if(any(_is_of_team(source.id) for source in sources), fixed.GENERATE_TEAM),
-        *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
+        *_if(any(source.is_excerpt for source in sources), fixed.EXCERPT_RULES),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
         *_if(any(isinstance(file, OwnRunbook) for file in files or ()), fixed.TOOL_RUNBOOKS),
@@ -142,7 +142,7 @@ def verify(
     rules = _joined(
         fixed.VERIFY_RULES,
         *_if(any(_is_of_team(source.id) for source in sources), fixed.VERIFY_TEAM),
-        *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
+        *_if(any(source.is_excerpt for source in sources), fixed.EXCERPT_RULES),
         *_if(conversation.images, fixed.VERIFY_IMAGES),
         *_if(hint, fixed.VERIFY_OUT_OF_SCOPE.format(hint=hint)),
     )

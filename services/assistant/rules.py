@@ -44,7 +44,7 @@ Sources whose id begins with team: are what the team answered before. Only their
 two the one said later; old ones may be out of date. Where one of them and the documentation disagree, follow the team:
 source."""
 
-GENERATE_EXCERPTS = """\
+EXCERPT_RULES = """\
 An excerpt shows parts of a page: that something is missing in it does not mean that it does not exist."""
 
 OUT_OF_SCOPE = """\

@@ -135,7 +135,6 @@ class Phrases:
     download_failed = Filled("name")
     fault = Filled("name")
 
-    no_file_yet = Fixed()
     searched = Filled("files", "question")
     files = Filled("count")
     indexing = Filled("pending", "count")

@@ -5,7 +5,7 @@
 
 # pyright: reportUnusedImport=false
 from services.documents.cases import Cases, IngestJob
-from services.documents.indexing import fill, index_global, index_team
+from services.documents.indexing import drop_topics, fill, index_global, index_team
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.posted import (

@@ -6,11 +6,13 @@ revision until the new one is complete, and is then swapped in one step.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
 from collections.abc import Callable
 from collections.abc import Collection as AnyOf
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -87,20 +89,38 @@ async def index_team(
     guild_id: int | None = None,
     team_name: str = "",
     internal: AnyOf[str] = (),
+    turn: asyncio.Lock | None = None,
 ) -> Indexed:
     """Bring the team's collection up to date with the topic files. `internal`: topics for the team only, with the
-    files that continue them. A folder that cannot be read changes nothing.
+    files that continue them. `turn`: held from reading the files until they are stored. A folder that cannot be read
+    changes nothing.
     Raises StoreUnavailable: the store cannot be used.
     """
-    try:
-        texts = await in_thread(_topic_files, topics_dir)
-    except OSError as error:
-        log.warning("%s: the team's topics cannot be read (%s); what is indexed stays", topics_dir, error.strerror)
-        return Indexed()
-    wanted = [
-        _topic(name, data, team_name or team_id, internal=belongs_to(name, internal)) for name, data in texts.items()
-    ]
-    return await bring_up_to_date(store, embedder, Collection(naming.team(team_id), "team", team_id, guild_id), wanted)
+    collection = Collection(naming.team(team_id), "team", team_id, guild_id)
+    async with turn or nullcontext():
+        try:
+            texts = await in_thread(_topic_files, topics_dir)
+        except OSError as error:
+            log.warning("%s: the team's topics cannot be read (%s); what is indexed stays", topics_dir, error.strerror)
+            return Indexed()
+        name = team_name or team_id
+        wanted = [_topic(topic, data, name, internal=belongs_to(topic, internal)) for topic, data in texts.items()]
+        done = await _revised(store, embedder, collection, wanted)
+    await _filled(store, embedder, collection.name)
+    return done
+
+
+async def drop_topics(store: DocumentStore, forget_answers: Callable[[str], object] | None = None) -> int:
+    """Delete what is indexed of the team's topics, whatever the team was called then; the next `index_team` makes it
+    again. `forget_answers`: called with the name of each collection. Gives how many there were. Raises
+    StoreUnavailable.
+    """
+    names = await store.list_collections(naming.TEAM_PREFIX)
+    for name in names:
+        await store.delete_collection(name)
+        if forget_answers is not None:
+            forget_answers(name)
+    return len(names)
 
 
 async def index_global(
@@ -123,10 +143,13 @@ async def index_global(
             unsure.add(name)
             continue
         wanted.append(_article(name, source.text, max_source_bytes))
-    return await bring_up_to_date(store, embedder, Collection(naming.GLOBAL, "global"), wanted, unsure)
+    collection = Collection(naming.GLOBAL, "global")
+    done = await _revised(store, embedder, collection, wanted, unsure)
+    await _filled(store, embedder, collection.name)
+    return done
 
 
-async def bring_up_to_date(
+async def _revised(
     store: DocumentStore,
     embedder: Embedder | None,
     collection: Collection,
@@ -150,14 +173,18 @@ async def bring_up_to_date(
         docs.append(await _embedded(doc, embedder) if held else doc)
     if docs or gone:
         await store.revise(collection, docs, [*(held[filename].doc_id for filename in sorted(gone)), *changed])
-    for doc in await documents_in(store, name):
-        unfinished = doc.is_unfinished("" if embedder is None else embedder.id)
-        if unfinished and not await fill(store, embedder, name, doc.doc_id):
-            break  # without an embedder now, the rest would fail as well
     result = Indexed(added=len(docs), kept=len(wanted) - len(new), dropped=len(gone), refused=len(new) - len(docs))
     if docs or gone:
         log.info("%s: documents: %d indexed, %d kept, %d dropped", name, result.added, result.kept, result.dropped)
     return result
+
+
+async def _filled(store: DocumentStore, embedder: Embedder | None, name: str) -> None:
+    """Give a collection the vectors that it lacks."""
+    for doc in await documents_in(store, name):
+        unfinished = doc.is_unfinished("" if embedder is None else embedder.id)
+        if unfinished and not await fill(store, embedder, name, doc.doc_id):
+            break  # without an embedder now, the rest would fail as well
 
 
 async def _embedded(doc: NewDocument, embedder: Embedder | None) -> NewDocument:

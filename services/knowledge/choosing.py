@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 NOT_DOCUMENTATION = "it is no documentation, by its name"
@@ -18,7 +18,8 @@ _ENDINGS = frozenset(
     pdf doc docx xls xlsx ppt pptx odt ods po pot mo bib""".split()  # noqa: SIM905 - ten lines of quotes otherwise
 )
 _NAMES = frozenset(
-    {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "composer.lock", "makefile"}
+    """package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum composer.lock
+    makefile make.bat conf.py""".split()  # noqa: SIM905 - as above; the last three build Sphinx trees
 )
 
 
@@ -32,7 +33,7 @@ class Choice:
     """
 
     include: Sequence[str] = ()
-    exclude: Sequence[str] = field(default=())
+    exclude: Sequence[str] = ()
 
     def refusal(self, name: str) -> str | None:
         """Why a file is no source; None: it is one. `name`: with `/` between folders."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
+from services.knowledge.articles import article_of
 from services.knowledge.library import Source
-from services.knowledge.searching import Search, article_of
+from services.knowledge.searching import Search
 from services.search import Passage, passages, ranked
 from services.search.text import Article
 from services.storage import in_thread

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from clock import now
+from services.knowledge.articles import cut_all
 from services.knowledge.cache import hash_text
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Library, Source, SourceUnavailable, is_unchanged
-from services.knowledge.topic_texts import read_topic
 from services.search import (
+    ENGLISH,
     NOTHING,
-    Cut,
     Found,
     Kept,
     Meaning,
     PassageStore,
     find,
     language_of,
-    passages,
     searched,
 )
-from services.search.embedding import Embedder, EmbeddingFailed
-from services.search.text import Article, read
+from services.search.embedding import Embedder, EmbeddingFailed, PackagedEmbedder
 from services.storage import in_thread
 from services.telemetry import number_of
 
@@ -44,10 +44,10 @@ _FEW = 300
 _KEPT_ANSWERS = 64
 _MEANING_CHARS = 1_200
 """Of a question, turned into a vector: more than the packaged model reads."""
-_TELLING, _TELLING_CHARS = 3, 500
-"""How many passages, and characters of them, tell the language of a source."""
 _NAMESPACES = ("team:", "kb:")
-_CALIBRATED = "all-MiniLM-L6-v2-int8"
+
+_State = tuple[int, int, frozenset[str]]
+"""What a result depends on: the versions of both stores, and the sources that may be found."""
 
 
 class Search(Protocol):
@@ -82,8 +82,10 @@ class LibrarySearch:
     _index: Sequence[IndexEntry] = ()
     _read_at: float = float("-inf")
     _ids: frozenset[str] = frozenset()
+    _begun: tuple[int, int] = (0, 0)
+    _failing: set[PassageStore] = field(default_factory=set[PassageStore])
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _found: OrderedDict[str, Found] = field(default_factory=OrderedDict[str, Found])
+    _found: OrderedDict[str, tuple[_State, Found]] = field(default_factory=OrderedDict[str, tuple[_State, Found]])
 
     @property
     def stores(self) -> tuple[PassageStore, PassageStore]:
@@ -91,14 +93,18 @@ class LibrarySearch:
 
     async def find(self, query: str) -> Found:
         await self.refresh()
+        # The gate and the selection of one question search for the same. A result is given again for as long as the
+        # state is the one that its search began with.
+        state = self.team.version, self.kb.version, self._ids
         known = self._found.get(query)
-        if known is None:
-            # The gate and the selection of one question search for the same.
-            known = await self._find(query)
-            self._found[query] = known
+        if known is not None and known[0] == state:
+            return known[1]
+        found, whole = await self._find(query, self._ids)
+        if whole:
+            self._found[query] = state, found
             if len(self._found) > _KEPT_ANSWERS:
                 self._found.popitem(last=False)
-        return known
+        return found
 
     async def section(self, kept: Kept) -> Sequence[Kept]:
         store = self.team if kept.source_id.startswith("team:") else self.kb
@@ -106,20 +112,39 @@ class LibrarySearch:
 
     async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
         await self.refresh()
-        found = await self._find(query, frozenset({source_id}))
+        found, _ = await self._find(query, frozenset({source_id}))
         return [hit.kept.text for hit in found.hits]
 
     async def refresh(self) -> None:
-        """Look after the sources again if the index has changed, or after a minute."""
+        """Look after the sources again if the index has changed, or after a minute.
+
+        Where passages cannot be written, search goes on with those that there are. This is logged once, and tried again
+        a minute later.
+        """
         index = await self.library.index()
         if self._is_fresh(index):
             return
         async with self._turn:
-            if not self._is_fresh(index):
+            while not self._is_fresh(index):
+                self._begun = self._beginnings  # a file may be lost meanwhile
                 await self._bring_up_to_date(index)
                 self._index, self._read_at, self._ids = index, now(), frozenset(entry.id for entry in index)
         if self.alone:
             await self.embed(only_if_fewer_than=_FEW)
+
+    @asynccontextmanager
+    async def without_team(self) -> AsyncGenerator[None]:
+        """For as long as the block runs no text of the team's topics is kept; at its end they are read anew.
+        Raises OSError: their file cannot be deleted.
+        """
+        async with self._turn:
+            await in_thread(self.team.begin_anew)
+            yield
+        await self.refresh()
+        try:
+            await self._write(self.team, self.team.forget_unused_vectors)
+        except (sqlite3.Error, OSError) as error:
+            self._cannot_write(self.team, error)
 
     async def unembedded(self) -> int:
         """How many passages have no vector yet."""
@@ -137,42 +162,41 @@ class LibrarySearch:
             return 0
         done = 0
         for store in self.stores:
-            embedder_id = self.embedder.id
-            if only_if_fewer_than is not None:
-                left = await in_thread(store.unembedded, embedder_id, only_if_fewer_than)
-                if len(left) >= only_if_fewer_than:
-                    continue
-            # Looking for them costs a walk through all passages: not for each few of them.
-            while left := await in_thread(store.unembedded, embedder_id, _LOOKED_UP):
-                for start in range(0, len(left), _AT_ONCE):
-                    some = left[start : start + _AT_ONCE]
-                    try:
-                        vectors = await self.embedder.embed([text for _, text in some])
-                    except EmbeddingFailed as error:
-                        log.warning("search goes by words only: %s", error)
-                        return done
-                    rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
-                    await in_thread(store.keep_vectors, embedder_id, rows)
-                    done += len(some)
+            try:
+                async for count in self._embedded(store, self.embedder, only_if_fewer_than):
+                    done += count
                     if on_done is not None:
-                        on_done(len(some))
-        if done:
-            self._found.clear()
+                        on_done(count)
+            except EmbeddingFailed as error:
+                log.warning("search goes by words only: %s", error)
+                break
+            except (sqlite3.Error, OSError) as error:
+                self._cannot_write(store, error)
         return done
 
     def close(self) -> None:
         for store in self.stores:
             store.close()
 
-    def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
-        return index is self._index and now() - self._read_at < REFRESH_SECONDS
+    @property
+    def _beginnings(self) -> tuple[int, int]:
+        return self.team.begun, self.kb.begun
 
-    async def _find(self, query: str, among: frozenset[str] | None = None) -> Found:
+    def _is_fresh(self, index: Sequence[IndexEntry]) -> bool:
+        recent = index is self._index and now() - self._read_at < REFRESH_SECONDS
+        return recent and self._begun == self._beginnings
+
+    async def _find(self, query: str, among: frozenset[str]) -> tuple[Found, bool]:
+        """What is found, and whether nothing was out of order: the next search may find more."""
         text = searched(query)
         if not text:
-            return NOTHING
+            return NOTHING, True
         meaning = await self._meaning(text)
-        return await in_thread(partial(find, self.stores, text, meaning, self._ids if among is None else among))
+        found = await in_thread(partial(find, self.stores, text, meaning, among))
+        while self._begun != self._beginnings:  # a file was lost as it was read
+            await self.refresh()
+            found = await in_thread(partial(find, self.stores, text, meaning, among))
+        return found, meaning is not None or self.embedder is None
 
     async def _meaning(self, text: str) -> Meaning | None:
         if self.embedder is None:
@@ -182,13 +206,16 @@ class LibrarySearch:
         except EmbeddingFailed as error:
             log.warning("a question is looked up by its words only: %s", error)
             return None
-        calibrated = self.embedder.id == _CALIBRATED and language_of(text) == "en"
+        calibrated = self.embedder.id == PackagedEmbedder.ID and language_of(text) == ENGLISH
         return Meaning(vectors[0], self.embedder.id, calibrated)
 
     async def _bring_up_to_date(self, index: Sequence[IndexEntry]) -> None:
         for store, namespace in zip(self.stores, _NAMESPACES, strict=True):
             entries = [entry for entry in index if entry.id.startswith(namespace)]
-            await self._update(store, entries)
+            try:
+                await self._update(store, entries)
+            except (sqlite3.Error, OSError) as error:
+                self._cannot_write(store, error)
 
     async def _update(self, store: PassageStore, entries: Sequence[IndexEntry]) -> None:
         known = await in_thread(store.sources)
@@ -196,20 +223,49 @@ class LibrarySearch:
         due = await in_thread(lambda: [i for i in wanted if i not in known or not is_unchanged(known[i][0])])
         gone = [source_id for source_id in known if source_id not in wanted]
         if gone:
-            await in_thread(partial(store.change, (), drop=gone))
+            await self._write(store, partial(store.change, (), drop=gone))
         changed = 0
         for start in range(0, len(due), _AT_ONCE):
             sources = [await self._load(wanted[source_id]) for source_id in due[start : start + _AT_ONCE]]
             hashes = {source.id: hash_text(source.text) for source in sources}
             same = {s.id: s.stamp for s in sources if s.id in known and known[s.id][1] == hashes[s.id]}
             new = [source for source in sources if source.id not in same]
-            cuts = await in_thread(_cut_all, new, hashes)
-            await in_thread(partial(store.change, cuts, stamps=same))
+            cuts = await in_thread(cut_all, new, hashes)
+            await self._write(store, partial(store.change, cuts, stamps=same))
             changed += len(cuts)
         if changed or gone:
-            await in_thread(store.forget_unused_vectors)
-            self._found.clear()
+            await self._write(store, store.forget_unused_vectors)
             log.info("search: %s prepared, %d gone", number_of(changed, "source"), len(gone))
+
+    async def _embedded(
+        self, store: PassageStore, embedder: Embedder, only_if_fewer_than: int | None
+    ) -> AsyncGenerator[int]:
+        """How many passages got their vectors, each time that some did."""
+        if only_if_fewer_than is not None:
+            left = await in_thread(store.unembedded, embedder.id, only_if_fewer_than)
+            if len(left) >= only_if_fewer_than:
+                return
+        # Looking for them costs a walk through all passages: not for each few of them.
+        while left := await in_thread(store.unembedded, embedder.id, _LOOKED_UP):
+            for start in range(0, len(left), _AT_ONCE):
+                some = left[start : start + _AT_ONCE]
+                vectors = await embedder.embed([text for _, text in some])
+                rows = {key: vector for (key, _), vector in zip(some, vectors, strict=True)}
+                await self._write(store, partial(store.keep_vectors, embedder.id, rows))
+                yield len(some)
+
+    async def _write(self, store: PassageStore, work: Callable[[], None]) -> None:
+        """Raises sqlite3.Error, OSError."""
+        await in_thread(work)
+        if store in self._failing:
+            self._failing.discard(store)
+            log.info("%s can be written again", store.path)
+
+    def _cannot_write(self, store: PassageStore, error: sqlite3.Error | OSError) -> None:
+        """Once, until it can be written again."""
+        if store not in self._failing:
+            self._failing.add(store)
+            log.warning("%s; search goes on with what is in it", store.trouble(error))
 
     async def _load(self, entry: IndexEntry) -> Source:
         """Of a source that cannot be read the description: selecting it reports why."""
@@ -217,28 +273,3 @@ class LibrarySearch:
             return await self.library.load(entry.id)
         except SourceUnavailable:
             return Source(entry.id, entry.description)
-
-
-def _cut_all(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[Cut]:
-    return [cut(source, hashes[source.id]) for source in sources]
-
-
-def cut(source: Source, text_hash: str) -> Cut:
-    """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
-    article = article_of(source)
-    found = passages(article)
-    return Cut(
-        source_id=source.id,
-        stamp=source.stamp,
-        hash=text_hash,
-        title=article.title,
-        permalink=article.permalink,
-        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
-        passages=found,
-        anchors=[section.anchor for section in article.sections] or [""],
-    )
-
-
-def article_of(source: Source) -> Article:
-    namespace, _, name = source.id.partition(":")
-    return read_topic(source.text) if namespace == "team" else read(name, source.text)

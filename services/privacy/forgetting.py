@@ -34,6 +34,7 @@ class Forgotten:
         votes, questions: rows of the feedback file that were dropped; questions in others' that became `[removed]`.
         exchanges, pending: exchanges in LLM recordings, and waiting captures, that were dropped.
         files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
+        copies: of topics, made for searching, that the caller deleted.
         left: lines for the operator: what could not be dealt with.
     """
 
@@ -46,6 +47,7 @@ class Forgotten:
     files: int = 0
     runbooks: int = 0
     topics: int = 0
+    copies: int = 0
     pending: int = 0
     left: list[str] = field(default_factory=list[str])
 
@@ -64,6 +66,14 @@ def note_documents(done: Forgotten, folder: DataFolder, files: int, runbooks: in
     done.files, done.runbooks = files, runbooks
     if (files or runbooks) and folder.llm_recordings.is_dir():
         done.left.append(f"{folder.llm_recordings}: not searched for passages of their files and runbooks")
+
+
+def has_written(raw: Path, user_id: int) -> bool:
+    """Whether the raw archive holds a text of the person, so that what is made of it may, too. Blocking.
+
+    What is made of topics has to go first: once `forget` has changed the archive, nothing tells any more.
+    """
+    return any(True for _ in _written_by(raw, user_id))
 
 
 def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None = None) -> Forgotten:

@@ -10,6 +10,7 @@ from services.search.confidence import Level
 from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find
 from services.search.languages import ENGLISH, language_of
+from services.search.passage_file import delete_passages
 from services.search.questions import (
     BEFORE,
     asked_now,

@@ -1,58 +1,25 @@
-"""The passages of one library in one SQLite file: their words (FTS5), and their vectors. Blocking; safe for threads.
-
-All of it can be made again from the sources: a file that is damaged, or of another format, is begun anew.
-"""
+"""The passages of one library: put and taken out, their words (FTS5), and their vectors. Blocking; safe for threads."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import sqlite3
-import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import quote
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from services.search.cutting import Passage
 from services.search.embedding import Vectors
+from services.search.passage_file import PassageFile
 from services.search.scoring import Floats, Holders, Places
 from services.search.words import terms
 
-log = logging.getLogger(__name__)
-
-FORMAT = 2
-"""Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: they are kept
-by the text that they are of.
-"""
 _POSTINGS_KEPT = 4_000
-_BUSY_SECONDS = 10.0
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS vectors (
-    hash BLOB NOT NULL, embedder TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (hash, embedder)
-) WITHOUT ROWID;
-CREATE TABLE sources (
-    source_no INTEGER PRIMARY KEY, source_id TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, hash TEXT NOT NULL,
-    title TEXT NOT NULL, permalink TEXT NOT NULL, language TEXT NOT NULL
-);
-CREATE TABLE passages (
-    passage_no INTEGER PRIMARY KEY, source_no INTEGER NOT NULL, section INTEGER NOT NULL, headings TEXT NOT NULL,
-    anchor TEXT NOT NULL, text TEXT NOT NULL, hash BLOB NOT NULL, length INTEGER NOT NULL
-);
-CREATE INDEX passages_by_source ON passages (source_no, section);
-CREATE INDEX passages_by_hash ON passages (hash);
-CREATE VIRTUAL TABLE words USING fts5(
-    tokens, detail=full, tokenize="unicode61 remove_diacritics 0 tokenchars '_./:-+#'"
-);
-CREATE VIRTUAL TABLE words_found USING fts5vocab(words, instance);
-"""
-_DERIVED = ("words_found", "words", "passages", "sources")
 
 
 class Cut(NamedTuple):
@@ -104,31 +71,37 @@ class Frame(NamedTuple):
 
 
 class PassageStore:
-    """`path` None: in memory, gone at the end. `read_only`: nothing is ever written to the file; changes are made in
-    memory, on a copy.
+    """`path` and `read_only`: as for `PassageFile`. Where the file cannot be read, nothing is in it; where it cannot be
+    written, what changes it raises sqlite3.Error.
+
+    Attributes:
+        begun: how often what was kept has been lost or given up.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
-        self._path = path
-        self._read_only = read_only
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._in_memory = path is None
+        self.path = path
+        self._file = PassageFile(path, read_only=read_only, on_begun=self._begin)
+        self.begun = 0
         self._frame: tuple[str, int, Frame] | None = None
         self._version = 0
         self._postings: OrderedDict[str, Holders] = OrderedDict()
 
+    @property
+    def version(self) -> int:
+        """Another one for each state: a result of an earlier version may be out of date."""
+        return self._version
+
     def sources(self) -> dict[str, tuple[str, str]]:
         """Stamp and hash of each source, by id."""
-        with self._opened() as connection:
-            rows = connection.execute("SELECT source_id, stamp, hash FROM sources").fetchall()
+        rows = self._rows("SELECT source_id, stamp, hash FROM sources")
         return {source_id: (stamp, text_hash) for source_id, stamp, text_hash in rows}
 
     def change(
         self, put: Sequence[Cut], *, drop: Collection[str] = (), stamps: Mapping[str, str] | None = None
     ) -> None:
         """In one step: sources that are new or different, ids of those that are gone, new stamps of the rest."""
-        with self._writing() as connection:
+
+        def work(connection: sqlite3.Connection) -> None:
             for source_id in [*drop, *(cut.source_id for cut in put)]:
                 _delete(connection, source_id)
             for cut in put:
@@ -139,44 +112,65 @@ class PassageStore:
                 self._version += 1
                 self._postings.clear()
 
+        self._file.write(work)
+
     def unembedded(self, embedder_id: str, most: int) -> list[tuple[bytes, str]]:
         """Hashes and texts of passages that have no vector yet; each text once."""
-        with self._opened() as connection:
-            rows = connection.execute(
-                "SELECT hash, headings, text FROM passages p WHERE NOT EXISTS "
-                "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?) GROUP BY hash "
-                "ORDER BY min(passage_no) LIMIT ?",
-                (embedder_id, most),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT hash, headings, text FROM passages p WHERE NOT EXISTS "
+            "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?) GROUP BY hash "
+            "ORDER BY min(passage_no) LIMIT ?",
+            embedder_id,
+            most,
+        )
         return [(key, Passage(0, tuple(json.loads(headings)), text).with_heading) for key, headings, text in rows]
 
     def count_unembedded(self, embedder_id: str) -> int:
-        with self._opened() as connection:
-            found = connection.execute(
-                "SELECT count(DISTINCT hash) FROM passages p WHERE NOT EXISTS "
-                "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?)",
-                (embedder_id,),
-            ).fetchone()
-        return int(found[0])
+        [(count,)] = self._rows(
+            "SELECT count(DISTINCT hash) FROM passages p WHERE NOT EXISTS "
+            "(SELECT 1 FROM vectors v WHERE v.hash = p.hash AND v.embedder = ?)",
+            embedder_id,
+        )
+        return int(count)
 
     def keep_vectors(self, embedder_id: str, vectors: Mapping[bytes, Vectors]) -> None:
         rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes()) for key, row in vectors.items()]
-        with self._writing() as connection:
-            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+
+        def work(connection: sqlite3.Connection) -> None:
+            # Those of texts that are gone meanwhile are not wanted any more.
+            connection.executemany(
+                "INSERT OR REPLACE INTO vectors "
+                "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM passages WHERE hash = ?1)",
+                rows,
+            )
             self._version += 1
+
+        self._file.write(work)
 
     def forget_unused_vectors(self) -> None:
         """Of texts that are in no passage any more."""
-        with self._writing() as connection:
-            connection.execute("DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM passages)")
+        unused = "DELETE FROM vectors WHERE hash NOT IN (SELECT hash FROM passages)"
+        self._file.write(lambda connection: connection.execute(unused))
+
+    def begin_anew(self) -> None:
+        """Keep no passage, and nothing of their texts in the file. Vectors stay for those that are put again, until
+        `forget_unused_vectors`. Raises OSError: the file cannot be deleted.
+        """
+        vectors = self._rows("SELECT hash, embedder, vector FROM vectors")
+        self._file.begin_anew()
+        with suppress(sqlite3.Error):  # they can be made again
+            self._file.write(lambda connection: connection.executemany("INSERT INTO vectors VALUES (?, ?, ?)", vectors))
 
     def look(self, embedder_id: str, words: Callable[[frozenset[str]], Sequence[str]]) -> tuple[Frame, list[Holders]]:
         """The present state, and where in it some words are; `words`: given the languages of the sources, which."""
-        with self._opened() as connection:
+
+        def work(connection: sqlite3.Connection) -> tuple[Frame, list[Holders]]:
             if self._frame is None or self._frame[:2] != (embedder_id, self._version):
                 self._frame = embedder_id, self._version, _load(connection, embedder_id)
             frame = self._frame[2]
             return frame, [self._holders(connection, frame, word) for word in words(frame.languages)]
+
+        return self._file.read(work)
 
     def _holders(self, connection: sqlite3.Connection, frame: Frame, word: str) -> Holders:
         known = self._postings.get(word)
@@ -194,107 +188,38 @@ class PassageStore:
     def passages(self, numbers: Sequence[int]) -> dict[int, Kept]:
         """Those with some numbers of a frame; without those that are gone meanwhile."""
         marks = ",".join("?" * len(numbers))
-        with self._opened() as connection:
-            rows = connection.execute(
-                "SELECT passage_no, source_id, title, permalink, section, headings, anchor, text FROM passages "  # noqa: S608 (placeholders)
-                f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
-                numbers,
-            ).fetchall()
+        rows = self._rows(
+            "SELECT passage_no, source_id, title, permalink, section, headings, anchor, text FROM passages "  # noqa: S608 (placeholders)
+            f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
+            *numbers,
+        )
         return {number: _kept(rest) for number, *rest in rows}
 
     def section(self, source_id: str, section: int) -> list[Kept]:
         """The passages of one section, in order."""
-        with self._opened() as connection:
-            rows = connection.execute(
-                "SELECT source_id, title, permalink, section, headings, anchor, text FROM passages "
-                "JOIN sources USING (source_no) WHERE source_id = ? AND section = ? ORDER BY passage_no",
-                (source_id, section),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT source_id, title, permalink, section, headings, anchor, text FROM passages "
+            "JOIN sources USING (source_no) WHERE source_id = ? AND section = ? ORDER BY passage_no",
+            source_id,
+            section,
+        )
         return [_kept(list(row)) for row in rows]
 
+    def trouble(self, error: sqlite3.Error | OSError) -> str:
+        """One line for the operator about an error in writing: which file, why, and what can be done about it."""
+        return self._file.trouble(error)
+
     def close(self) -> None:
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._file.close()
 
-    @contextmanager
-    def _opened(self) -> Generator[sqlite3.Connection]:
-        with self._lock:
-            if self._connection is None:
-                self._connection = self._open()
-            yield self._connection
+    def _begin(self) -> None:
+        self.begun += 1
+        self._version += 1
+        self._postings.clear()
+        self._frame = None
 
-    @contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection]:
-        with self._opened() as opened:
-            connection = self._copied(opened) if self._read_only and not self._in_memory else opened
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-
-    def _copied(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """A copy in memory, used from now on."""
-        copy = self._connection = _connect(None)
-        connection.backup(copy)
-        connection.close()
-        self._in_memory = True
-        return copy
-
-    def _open(self) -> sqlite3.Connection:
-        path = None if self._in_memory else self._path
-        if path is not None and self._read_only and not path.exists():
-            path, self._in_memory = None, True
-        try:
-            return _ready(_connect(path, read_only=self._read_only), fresh=not self._read_only or path is None)
-        except sqlite3.DatabaseError as error:
-            if path is None or isinstance(error, sqlite3.OperationalError):
-                raise
-            log.warning("%s is damaged (%s); it is made anew from the sources", path, error)
-            if self._read_only:
-                self._in_memory = True
-                return _ready(_connect(None), fresh=True)
-            path.unlink()
-            return _ready(_connect(path), fresh=True)
-
-
-def _connect(path: Path | None, *, read_only: bool = False) -> sqlite3.Connection:
-    if path is None:
-        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    if not read_only:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return sqlite3.connect(
-        f"file:{quote(str(path))}?mode={'ro' if read_only else 'rwc'}",
-        uri=True,
-        timeout=_BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-
-
-def _ready(connection: sqlite3.Connection, *, fresh: bool) -> sqlite3.Connection:
-    """With tables of this format. Those of another one are made anew; not so where that cannot be (`fresh`)."""
-    held = connection.execute("PRAGMA user_version").fetchone()[0]
-    if held == FORMAT:
-        connection.execute("SELECT count(*) FROM sources").fetchone()
-        return connection
-    if not fresh:
-        copy = _connect(None)
-        connection.backup(copy)
-        connection.close()
-        return _ready(copy, fresh=True)
-    connection.execute("BEGIN IMMEDIATE")
-    for table in _DERIVED:
-        connection.execute(f"DROP TABLE IF EXISTS {table}")
-    for statement in filter(None, map(str.strip, _TABLES.split(";"))):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.execute("COMMIT")
-    return connection
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        return self._file.read(lambda connection: connection.execute(query, values).fetchall())
 
 
 def _delete(connection: sqlite3.Connection, source_id: str) -> None:

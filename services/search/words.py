@@ -16,9 +16,9 @@ from typing import cast
 
 import Stemmer
 
-from services.search.function_words import ENGLISH, FUNCTION_WORDS, folded
+from services.search.function_words import FUNCTION_WORDS, folded
 
-STOP_WORDS = ENGLISH
+STOP_WORDS = FUNCTION_WORDS["en"]
 """Those of English."""
 
 _STEMMERS = {

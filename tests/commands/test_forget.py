@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import app
+from assembly.documents import store_of
+from assembly.graph_parts import library_of
+from assembly.searching import open_search
+from services.documents.indexing import index_team
+from services.documents.store.embedded import EmbeddedStore
+from services.documents.store.protocol import StoreUnavailable
 from services.storage import files
+from services.storage.data_folder import DataFolder
 from services.team import archive
+from settings import load
+from tests.hashing import HashingEmbedder
+from tests.services.team.pairs import added, captured, everything, opened, store
 from tests.services.team.test_archive import a_pair
 
 
@@ -27,6 +39,87 @@ def test_the_operator_reads_what_was_touched_and_what_is_out_of_reach(
 
     assert app.main(["--config", str(config), "--forget", "1"]) == 0
     assert "Nothing of theirs was found." in capsys.readouterr().out
+
+
+ASKED = "Can zebras be printed on a lantern?"
+
+
+@pytest.fixture
+def searched(config: Path) -> Path:
+    """A data folder in which person 1 has asked something that the team answered, all of it made searchable."""
+    data = config.parent / "data"
+    pair = replace(captured(1, ASKED, "No, a lantern has no printer."), author_ids=(1, 902))
+    store(data, pair)
+    opened(data).decide(added(pair, "printing"))
+    settings = load(config)
+
+    async def make_searchable() -> None:
+        async with open_search(settings, library_of(settings), HashingEmbedder(), read_only=False) as search:
+            await search.refresh()
+        documents = store_of(DataFolder(data))
+        for team_id in ("The Team of Before", "9"):
+            await index_team(documents, None, settings.kb.team_topics_dir, team_id=team_id)
+        await documents.close()
+
+    asyncio.run(make_searchable())
+    return data
+
+
+def holding(data: Path, word: bytes) -> set[str]:
+    return {path.name for path in data.rglob("*") if path.is_file() and word in path.read_bytes()}
+
+
+def test_no_byte_of_their_words_is_left_in_what_is_made_for_searching(
+    config: Path, searched: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfalls 49 and 67."""
+    assert {"search-team.sqlite", "team_9_kb.sqlite"} < holding(searched, b"zebra")
+    kept = (searched / "knowledge-base" / "search.sqlite").read_bytes()
+    assert app.main(["--config", str(config), "--forget", "1"]) == 0
+    assert "3 deleted; made again when the bot runs" in capsys.readouterr().out
+    for word in (b"zebra", b"Zebra", ASKED.encode()):
+        assert not holding(searched, word)
+    assert not list(searched.rglob("search-team.sqlite*"))
+    assert (searched / "knowledge-base" / "search.sqlite").read_bytes() == kept
+
+
+def test_of_who_has_written_nothing_what_is_made_for_searching_stays(config: Path, searched: Path) -> None:
+    before = everything(searched)
+    assert app.main(["--config", str(config), "--forget", "999"]) == 0
+    assert everything(searched) == before | {".lock": b""}
+
+
+def test_what_cannot_be_deleted_ends_it_before_the_archive_forgets_who_wrote_what(
+    config: Path, searched: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    remove = files.remove
+
+    def refuse(path: Path) -> None:
+        if path.name == "search-team.sqlite":
+            raise PermissionError(13, "Permission denied", str(path))
+        remove(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "remove", refuse)
+        assert app.main(["--config", str(config), "--forget", "1"]) != 0
+    assert "search-team.sqlite" in capsys.readouterr().err
+    assert app.main(["--config", str(config), "--forget", "1"]) == 0
+    assert not holding(searched, b"zebra")
+
+
+def test_a_store_of_documents_that_is_down_is_named(
+    config: Path, searched: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 67."""
+
+    async def down(_: EmbeddedStore, _prefix: str = "") -> list[str]:
+        raise StoreUnavailable("the store of documents cannot be used")
+
+    monkeypatch.setattr(EmbeddedStore, "list_collections", down)
+    assert app.main(["--config", str(config), "--forget", "1"]) == 0
+    out = capsys.readouterr().out
+    assert f"{searched / 'documents'}: the store of documents cannot be used; topics stay there" in out
+    assert "1 deleted" in out
 
 
 def test_a_folder_that_does_not_exist_is_a_mistake_and_not_made(

@@ -113,6 +113,14 @@ class CollectionFiles:
                     raise
                 return result
 
+    def empty_log(self, name: str) -> None:
+        """Until then the write-ahead log, and the pages that it replaces, hold what was deleted."""
+        path = self._path(name)
+        with self._writer_of(name):
+            if path.exists():
+                with contextlib.closing(_connect(path, create=False)) as connection:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def look(self, name: str, work: Callable[[OpenFile], T], nothing: T) -> T:
         """What `work` reads; `nothing` where there is no such collection."""
         for last_try in (False, True):

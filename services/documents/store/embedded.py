@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
 import clock
-from services.documents.store import line_search, packing, schema, searching, writing
+from services.documents.store import line_search, naming, packing, schema, searching, writing
 from services.documents.store.collection_files import CollectionFiles, Folders, OpenFile
 from services.documents.store.packing import Packed
 from services.documents.store.protocol import (
@@ -82,10 +82,10 @@ class EmbeddedStore:
         return await self._read(name, lambda file: writing.describe(file.connection, file.path.stat().st_size), None)
 
     async def delete_document(self, name: str, doc_id: str) -> bool:
-        return bool(await self._change(name, lambda connection: writing.delete_document(connection, doc_id)))
+        return await self._take_out(name, lambda connection: writing.delete_document(connection, doc_id))
 
     async def withdraw(self, name: str, doc_id: str, gone: Callable[[Origin], bool]) -> bool:
-        return bool(await self._change(name, lambda connection: writing.withdraw(connection, doc_id, gone)))
+        return await self._take_out(name, lambda connection: writing.withdraw(connection, doc_id, gone))
 
     async def delete_collection(self, name: str) -> bool:
         return await _guarded(self._files.delete, name)
@@ -115,13 +115,25 @@ class EmbeddedStore:
 
         def work(connection: sqlite3.Connection) -> list[Document]:
             for doc_id in drop:
-                writing.delete_document(connection, doc_id)
+                writing.drop(connection, doc_id)
+            if private:
+                writing.overwrite(connection)
             added = zip(docs, rows, strict=True)
             return [writing.add(connection, collection.name, doc, row) for doc, row in added]
 
-        if create:
-            return await self._write(collection, work)
-        return await self._change(collection.name, work) or []
+        private = bool(drop) and collection.name != naming.GLOBAL  # documentation is published, and large
+        taken = await (self._write(collection, work) if create else self._change(collection.name, work))
+        if private:
+            await _guarded(self._files.empty_log, collection.name)
+        return taken or []
+
+    async def _take_out(self, name: str, work: Callable[[sqlite3.Connection], bool]) -> bool:
+        def whole() -> bool:
+            done = bool(self._files.transact(name, work, None))
+            self._files.empty_log(name)
+            return done
+
+        return await _guarded(whole)
 
     async def _write(self, collection: Collection, work: Callable[[sqlite3.Connection], T]) -> T:
         result = await _guarded(self._files.transact, collection.name, work, (collection, clock.now()))

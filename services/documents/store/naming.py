@@ -7,6 +7,7 @@ import re
 
 GLOBAL = "global_kb"
 CASE_PREFIX = "case_"
+TEAM_PREFIX = "team_"
 
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _PLAIN = re.compile(r"[a-z0-9-]{1,40}")
@@ -26,9 +27,9 @@ def team(team_id: str) -> str:
     if not team_id.strip():
         raise ValueError("a team is needed")
     if _PLAIN.fullmatch(team_id):
-        return f"team_{team_id}_kb"
+        return f"{TEAM_PREFIX}{team_id}_kb"
     # A plain name holds no underscore: two teams never share a collection.
-    return f"team_x_{hashlib.sha256(team_id.encode()).hexdigest()[:24]}_kb"
+    return f"{TEAM_PREFIX}x_{hashlib.sha256(team_id.encode()).hexdigest()[:24]}_kb"
 
 
 def checked(name: str) -> str:

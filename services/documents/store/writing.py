@@ -159,6 +159,15 @@ def describe(connection: sqlite3.Connection, n_bytes: int) -> CollectionSummary:
 
 
 def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
+    """Nothing of it stays in the tables."""
+    dropped = drop(connection, doc_id)
+    if dropped:
+        overwrite(connection)
+    return dropped
+
+
+def drop(connection: sqlite3.Connection, doc_id: str) -> bool:
+    """As `delete_document`, before `overwrite`."""
     row = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()
     if row is None:
         return False
@@ -167,6 +176,12 @@ def delete_document(connection: sqlite3.Connection, doc_id: str) -> bool:
     for table in ("chunks", "lines", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE doc_no = ?", row)
     return True
+
+
+def overwrite(connection: sqlite3.Connection) -> None:
+    """Take the words of what was dropped out of the indexes, where they are only marked as gone."""
+    for table in ("words", "line_words"):
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 
 def withdraw(connection: sqlite3.Connection, doc_id: str, gone: Callable[[Origin], bool]) -> bool:

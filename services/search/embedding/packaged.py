@@ -55,6 +55,8 @@ class _Session(Protocol):
 class PackagedEmbedder:
     """An `Embedder`. Loaded at first use (0.3 s); embeds one batch at a time."""
 
+    ID = "all-MiniLM-L6-v2-int8"
+
     def __init__(self, *, threads: int = 1) -> None:
         self._threads = threads
         self._lock = threading.Lock()
@@ -63,7 +65,7 @@ class PackagedEmbedder:
 
     @property
     def id(self) -> str:
-        return "all-MiniLM-L6-v2-int8"
+        return self.ID
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         vectors: list[Vectors] = []

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import string
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from services.conversations.phrases import LANGUAGES, MOST_CHARS, Filled, Fixed, Phrases, phrases
+from settings.kinds import ReplyLanguage
 
+ROOT = Path(__file__).parents[3]
 DECLARED = {name: each for name, each in vars(Phrases).items() if isinstance(each, Fixed | Filled)}
 OTHERS = [language for language in LANGUAGES if language != "en"]
 SAMPLE = {"count": 3, "most": 5, "pending": 4, "name": "a.log", "ending": ".xyz", "share": "7%", "size": "2 MiB"}
@@ -22,9 +26,21 @@ def forms(text: str) -> list[str]:
     return text.split("|")
 
 
+def test_the_languages_that_can_be_fixed_are_those_there_are() -> None:
+    literal, *_ = get_args(ReplyLanguage)
+    assert get_args(literal) == ("question", *LANGUAGES)
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_language_has_each_sentence_and_no_other(language: str) -> None:
     assert set(phrases(language).sentences) == set(DECLARED)
+
+
+def test_every_sentence_is_said_somewhere() -> None:
+    folders = ("assembly", "operators", "services", "sinks", "streams")
+    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "phrases.py")
+    code = "\n".join(path.read_text() for path in files)
+    assert [name for name in DECLARED if not re.search(rf"""[."']{name}\b""", code)] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

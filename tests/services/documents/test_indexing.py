@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from services.documents.indexing import Indexed, index_global, index_team
+from services.documents.indexing import Indexed, drop_topics, index_global, index_team
 from services.documents.results import Status
 from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import ChunkSearch, State, unfinished
@@ -108,6 +109,34 @@ async def test_only_what_has_changed_is_indexed_again(store: EmbeddedStore, topi
     assert before is not None
     assert [doc.filename for doc in described.documents] == ["fraud.txt"]
     assert described.version > before.version
+
+
+async def test_topics_that_are_dropped_leave_nothing_whatever_the_team_was_called_and_come_back(
+    store: EmbeddedStore, topics: Path, tmp_path: Path
+) -> None:
+    """Pitfalls 49 and 67."""
+    await cases.post(store, "shop.log", cases.LOG)
+    for team_id in ("7", "The Team of Before"):
+        await index_team(store, HashingEmbedder(), topics, team_id=team_id)
+    forgotten: list[str] = []
+    assert await drop_topics(store, forgotten.append) == 2
+    assert min(forgotten) == "team_7_kb"
+    files = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    assert not any(b"Weekends" in path.read_bytes() for path in files)
+    assert await store.list_collections() == [cases.case().name]
+    assert await drop_topics(store) == 0
+    assert await index_team(store, None, topics, team_id="7") == Indexed(added=1)
+
+
+async def test_topics_are_not_read_while_somebody_changes_them(store: EmbeddedStore, topics: Path) -> None:
+    turn = asyncio.Lock()
+    async with turn:
+        work = asyncio.create_task(index_team(store, None, topics, team_id="7", turn=turn))
+        await asyncio.sleep(1)
+        (topics / "refunds.txt").write_text(BLOCK.replace("Weekends do not count.", "[removed]"))
+    assert await work == Indexed(added=1)
+    result = await cases.tools_over(store)[libraries.TEAM].ask(cases.context(), "How long do refunds take?", k=1)
+    assert "[removed]" in result.answer
 
 
 async def test_the_new_revision_is_ready_when_it_takes_the_place_of_the_old(store: EmbeddedStore, topics: Path) -> None:

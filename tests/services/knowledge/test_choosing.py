@@ -16,9 +16,15 @@ def test_pictures_styles_scripts_and_locks_are_no_documents(name: str) -> None:
     assert Choice().refusal(name) == NOT_DOCUMENTATION
 
 
-@pytest.mark.parametrize("name", ["a.md", "b.mdx", "c.rst", "d.txt", "e", "conf.py", "x.json", "f.yaml", "lock", "css"])
+@pytest.mark.parametrize("name", ["a.md", "b.mdx", "c.rst", "d.txt", "e", "app.py", "x.json", "f.yaml", "lock", "css"])
 def test_everything_else_may_be_a_document(name: str) -> None:
     assert Choice().refusal(name) is None
+
+
+@pytest.mark.parametrize("name", ["conf.py", "docs/conf.py", "docs/make.bat", "docs/Makefile"])
+def test_what_builds_a_sphinx_tree_is_no_document_unless_it_is_chosen(name: str) -> None:
+    assert Choice().refusal(name) == NOT_DOCUMENTATION
+    assert Choice(include=("docs/**", "conf.py")).refusal(name) is None
 
 
 def test_globs_choose_and_exclusion_wins() -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from services.knowledge import DiskLibrary, IndexEntry, Library, LibrarySearch, Source, SourceUnavailable, TextFiles
-from services.knowledge.searching import REFRESH_SECONDS, article_of
+from services.knowledge.articles import article_of
+from services.knowledge.searching import REFRESH_SECONDS
 from services.knowledge.source_kinds import Text
-from services.search import NOTHING, Level, PassageStore
-from services.search.embedding import EmbeddingFailed, Vectors
+from services.search import NOTHING, Cut, Found, Level, Meaning, PassageStore, find, passage_file
+from services.search.embedding import EmbeddingFailed, PackagedEmbedder, Vectors
+from services.storage import in_thread
 from tests.hashing import HashingEmbedder
 
 MILL = "# Mills\n\nThe wheel of the mill turns in the river.\n\n## Ice\n\nIn frost the wheel is lifted by a chain.\n"
@@ -211,6 +216,36 @@ async def test_an_embedder_that_is_down_leaves_the_words(folder: Folder, caplog:
     assert await search.embed() == 4
 
 
+async def test_what_was_found_while_the_embedder_was_down_is_searched_again(folder: Folder) -> None:
+    """Pitfall 76."""
+    folder.embedder = CountingEmbedder()
+    search = folder.search()
+    await search.refresh()
+    folder.embedder.fails = True
+    assert (await search.find("lever")).hits[0].cosine is None
+    folder.embedder.fails = False
+    assert (await search.find("lever")).hits[0].cosine is not None
+
+
+async def test_confidence_is_told_from_cosines_of_the_packaged_model_in_english_alone(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def judging(stores: Sequence[PassageStore], query: str, meaning: Meaning, allowed: frozenset[str]) -> Found:
+        asked.append(meaning.calibrated)
+        return find(stores, query, meaning, allowed)
+
+    monkeypatch.setattr("services.knowledge.searching.find", judging)
+    folder.embedder = CountingEmbedder()
+    search = folder.search()
+    await search.find("when is the lever pulled?")
+    monkeypatch.setattr(CountingEmbedder, "id", PackagedEmbedder().id)
+    await search.find("how is the lever pulled?")
+    await search.find("wie wird der Hebel der Presse gezogen?")
+    assert asked == [False, True, False]
+
+
 async def test_without_an_embedder_there_is_nothing_to_embed(folder: Folder) -> None:
     search = folder.search()
     await search.refresh()
@@ -223,6 +258,42 @@ async def test_the_same_question_is_searched_once_until_something_changes(folder
     assert await search.find("wheel") is first
     folder.write(wheels="# Wheels\n\nA wheel has spokes and wheels turn.\n")
     assert len((await search.find("wheel")).pages) == 2
+
+
+async def test_a_result_that_was_overtaken_by_a_change_is_not_given_again(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = folder.search()
+    await search.refresh()
+    changed, overtaken = asyncio.Event(), asyncio.Event()
+
+    async def held_up(work: Callable[..., Any], *args: Any) -> Any:
+        result = await in_thread(work, *args)
+        if isinstance(work, partial) and work.func is find and not overtaken.is_set():
+            overtaken.set()
+            await changed.wait()
+        return result
+
+    monkeypatch.setattr("services.knowledge.searching.in_thread", held_up)
+    early = asyncio.create_task(search.find("lever"))
+    await overtaken.wait()
+    folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
+    assert await ids(search, "screw") == ["kb:press.md"]
+    changed.set()
+    assert [hit.source_id for hit in (await early).hits] == ["kb:press.md"]
+    assert await ids(search, "lever") == []
+
+
+async def test_what_another_search_changes_in_a_shared_store_is_found(folder: Folder) -> None:
+    folder.embedder = CountingEmbedder()
+    search = folder.search(alone=False)
+    other = LibrarySearch(search.library, search.team, search.kb, search.embedder)
+    assert (await search.find("lever")).hits[0].cosine is None
+    await other.refresh()
+    assert (await search.find("lever")).hits[0].cosine is not None
+    folder.write(press="# Presses\n\nThe screw of the press is turned.\n")
+    await other.refresh()
+    assert await ids(search, "lever") == []
 
 
 async def test_read_only_leaves_the_files_as_they_are(folder: Folder) -> None:
@@ -265,6 +336,174 @@ async def test_the_section_of_a_passage_and_the_best_passages_of_a_source(folder
     team = (await search.find("tallow")).hits[0].kept
     assert await search.section(team) == [team]
     assert (team.headings, team.anchor) == (("Does the sluice freeze?",), "qa_1")
+
+
+class Disk:
+    """Every file of passages has room for so many pages; `fill` takes it away."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._connect = passage_file.__dict__["_connect"]
+        self._opened: list[sqlite3.Connection] = []
+        self._pages = 100_000
+        monkeypatch.setattr(passage_file, "_connect", self._limited)
+
+    def fill(self, *, pages: int = 1) -> None:
+        self._pages = pages
+        for connection in self._opened:
+            self._limit(connection)
+
+    def _limited(self, uri: str) -> sqlite3.Connection:
+        self._opened.append(self._connect(uri))
+        self._limit(self._opened[-1])
+        return self._opened[-1]
+
+    def _limit(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA max_page_count = {self._pages}")
+
+
+class TestWithoutTheTeam:
+    """Pitfall 49."""
+
+    def holding(self, folder: Folder, word: bytes) -> bool:
+        return any(word in path.read_bytes() for path in folder.root.glob("team.sqlite*"))
+
+    async def test_nothing_of_its_topics_is_kept_until_they_are_read_anew(self, folder: Folder) -> None:
+        search = folder.search()
+        assert await ids(search, "sluice and tallow") == ["team:sluice.txt"]
+        assert self.holding(folder, b"tallow")
+        async with search.without_team():
+            assert not self.holding(folder, b"tallow")
+            asked = asyncio.create_task(ids(search, "does the sluice freeze?"))
+            await asyncio.sleep(1)
+            assert not asked.done(), "it is answered from what the topics say then"
+            assert not self.holding(folder, b"tallow")
+            folder.teach(TOPIC.replace("tallow", "[removed]"))
+        assert await asked == ["team:sluice.txt"]
+        assert not self.holding(folder, b"tallow")
+        assert await ids(search, "tallow") == []
+        assert await ids(search, "lever") == ["kb:press.md"]
+
+    @pytest.mark.parametrize("left", ["one", "none"])
+    async def test_vectors_stay_for_what_is_still_there_and_no_other(self, folder: Folder, left: str) -> None:
+        folder.embedder = CountingEmbedder()
+        search = folder.search()
+        folder.teach(TOPIC + TOPIC.replace("tallow", "soap").replace("qa_1", "qa_2"))
+        await search.refresh()
+        folder.embedder.texts.clear()
+        async with search.without_team():
+            if left == "one":
+                folder.teach(TOPIC)
+            else:
+                (folder.root / "index-team.txt").unlink()
+        assert folder.embedder.texts == []
+        folder.teach(TOPIC + TOPIC.replace("tallow", "soap").replace("qa_1", "qa_2"))
+        await search.refresh()
+        assert len(folder.embedder.texts) == (1 if left == "one" else 2)
+
+    async def test_what_cannot_be_written_afterwards_is_logged(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        search = folder.search()
+        await search.refresh()
+
+        def refuse() -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(search.team, "forget_unused_vectors", refuse)
+        async with search.without_team():
+            pass
+        assert "cannot be written" in caplog.text
+
+
+BIG = "# Big\n\n" + "".join(f"The {number}th valve is turned by lever {number * 7}.\n\n" for number in range(3_000))
+
+
+class TestWhenTheDiskRefuses:
+    async def test_questions_are_answered_from_what_there_is_and_one_line_says_why(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO", "services.knowledge")
+        disk = Disk(monkeypatch)
+        search = folder.search()
+        await search.refresh()
+        change, tried = search.kb.change, list[str]()
+
+        def counted(put: Sequence[Cut], **others: Any) -> None:
+            tried.extend(cut.source_id for cut in put)
+            change(put, **others)
+
+        monkeypatch.setattr(search.kb, "change", counted)
+        disk.fill()
+        folder.write(big=BIG)
+        for _ in range(5):
+            assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+            assert await ids(search, "the sluice and tallow") == ["team:sluice.txt"]
+            await asyncio.sleep(REFRESH_SECONDS / 3)
+        assert tried == ["kb:big.md"] * 2, "it is tried again after a minute, not with each question"
+        [warning] = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        full = f"{folder.root / 'kb.sqlite'} cannot be written (database or disk is full); make room"
+        assert warning == f"{full}; search goes on with what is in it"
+        disk.fill(pages=100_000)
+        await asyncio.sleep(REFRESH_SECONDS + 1)
+        assert await ids(search, "valve") == ["kb:big.md"]
+        assert f"{folder.root / 'kb.sqlite'} can be written again" in caplog.messages
+        caplog.clear()
+        disk.fill()
+        folder.write(big=BIG + BIG)
+        await search.refresh()
+        assert "make room" in caplog.text, "it is said again after it has worked"
+
+    async def test_the_other_library_is_brought_up_to_date_all_the_same(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        search = folder.search()
+
+        def refuse(*_: object, **__: object) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(search.team, "change", refuse)
+        assert await ids(search, "lever") == ["kb:press.md"]
+
+    async def test_vectors_that_cannot_be_kept_leave_the_words(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        folder.embedder = CountingEmbedder()
+        search = folder.search(alone=False)
+        await search.refresh()
+        folder.write(press=PRESS + "".join(f"\n\n## P {n}\n\nPart {n} of the press.\n" for n in range(40)))
+        await search.refresh()
+        with monkeypatch.context() as patch:
+
+            def refuse(*_: object) -> None:
+                raise OSError(28, "No space left on device")
+
+            patch.setattr(search.kb, "keep_vectors", refuse)
+            assert await search.embed() == await search.embed() + 1 == 1, "that of the topic is kept"
+            assert await ids(search, "lever") == ["kb:press.md"]
+        assert len([line for line in caplog.messages if "cannot be written" in line]) == 1
+        assert await search.embed() > 40
+
+    async def test_a_file_that_is_lost_while_it_is_open_is_made_anew_before_the_question_is_answered(
+        self, folder: Folder, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        search = folder.search()
+        assert await ids(search, "chain") == ["kb:mill.md"]
+        (folder.root / "kb.sqlite").write_bytes(b"no database " * 10_000)
+        assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+        assert await search.passages_of("kb:press.md", "lever") == ["The lever of the press is pulled twice."]
+        assert len(caplog.messages) == 1
+
+    async def test_without_a_file_that_can_be_opened_questions_are_answered(
+        self, folder: Folder, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for name in ("team", "kb"):
+            (folder.root / f"{name}.sqlite").mkdir()
+        search = folder.search()
+        for _ in range(3):
+            assert await ids(search, "which lever is pulled?") == ["kb:press.md"]
+            assert await ids(search, "tallow") == ["team:sluice.txt"]
+            await asyncio.sleep(REFRESH_SECONDS + 1)
+        assert len(caplog.messages) == 2
 
 
 class Slow(Library):

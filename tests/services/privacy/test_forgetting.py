@@ -15,7 +15,7 @@ from services.conversations.records import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
-from services.privacy.forgetting import Forgotten, forget, note_documents, pseudonym
+from services.privacy.forgetting import Forgotten, forget, has_written, note_documents, pseudonym
 from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder
@@ -105,6 +105,14 @@ def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: Data
     spent = read_spent(folder.usage)
     assert (spent.answers, spent.tokens, list(spent.chains)) == (3, 70, [BOB])
     assert [each.step for each in read(folder.llm_recordings / "today.jsonl")] == ["gate", "select"]
+
+
+def test_the_archive_tells_who_has_written_until_they_are_forgotten(folder: DataFolder) -> None:
+    assert has_written(folder.team_raw, ADA)
+    assert not has_written(folder.team_raw, 999)
+    forget(folder, folder.team_raw, ADA)
+    assert not has_written(folder.team_raw, ADA)
+    assert has_written(folder.team_raw, BOB)
 
 
 def test_a_second_run_finds_nothing_and_writes_nothing(folder: DataFolder) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.search import Cut, PassageStore, find, store
+from services.search import Cut, PassageStore, find, passage_file
 from services.search.cutting import Passage
 
 ID = "a model"
@@ -128,6 +127,15 @@ def test_vectors_are_kept_by_text_over_a_rename_and_forgotten_with_the_last_use(
     assert embed(kept) == ["one wheel"]
 
 
+def test_a_vector_that_comes_when_its_text_is_gone_is_not_kept(kept: PassageStore) -> None:
+    kept.change([cut("a.md", "one wheel")])
+    [(key, _)] = kept.unembedded(ID, 1)
+    kept.change((), drop=["kb:a.md"])
+    kept.keep_vectors(ID, {key: np.ones(3, dtype=np.float32)})
+    kept.change([cut("a.md", "one wheel")])
+    assert embed(kept) == ["one wheel"]
+
+
 def test_the_most_passages_asked_for_are_given_the_oldest_first(kept: PassageStore) -> None:
     kept.change([cut("a.md", "first wheel", "second wheel", "third wheel")])
     assert [text for _, text in kept.unembedded(ID, 2)] == ["first wheel", "second wheel"]
@@ -168,50 +176,13 @@ class TestReadOnly:
         kept.close()
         for content in (b"no database " * 100, path.read_bytes()):
             path.write_bytes(content)
-            monkeypatch.setattr(store, "FORMAT", store.FORMAT + 1)
+            monkeypatch.setattr(passage_file, "FORMAT", passage_file.FORMAT + 1)
             reader = PassageStore(path, read_only=True)
             assert reader.sources() == {}
             reader.change([cut("b.md", "two wheels")])
             assert names(reader, "wheel") == ["b.md"]
             reader.close()
             assert path.read_bytes() == content
-
-
-def test_a_damaged_file_is_begun_anew_and_said_so(
-    path: Path, kept: PassageStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    kept.change([cut("a.md", "one wheel")])
-    kept.close()
-    path.write_bytes(b"no database " * 100)
-    again = PassageStore(path)
-    assert again.sources() == {}
-    again.change([cut("a.md", "one wheel")])
-    assert names(again, "wheel") == ["a.md"]
-    assert "is damaged" in caplog.text
-
-
-def test_another_format_is_made_anew_and_keeps_the_vectors(
-    path: Path, kept: PassageStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept.change([cut("a.md", "one wheel")])
-    embed(kept)
-    kept.close()
-    monkeypatch.setattr(store, "FORMAT", store.FORMAT + 1)
-    again = PassageStore(path)
-    assert again.sources() == {}
-    again.change([cut("a.md", "one wheel"), cut("b.md", "two wheels")])
-    assert embed(again) == ["two wheels"]
-
-
-def test_a_file_that_cannot_be_written_is_not_thrown_away(path: Path, kept: PassageStore) -> None:
-    """What is locked or out of reach is not damaged."""
-    kept.change([cut("a.md", "one wheel")])
-    kept.close()
-    path.rename(path.with_name("moved"))
-    path.mkdir()
-    with pytest.raises(sqlite3.OperationalError):
-        PassageStore(path).sources()
-    assert path.is_dir()
 
 
 def test_two_threads_may_search_while_a_third_changes(kept: PassageStore) -> None:

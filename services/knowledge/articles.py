@@ -1,0 +1,39 @@
+"""A source as search sees it: prepared, and cut up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from services.knowledge.library import Source
+from services.knowledge.topic_texts import read_topic
+from services.search import Cut, language_of, passages
+from services.search.text import Article, read
+
+_TELLING, _TELLING_CHARS = 3, 500
+"""How many passages, and characters of them, tell the language of a source."""
+
+
+def cut_all(sources: Sequence[Source], hashes: Mapping[str, str]) -> list[Cut]:
+    """`cut` of each; `hashes`: of their texts, by id."""
+    return [cut(source, hashes[source.id]) for source in sources]
+
+
+def cut(source: Source, text_hash: str) -> Cut:
+    """A source as it is kept for searching. Blocking: a megabyte takes a second or two."""
+    article = article_of(source)
+    found = passages(article)
+    return Cut(
+        source_id=source.id,
+        stamp=source.stamp,
+        hash=text_hash,
+        title=article.title,
+        permalink=article.permalink,
+        language=language_of("\n".join(passage.text for passage in found[:_TELLING])[:_TELLING_CHARS]),
+        passages=found,
+        anchors=[section.anchor for section in article.sections] or [""],
+    )
+
+
+def article_of(source: Source) -> Article:
+    namespace, _, name = source.id.partition(":")
+    return read_topic(source.text) if namespace == "team" else read(name, source.text)
