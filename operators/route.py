@@ -10,6 +10,7 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from model.batches import Batch, Destination, Key, Part
+from model.messages import Message
 from model.outcomes import Ignored, Outcome, Reason
 from operators.map_async import map_async
 from operators.selecting import concat_map_iterable
@@ -31,19 +32,28 @@ def cut(
     --[m1, m2→x, m3, m4→y]--------|
     [ cut                 ]              x and y are messages of two conversations, m1 begins a third
     --([m1] [m2, m3] [m4])--------|      the first line of a team member would be part of what it leads to
+
+    And where they turn to another place: what is said to a private question must not be in one part with what is said
+    in public.
     """
     numbers = itertools.count(1)
 
     def parts(batch: Batch) -> list[Part]:
         author_type = people.type_of(batch.messages[0].author)
         place = history.place(batch.messages[0].channel_id)
-        pieces = itertools.groupby(batch.messages, lambda message: follower.conversation_of(message.id))
+        pieces = itertools.groupby(batch.messages, lambda each: (follower.conversation_of(each.id), elsewhere(each)))
         begun = [Part(next(numbers), tuple(piece), author_type, place, batch.closed_at) for _, piece in pieces]
         for part in begun:
             in_flight.begin(part)
         return begun
 
     return concat_map_iterable(parts)
+
+
+def elsewhere(message: Message) -> int | None:
+    """The place that a message replies to, where that is another than its own."""
+    reply = message.reply_to
+    return None if reply is None or reply.gone or reply.channel_id == message.channel_id else reply.channel_id
 
 
 ROUTED_AT_ONCE = 64

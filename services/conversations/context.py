@@ -62,12 +62,17 @@ class Context:
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
         """The conversation of a team member's part: its id in the archive, and its messages without those that are
-        known to be of another one. The id is `thread_<id>` for what a thread was opened for; else `reply_<id>` of the
+        known to be of another one, or were written in private while the part is public. The id is `thread_<id>` for what a thread was opened for; else `reply_<id>` of the
         first message, or of the first of the chain of replies that leads to a message from before the start.
         """
         place, name = part.place, self._follower.conversation_of(part.last.id)
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
-        messages = {each.id: each for each in around if self._follower.conversation_of(each.id) in {None, name}}
+        messages = {
+            each.id: each
+            for each in around
+            if self._follower.conversation_of(each.id) in {None, name}
+            and (self._history.place(each.channel_id).public or not place.public)
+        }
         if place.is_thread and name in {None, place.id, self._follower.conversation_of(place.id)}:
             return f"thread_{place.id}", tuple(messages.values())
         first = part.messages[0].id if name is None else name
