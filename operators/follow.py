@@ -23,12 +23,15 @@ def follow(
         [ follow                  ]
         --m1---m2→m1---m3---edit--|      m1 and m2 are one conversation now, m3 begins another
 
-    Of people who want nothing read, it is told that they spoke, and to whom; not what they said, or their name.
+    Of people who want nothing read, it is told that they spoke, and to whom; not what they said, or their name. A reply
+    to a message that was deleted before is none.
     """
 
     def heard(event: Event) -> None:
         if isinstance(event, Posted) and not event.message.is_system:
-            message = event.message
+            message, reply = event.message, event.message.reply_to
+            if reply is not None and history.is_gone(reply.message_id):
+                message = replace(message, reply_to=replace(reply, gone=True))
             author_type, place = people.type_of(message.author), history.place(message.channel_id)
             follower.follow(unread(message) if withheld(message) else message, author_type, place)
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.evaluation import data
-from benchmarks.evaluation.conversations import Figures, Written, figures, mean
+from benchmarks.evaluation.conversations import LINE, Captured, Result, Written, line, requirements, result
 from benchmarks.evaluation.replaying import staff_of
 from benchmarks.verdicts import verdict
 from model.events import PlaceSeen, Posted
@@ -26,12 +25,7 @@ from services.conversations.following import Follower, FollowRules, taught
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 
-REPLIES, PRECISION, RECALL, HELD = Fraction(1), 0.88, 0.62, 0.90
-"""The least: of the replies in each recording, of the others in the mean of all recordings."""
-SEVERAL_ASKERS = {"stripe-0": Fraction(1, 15)}
-"""The most captured conversations with two askers or more, where a channel has one asker in each."""
 VARIED = (0.7, 1.3)
-LINE = "{:<28} {:>8} {:>10} {:>7} {:>6} {:>7} {:>7}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +42,6 @@ class Log:
         if message.author.is_bot:
             return AuthorType.BOT
         return AuthorType.TEAM_MEMBER if message.author.id in self.staff else AuthorType.COMMUNITY_USER
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The figures of `make eval`, and of the whole log how many captured conversations, with how many askers.
-
-    Attributes:
-        doubled: messages that stand in two captured conversations.
-    """
-
-    figures: Figures
-    captured: int
-    several_askers: int
-    doubled: int
-
-    @property
-    def several(self) -> Fraction:
-        return Fraction(self.several_askers, max(self.captured, 1))
 
 
 def log_of(recording: Path) -> Log:
@@ -92,24 +68,17 @@ def followed(log: Log, rules: FollowRules | None = None) -> dict[int, int]:
     return names
 
 
-def result(log: Log, rules: FollowRules | None = None) -> Result:
+def result_of(log: Log, rules: FollowRules | None = None) -> Result:
     kinds = {message.id: log.type_of(message) for message in log.messages}
-    captured = list(taught(followed(log, rules), kinds).values())
     written = {
         each.id: Written(each.author.id, None if each.reply_to is None else each.reply_to.message_id)
         for each in log.messages
     }
-    everything = [message_id for ids in captured for message_id in ids]
-    return Result(
-        figures(captured, log.annotated, written, log.staff),
-        len(captured),
-        sum(len(askers(ids, written, kinds)) > 1 for ids in captured),
-        len(everything) - len(set(everything)),
-    )
-
-
-def askers(ids: Iterable[int], written: Mapping[int, Written], kinds: Mapping[int, AuthorType]) -> Collection[int]:
-    return {written[i].author_id for i in ids if kinds[i] is AuthorType.COMMUNITY_USER}
+    captured = [
+        Captured(ids, {written[i].author_id for i in ids if kinds[i] is AuthorType.COMMUNITY_USER})
+        for ids in taught(followed(log, rules), kinds).values()
+    ]
+    return result(captured, log.annotated, written, log.staff)
 
 
 def halves(log: Log) -> dict[str, Log]:
@@ -123,22 +92,17 @@ def halves(log: Log) -> dict[str, Log]:
     }
 
 
-def line(what: str, found: Result) -> str:
-    shares = (found.figures.replies, found.figures.precision, found.figures.recall, found.figures.held, found.several)
-    return LINE.format(what, *(f"{float(each):.3f}" for each in shares), found.captured)
-
-
 def vary(logs: Sequence[Log]) -> None:
     """Print a line for each rule, shorter and longer, and for each half."""
     for log in logs:
         print(LINE.format(log.name, "replies", "precision", "recall", "held", "several", "convs"))
-        print(line("the defaults", result(log)))
+        print(line("the defaults", result_of(log)))
         for rule in fields(FollowRules):
             for factor in VARIED:
                 seconds = getattr(FollowRules(), rule.name) * factor
-                print(line(f"{rule.name} {seconds:g}", result(log, replace(FollowRules(), **{rule.name: seconds}))))
+                print(line(f"{rule.name} {seconds:g}", result_of(log, replace(FollowRules(), **{rule.name: seconds}))))
         for what, half in halves(log).items():
-            print(line(what, result(half)))
+            print(line(what, result_of(half)))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -159,28 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.vary:
         vary(logs)
         return 0
-    return verdict(*requirements({log.name: result(log) for log in logs}))
-
-
-def requirements(found: Mapping[str, Result]) -> list[tuple[bool, str]]:
-    """Those of the figures that are judged; the others are only printed."""
-    judged: list[tuple[bool, str]] = []
-    print(LINE.format("", "replies", "precision", "recall", "held", "several", "convs"))
-    for name, each in found.items():
-        print(line(name, each))
-        most = SEVERAL_ASKERS.get(name)
-        judged.append((each.figures.replies >= REPLIES, f"{name}: all of staff's replies are with what they answer"))
-        judged.append((not each.doubled, f"{name}: {each.doubled} messages in two conversations, none wanted"))
-        if most is not None:
-            text = f"{name}: {each.several_askers} of {each.captured} conversations with several askers"
-            judged.append((each.several <= most, f"{text}, at most {most} of them wanted"))
-    for what, shares, least in (
-        ("precision", [each.figures.precision for each in found.values()], PRECISION),
-        ("recall", [each.figures.recall for each in found.values()], RECALL),
-        ("held", [each.figures.held for each in found.values()], HELD),
-    ):
-        judged.append((mean(shares) >= least, f"{what} in the mean: {float(mean(shares)):.3f}, at least {least:.2f}"))
-    return judged
+    return verdict(*requirements({log.name: result_of(log) for log in logs}))
 
 
 if __name__ == "__main__":

@@ -19,14 +19,11 @@ def sweep(recording: Path) -> int:
     print(LINE.format("wait", "window", "replies", "precision", "recall", "held", "convs", "blocks"))
     failed = False
     for wait, window in itertools.product(WAITS, WINDOWS):
-        keys = {
-            "message_batch_wait_seconds": wait,
-            "message_grouping_window_seconds": window,
-        }
+        keys = {"message_batch_wait_seconds": wait, "message_grouping_window_seconds": window}
         with tempfile.TemporaryDirectory(prefix="millrace-eval-") as made:
             folder = Path(made)
             failed = bool(replayed(recording, configured(recording, folder, keys), folder / "run")) or failed
-            found = judged(recording, folder / "run")
+            found = judged(recording, folder / "run").figures
             pairs = pairs_in(folder / "run")
         shares = (f"{float(each):.3f}" for each in (found.replies, found.precision, found.recall, found.held))
         conversations = len({pair.conversation_id for pair in pairs})

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.evaluation import data, following
-from benchmarks.evaluation.following import followed, halves, log_of, requirements, result
+from benchmarks.evaluation.conversations import requirements
+from benchmarks.evaluation.following import followed, halves, log_of, result_of
 from model.messages import AuthorType
 from tests.evaluation.chat import id_of, write_chat
 
@@ -26,13 +27,13 @@ def test_a_small_chat_is_followed(tmp_path: Path) -> None:
         AuthorType.TEAM_MEMBER,
     ]
     assert numbered(followed(log)) == {1: 1, 2: 1, 4: 1, 5: 1, 6: 1, 8: 1, 3: 3, 7: 3, 9: 3}
-    found = result(log)
+    found = result_of(log)
     assert (found.captured, found.several, found.doubled) == (2, 0, 0)
     assert (found.figures.replies, found.figures.precision, found.figures.recall) == (1, 1, 1)
 
 
 def test_each_requirement_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = result(log_of(write_chat(tmp_path)))
+    found = result_of(log_of(write_chat(tmp_path)))
     several = replace(found, several_askers=1, doubled=1)
     judged = {text: met for met, text in requirements({"chat": found, "stripe-0": several})}
     assert judged["chat: all of staff's replies are with what they answer"]

@@ -135,9 +135,7 @@ async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: 
     talk = Talk()
     (tmp_path / "raw").touch()
     asked = talk.says(ANN)
-    [outcome] = await outcomes_of(
-        talk, RawArchive(tmp_path / "raw", Captures()), job(talk, talk.says(STAFF, to=asked))
-    )
+    [outcome] = await outcomes_of(talk, RawArchive(tmp_path / "raw", Captures()), job(talk, talk.says(STAFF, to=asked)))
     assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "ArchiveUnwritable at archive")
     assert "Not a directory; something else has its name: move that away" in caplog.text
     assert "Traceback" not in caplog.text
