@@ -124,11 +124,15 @@ class ExtractiveAssistant:
         return VerificationResult(is_good_enough=True, issues=[], suggested_fix=None)
 
     async def _better(self, query: str, alone: str) -> tuple[str, Found]:
-        """What is found with what was said before, unless that was about something else and hides the answer."""
-        found = await self._search.find(query)
-        if alone == query or found.level is Level.ANSWER:
-            return query, found
+        """What is found with what was said before; unless what is asked now is answered by itself, or what was said
+        before was about something else and hides the answer.
+        """
+        if alone == query:
+            return query, await self._search.find(query)
         by_itself = await self._search.find(alone)
+        if by_itself.level is Level.ANSWER:
+            return alone, by_itself
+        found = await self._search.find(query)
         return (alone, by_itself) if by_itself.confidence > found.confidence else (query, found)
 
     async def _quote(self, hit: Hit) -> Quote:

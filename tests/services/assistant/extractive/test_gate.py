@@ -68,6 +68,15 @@ async def test_thanks_after_an_answer_are_no_follow_up() -> None:
     assert not result.is_question
 
 
+async def test_a_question_that_is_answered_by_itself_is_not_read_together_with_another_one_before_it() -> None:
+    """Who goes on in a channel may be at the next thing."""
+    earlier = Turn(Role.USER, "how do I turn off face recognition?")
+    result = await gate(earlier, asks("how can I restore a backup?"))
+    assert passed(result)
+    assert result.rewrite_query is None
+    assert "kb:guides/backup.md" in result.reason
+
+
 async def test_without_marked_turns_the_last_user_text_is_what_is_asked() -> None:
     turns = [Turn(Role.USER, "how do I install Lanternfish?"), Turn(Role.USER, "what about Windows")]
     result = await gate(*turns)
