@@ -202,11 +202,8 @@ def quiet_window(
             observer.on_next(window.items)
 
         def on_next(item: T | Amend[K, T] | Keep[K]) -> None:
-            if isinstance(item, Amend):
-                amend(cast("Amend[K, T]", item))
-                return
-            if isinstance(item, Keep):
-                keep(cast("Keep[K]", item))
+            if isinstance(item, (Amend, Keep)):
+                change(cast("Amend[K, T] | Keep[K]", item))
                 return
             try:
                 name = key(item)
@@ -223,26 +220,29 @@ def quiet_window(
                 observer.on_error(error)
                 return
             windows.put(name, window, min(window.last + quiet, window.opened + max_seconds))
-            arm(window.deadline)
             if len(window.items) == 1:
+                arm(window.deadline)
                 report()
+            elif settled is not None:
+                arm(window.deadline)
             if earlier is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
                 observer.on_next(earlier.items)
 
-        def keep(sign: Keep[K]) -> None:
-            window = windows.get(sign.key)
-            if window is not None and sign.at < window.deadline:
-                put_off(sign.key, window, max(window.last + seconds, sign.at + sign.seconds))
+        def change(what: Amend[K, T] | Keep[K]) -> None:
+            window = windows.get(what.key)
+            if window is None:
+                return
+            if isinstance(what, Amend):
+                amend(what, window)
+            elif what.at < window.deadline:
+                put_off(what.key, window, max(window.last + seconds, what.at + what.seconds))
 
         def put_off(name: K, window: _Window[T], until: float) -> None:
             deadline = min(until, window.opened + max_seconds)
             if deadline > window.deadline:
                 windows.put(name, window, deadline)
 
-        def amend(change: Amend[K, T]) -> None:
-            window = windows.get(change.key)
-            if window is None:
-                return
+        def amend(change: Amend[K, T], window: _Window[T]) -> None:
             try:
                 changed = [change.change(item) for item in window.items]
                 window.items = [item for item in changed if item is not None]
