@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -27,14 +28,15 @@ def hold(typists: Typists) -> Callable[[Inquiry], Coroutine[Any, Any, Inquiry]]:
     async def held(inquiry: Inquiry) -> Inquiry:
         # A thread has the id of the message that it was opened on.
         places = {inquiry.part.place.id, *inquiry.part.message_ids, inquiry.reply_place_id or 0}
-        began = moment = now()
-        with inquiry.token.paused():
-            while (due := min(typists.team_types_until(places), began + HOLD_SECONDS)) > moment:
-                await asyncio.sleep(due - moment)
-                moment = now()
-        if moment > began:
-            inquiry.decisions["hold"] = {"seconds": round(moment - began, 1)}
-            log.info("hold: %.1f s while a team member was typing", moment - began)
+        began = now()
+        if typists.team_types_until(places) <= began:
+            return inquiry
+        with inquiry.token.paused(), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_SECONDS):
+                while (more := typists.team_types_until(places) - now()) > 0:  # noqa: ASYNC110 (it may have become later)
+                    await asyncio.sleep(more)
+        inquiry.decisions["hold"] = {"seconds": round(now() - began, 1)}
+        log.info("hold: %.1f s while a team member was typing", now() - began)
         return inquiry
 
     return held
