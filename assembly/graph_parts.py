@@ -25,6 +25,7 @@ from services.conversations import (
     Router,
     RouteRules,
     TeamActivity,
+    Typists,
     Viewing,
 )
 from services.discord import Fetcher, Poster
@@ -38,6 +39,7 @@ from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
+from streams.conversations import WindowRules
 from streams.curation import CurationParts
 from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
@@ -177,6 +179,7 @@ def assemble(
         budget=state.budget,
         in_flight=InFlight(),
         seen=state.seen,
+        typists=Typists(people),
         viewing=viewing,
         images=images,
         evidence=evidence,
@@ -210,8 +213,11 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
             ended=state.seen_before.has_end,
         ),
         answers=answer_rules(settings),
-        quiet_seconds=discord.message_batch_wait_seconds,
-        max_window_seconds=discord.message_batch_max_seconds,
+        window=WindowRules(
+            quiet=discord.message_batch_wait_seconds,
+            settle=discord.message_batch_settle_seconds,
+            longest=discord.message_batch_max_seconds,
+        ),
         evidence=evidence_rules(settings.documents),
         curation=curation_rules(settings, to_the_end=to_the_end),
     )

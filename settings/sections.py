@@ -110,6 +110,11 @@ class DiscordSettings(SettingsSection):
     message_batch_wait_seconds: Seconds = setting(
         60, "A batch closes when its author has written nothing for this long."
     )
+    message_batch_settle_seconds: Seconds = setting(
+        15,
+        "A batch that looks finished closes this soon where Discord tells when its author is typing, "
+        "and they are not; never later than message_batch_wait_seconds.",
+    )
     message_batch_max_seconds: Seconds = setting(600, "A batch closes at the latest this long after its first message.")
     message_grouping_window_seconds: Seconds = setting(
         300, "Messages of one author no further apart than this count as one in gathered context."

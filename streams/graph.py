@@ -2,8 +2,8 @@
 
                  Discord gateway | recording | export
                                   │ events
-             history, people, catch-up marks observe them ───────── votes → feedback sink
-         screen: each message once; edits and deletions amend those that wait
+       history, people, catch-up marks, typists observe them ────── votes → feedback sink
+  screen: each message once; typing, edits and deletions concern those that wait
                                   │ messages
                       quiet window per (place, author)
                                   │ batches
@@ -16,6 +16,7 @@ announce, gate   chunk → embed    │                             │ one pair
 select, load     → collections    │             curation: classify → integrate → topic sink
 retrieve ◄───────────┘            │                                      → describe → index
 generate, verify                  │                             │
+hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
@@ -47,9 +48,9 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
     """
     s = services
-    events = observed(events, s.history, s.people, s.seen).pipe(fork("events"))
+    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
-    batched = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    batched = batches(screened, s.typists, rules.window, s.gauge)
     parts = batched.pipe(cut(s.people, s.history, s.in_flight), route(s.router, s.usage, s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered

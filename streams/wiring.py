@@ -14,13 +14,25 @@ from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
-from services.conversations import Context, History, InFlight, People, Posts, Router, Seen, TeamActivity, Viewing
+from services.conversations import (
+    Context,
+    History,
+    InFlight,
+    People,
+    Posts,
+    Router,
+    Seen,
+    TeamActivity,
+    Typists,
+    Viewing,
+)
 from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library, Search
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
 from streams.captures import Images
+from streams.conversations import WindowRules
 from streams.curation import CurationParts, CurationRules, Decided
 
 
@@ -89,6 +101,7 @@ class Services:
     budget: Budget
     in_flight: InFlight
     seen: Seen
+    typists: Typists
     viewing: Viewing
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
@@ -138,7 +151,6 @@ class Rules:
 
     screen: ScreenRules
     answers: AnswerRules = AnswerRules()
-    quiet_seconds: float = 60.0
-    max_window_seconds: float = 600.0
+    window: WindowRules = field(default_factory=WindowRules)
     evidence: EvidenceRules = EvidenceRules()
     curation: CurationRules = field(default_factory=CurationRules)

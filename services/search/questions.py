@@ -132,6 +132,7 @@ _TELLING = 6
 _MIN_WORDS = 3
 _KEYWORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
+_GOES_ON = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
 _WORDS_THAT_ASK = re.compile(
     r"""(?:^|[,:]\s*)(?:
       (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
@@ -209,6 +210,17 @@ def is_question(text: str) -> bool:
     if addressed or _SETTLED.search(prose) or any(_ADVISES.match(sentence) for sentence in sentences):
         return False
     return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
+
+
+def looks_finished(text: str) -> bool:
+    """Whether whoever wrote `text` seems to have asked what they want to know, and to have nothing to add.
+
+    Not so for a greeting, a code block that is still open, and what ends as if more came: "I tried this:".
+    """
+    said = text.rstrip()
+    if said.endswith(_GOES_ON) or said.count("```") % 2 or not _WORD.search(_GREETING.sub("", _prose(said))):
+        return False
+    return is_question(said) or continues(said) or (said.endswith(_QUESTION_MARKS) and asks_for_something(said))
 
 
 def asking_sentences(text: str) -> tuple[list[str], list[str]]:
