@@ -215,12 +215,16 @@ def is_question(text: str) -> bool:
 def looks_finished(text: str) -> bool:
     """Whether whoever wrote `text` seems to have asked what they want to know, and to have nothing to add.
 
+    What it ends with has to ask: after a report of trouble, or a question with an explanation below it, people go on.
     Not so for a greeting, a code block that is still open, and what ends as if more came: "I tried this:".
     """
     said = text.rstrip()
     if said.endswith(_GOES_ON) or said.count("```") % 2 or not _WORD.search(_GREETING.sub("", _prose(said))):
         return False
-    return is_question(said) or continues(said) or (said.endswith(_QUESTION_MARKS) and asks_for_something(said))
+    if said.endswith(_QUESTION_MARKS):
+        return is_question(said) or continues(said) or asks_for_something(said)
+    sentences = [each for sentence in _SENTENCE.split(_prose(said)) if (each := sentence.strip()) not in {"", "x"}]
+    return bool(sentences) and _asks(_GREETING.sub("", sentences[-1]))
 
 
 def asking_sentences(text: str) -> tuple[list[str], list[str]]:
@@ -238,7 +242,7 @@ def continues(text: str) -> bool:
 
 
 def _prose(text: str) -> str:
-    """`text` without code, links and quotations."""
+    """`text` with an "x" for each piece of code, link and quotation."""
     return _NOT_PROSE.sub(" x ", text).strip()
 
 

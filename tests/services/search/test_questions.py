@@ -172,7 +172,7 @@ def test_no_message_takes_long_to_judge(part: str) -> None:
     "text",
     [
         "How do I install it on Windows?",
-        "hi all\nI get error 500 when I start it",
+        "hi all\nI get error 500 when I start it. what can I do",
         "Windows 11?",
         "and on Windows?",
         "how do I fix this\n```\nE42\n```",
@@ -216,6 +216,9 @@ def test_a_question_that_stands_there_whole_looks_finished(text: str) -> None:
         "如何清理缓存：",
         "how do I fix this\n```\nE42",
         "I have two questions - ",
+        "I get error 500 when I start it",
+        "how do I start it\nit is on Windows 11",
+        "https://example.org/log",
     ],
 )
 def test_greetings_thanks_and_what_is_left_open_do_not(text: str) -> None:
