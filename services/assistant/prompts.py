@@ -17,7 +17,7 @@ from typing import NamedTuple
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
 from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES
-from services.knowledge import IndexEntry
+from services.knowledge import IndexEntry, dated
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Pair, Speaker
 
@@ -64,6 +64,8 @@ IMAGE_SUMMARY_CHARS = 600
 PAIR_CHARS = 24_000
 """Of one conversation, shown to a model: of a longer one its beginning and its end."""
 TURN_CHARS = 6_000
+_MINUTE = 16
+"""Characters of a time stamp."""
 
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
 _TEAM_TURN = re.compile(r"(?:User|Team): ")
@@ -222,7 +224,7 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
 def _pair(pair: Pair) -> Iterable[Field]:
     """The middle of a very long conversation is left out: its subject comes first, its solution last."""
     yield id_field(pair.id)
-    yield Field("Said", pair.said_at)
+    yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
     texts = [_middle_cut(turn.text, TURN_CHARS) for turn in pair.turns]
     room = PAIR_CHARS - sum(map(len, texts))
     at = len(texts) // 2
@@ -269,11 +271,12 @@ def _sources(sources: Sequence[Given]) -> list[str]:
 
 
 def _given(source: Given) -> Iterable[Field]:
-    source_id, text = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", source.text)
+    text = dated(source.text) if _is_of_team(source.id) else source.text
+    source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
     yield source_id
     if source.title.strip():
         yield Field("Title", one_line(source.title))
-    yield text
+    yield shown
 
 
 def _entry(source_id: str, label: str, text: str) -> tuple[Field, Field]:

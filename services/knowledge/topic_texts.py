@@ -1,12 +1,16 @@
-"""Topic files as search sees them: what the team answered, under what users asked."""
+"""Topic files as search and models see them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from services.search.text import Article, Block, BlockKind, Section
 
 _ASKED_CHARS = 300
+_BEGIN = "--- QA ---\n"
+_DAY = 10
+"""Characters of a time stamp."""
 
 
 def read_topic(text: str) -> Article:
@@ -23,27 +27,43 @@ def read_topic(text: str) -> Article:
 
 def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
     """Of each pair that the team answered its id, the lines of users and the lines of the team."""
-    for block in text.split("--- QA ---\n"):
-        pair_id, asked, answered = _turns(block)
+    for pair in _pairs_in(text):
+        asked, answered = ([said for name, said in pair.turns if name == who] for who in ("User", "Team"))
         if answered:
-            yield pair_id, "\n".join(asked), "\n".join(answered)
+            yield pair.id, "\n".join(asked), "\n".join(answered)
 
 
-def _turns(block: str) -> tuple[str, list[str], list[str]]:
-    pair_id, asked, answered = "", list[str](), list[str]()
-    turns: list[str] | None = None
-    for line in block.split("\n"):
-        said = line[len("User: ") :]
-        if line.startswith("User: "):
-            turns = asked
-        elif line.startswith("Team: "):
-            turns = answered
-        elif line.startswith("  "):
-            said = line.removeprefix("  ")
-        else:  # headers and empty lines belong to no turn
-            if line.startswith("id: "):
-                pair_id = line.removeprefix("id: ")
-            continue
-        if turns is not None:
-            turns.append(said)
-    return pair_id, asked, answered
+def dated(text: str) -> str:
+    """A topic file as a model reads it: each conversation with its id and the day on which it was said."""
+    return "\n\n".join(map(_shown, _pairs_in(text))) if text.startswith(_BEGIN) else text
+
+
+class _Pair(NamedTuple):
+    """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what."""
+
+    id: str
+    day: str
+    turns: tuple[tuple[str, str], ...]
+
+
+def _shown(pair: _Pair) -> str:
+    indented = (f"{name}: {said}".replace("\n", "\n  ") for name, said in pair.turns)
+    return "\n".join((f"{pair.id}, said on {pair.day}" if pair.day else pair.id, *indented))
+
+
+def _pairs_in(text: str) -> Iterator[_Pair]:
+    """Lines that belong to no turn are left out."""
+    for block in text.split(_BEGIN):
+        headers: dict[str, str] = {}
+        turns: list[tuple[str, str]] = []
+        for line in block.split("\n"):
+            name, colon, value = line.partition(": ")
+            if line.startswith("  "):
+                if turns:
+                    turns[-1] = turns[-1][0], f"{turns[-1][1]}\n{line.removeprefix('  ')}"
+            elif colon and name in {"User", "Team"}:
+                turns.append((name, value))
+            elif colon and not turns:
+                headers[name] = value
+        if turns:
+            yield _Pair(headers.get("id", ""), headers.get("said_at", "")[:_DAY], tuple(turns))

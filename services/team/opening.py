@@ -140,7 +140,7 @@ class TopicHistory:
 
 def _once_was(block: TopicBlock, pair: Pair) -> bool:
     """Whether this was the block of a pair, possibly before a person's texts were taken out of it."""
-    if (block.id, block.timestamp) != (pair.id, pair.timestamp):
+    if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
     turns = iter(block.turns)
     kept = block_of(pair).turns

@@ -3,18 +3,20 @@
     --- QA ---
     id: qa_20260201_031057.000000
     timestamp: 2026-02-01T03:10:57.000000Z
+    said_at: 2026-02-01T03:09:41.120000Z
     User: My node shows GPU not detected
     Team: Run this:
       nvidia-smi
                         (an empty line ends the block)
 
 Turns are written as in the archive (services.team.archive), so no text can imitate structure. Blocks are ordered by the
-time of their last message. Turns of forgotten people are omitted.
+time of their last message. Turns of forgotten people are omitted. Files of the earlier form have no `said_at`.
 """
 
 from __future__ import annotations
 
 import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -22,15 +24,16 @@ from services.team import qa_ids
 from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker, parse_block, render_block, without
 from services.team.qa_ids import Malformed
 
-_HEADERS = ("id", "timestamp")
+_HEADERS = ("id", "timestamp", "said_at")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicBlock:
-    """A pair in a topic file."""
+    """A pair in a topic file. `said_at`: None in a file of the earlier form."""
 
     id: str
     timestamp: str
+    said_at: str | None
     turns: tuple[PairTurn, ...]
 
 
@@ -81,12 +84,14 @@ def teaches(pair: Pair) -> bool:
 
 
 def block_of(pair: Pair) -> TopicBlock:
-    return TopicBlock(pair.id, pair.timestamp, tuple(turn for turn in pair.turns if turn.text != REMOVED))
+    return TopicBlock(pair.id, pair.timestamp, pair.said_at, tuple(turn for turn in pair.turns if turn.text != REMOVED))
 
 
 def render(block: TopicBlock) -> str:
     """One block, including the empty line that ends it; blocks directly follow each other."""
-    return render_block(_HEADERS, (block.id, block.timestamp), block.turns)
+    values = (block.id, block.timestamp, block.said_at)
+    known = [value for value in values if value is not None]
+    return render_block(_HEADERS[: len(known)], known, block.turns)
 
 
 def parse(text: str) -> list[TopicBlock]:
@@ -100,10 +105,17 @@ def parse(text: str) -> list[TopicBlock]:
         if marker != MARKER:
             raise Malformed(f"line {number}: {marker[:40]!r} where {MARKER!r} should be")
         try:
-            (pair_id, timestamp), turns = parse_block(_HEADERS, lines)
-            qa_ids.check(pair_id, timestamp)
+            found.append(_block_in(lines))
         except Malformed as error:
             raise Malformed(f"line {number}: {error}") from None
-        found.append(TopicBlock(pair_id, timestamp, turns))
         number += len(lines) + 2
     return found
+
+
+def _block_in(lines: Sequence[str]) -> TopicBlock:
+    is_dated = any(line.startswith(f"{_HEADERS[-1]}: ") for line in lines[len(_HEADERS) - 1 : len(_HEADERS)])
+    (pair_id, timestamp, *said_at), turns = parse_block(_HEADERS if is_dated else _HEADERS[:-1], lines)
+    qa_ids.check(pair_id, timestamp)
+    for each in said_at:
+        qa_ids.timestamp_instant(each)
+    return TopicBlock(pair_id, timestamp, said_at[0] if said_at else None, turns)

@@ -124,7 +124,7 @@ def test_integration_reads_what_the_topic_holds_each_with_its_id_and_time() -> N
     fields = sections(prompt)["topic"]
     assert fields[0] == Field("Topic", "gpu")
     assert [field.text for field in fields if field.label == "Id"] == [pair(1).id, pair(2).id]
-    assert [field.text for field in fields if field.label == "Said"] == [pair(1).said_at, pair(2).said_at]
+    assert [field.text for field in fields if field.label == "Said"] == ["2026-02-16 00:00", "2026-02-16 00:00"]
 
 
 def test_of_a_very_long_conversation_the_middle_is_left_out() -> None:

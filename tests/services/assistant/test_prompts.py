@@ -85,6 +85,26 @@ def test_the_answer_is_written_from_sources_conversation_and_question_in_this_or
         assert rule in prompt.system
 
 
+TOPIC = Given(
+    "team:limits.txt",
+    "",
+    "--- QA ---\nid: qa_20260301_000000.000000\ntimestamp: 2026-03-01T00:00:00.000000Z\n"
+    "said_at: 2019-05-03T14:02:00.000000Z\nUser: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+    "--- QA ---\nid: qa_20260301_000001.000000\ntimestamp: 2026-03-01T00:00:01.000000Z\n"
+    "User: And now?\nTeam: 400.\n\n",
+)
+
+
+def test_what_the_team_said_is_shown_with_its_day_and_not_with_that_of_its_import() -> None:
+    prompt = prompts.generate(TASKS, CONVERSATION, "why?", [TOPIC], max_chars=500)
+    [text] = [field.text for _, fields in sections(prompt)[:1] for field in fields if field.label == "Text"]
+    assert text == (
+        "qa_20260301_000000.000000, said on 2019-05-03\nUser: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+        "qa_20260301_000001.000000\nUser: And now?\nTeam: 400."
+    )
+    assert "of two the one said later; old ones may be out of date" in " ".join(prompt.system.split())
+
+
 def test_a_shorter_answer_is_asked_for_with_the_limit_and_the_same_beginning() -> None:
     first = every_prompt()["generate"]
     again = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=500, shorten=True)

@@ -380,6 +380,20 @@ def test_a_topic_file_changed_by_hand_is_kept_beside_and_written_anew(
     assert caplog.messages == []
 
 
+def test_topic_files_of_the_earlier_form_are_written_anew_and_not_taken_for_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, ONE, TWO)
+    library = opened(tmp_path)
+    for pair in (ONE, TWO):
+        library.decide(added(pair, "gpu"))
+    path = places_in(tmp_path).topics / "gpu.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("said_at: ")))
+    assert is_whole(tmp_path, opened(tmp_path))
+    assert caplog.messages == []
+
+
 def test_a_topic_file_that_a_crash_kept_old_is_not_taken_for_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
