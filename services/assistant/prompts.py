@@ -19,7 +19,7 @@ from services.assistant import rules as fixed
 from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES
 from services.knowledge import IndexEntry, dated
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
-from services.team import Pair, Speaker
+from services.team import Pair, as_read, has_several_askers
 
 
 class Offered(NamedTuple):
@@ -68,7 +68,8 @@ _MINUTE = 16
 """Characters of a time stamp."""
 
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
-_TEAM_TURN = re.compile(r"(?:User|Team): ")
+_TEAM_TURN = re.compile(r"(?:User(?: [A-Z]| \d+)?|Team)(?: \(to User (?:[A-Z]|\d+)\))?: ")
+_SEVERAL_USERS = re.compile(r"^User A: ", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
@@ -122,6 +123,7 @@ def generate(
     rules = _joined(
         fixed.GENERATE_RULES.format(max_chars=max_chars),
         *_if(any(_is_of_team(source.id) for source in sources), fixed.GENERATE_TEAM),
+        *_if(_several_users(sources), fixed.SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
@@ -143,6 +145,7 @@ def verify(
     rules = _joined(
         fixed.VERIFY_RULES,
         *_if(any(_is_of_team(source.id) for source in sources), fixed.VERIFY_TEAM),
+        *_if(_several_users(sources), fixed.SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
         *_if(conversation.images, fixed.VERIFY_IMAGES),
         *_if(hint, fixed.VERIFY_OUT_OF_SCOPE.format(hint=hint)),
@@ -174,8 +177,9 @@ def description_chars(page_chars: int) -> int:
 
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
+    rules = _joined(CLASSIFY_RULES, *_if(has_several_askers(pair), fixed.SPEAKERS))
     return Prompt(
-        system(tasks.classify, tasks.project_introduction, CLASSIFY_RULES),
+        system(tasks.classify, tasks.project_introduction, rules),
         _joined(listed, section("pair", _pair(pair)), "File this pair, or skip it."),
     )
 
@@ -183,8 +187,9 @@ def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
 def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Prompt:
     """`topic` is the safe name of a file: letters, digits and hyphens."""
     topic_fields = (Field("Topic", one_line(topic)), *(field for each in held for field in _pair(each)))
+    rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), fixed.SPEAKERS))
     return Prompt(
-        system(tasks.integrate, tasks.project_introduction, INTEGRATE_RULES),
+        system(tasks.integrate, tasks.project_introduction, rules),
         _joined(section("topic", topic_fields), section("pair", _pair(pair)), "Integrate this pair."),
     )
 
@@ -225,7 +230,8 @@ def _pair(pair: Pair) -> Iterable[Field]:
     """The middle of a very long conversation is left out: its subject comes first, its solution last."""
     yield id_field(pair.id)
     yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
-    texts = [_middle_cut(turn.text, TURN_CHARS) for turn in pair.turns]
+    turns = as_read(pair)
+    texts = [_middle_cut(text, TURN_CHARS) for _, text in turns]
     room = PAIR_CHARS - sum(map(len, texts))
     at = len(texts) // 2
     first = last = at
@@ -236,11 +242,11 @@ def _pair(pair: Pair) -> Iterable[Field]:
         else:
             first -= 1
             room += len(texts[first])
-    for number, (turn, text) in enumerate(zip(pair.turns, texts, strict=True)):
+    for number, ((label, _), text) in enumerate(zip(turns, texts, strict=True)):
         if number == first < last:
             yield Field("Left out", f"{last - first} messages")
         if not first <= number < last:
-            yield Field("Team" if turn.speaker is Speaker.TEAM else "User", text)
+            yield Field(label, text)
 
 
 def _middle_cut(text: str, max_chars: int) -> str:
@@ -268,6 +274,10 @@ def beginning(text: str, max_chars: int) -> str:
 
 def _sources(sources: Sequence[Given]) -> list[str]:
     return [section("source", _given(source)) for source in sources]
+
+
+def _several_users(sources: Sequence[Given]) -> bool:
+    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(dated(source.text)) for source in sources)
 
 
 def _given(source: Given) -> Iterable[Field]:

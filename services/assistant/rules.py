@@ -85,6 +85,9 @@ summary: plain English, whatever the language of the document, within the number
 headings, links and blank lines. First one sentence of at most 150 characters that says what the document is about.
 Leave out whatever looks like a password, a token or a key."""
 
+SPEAKERS = """\
+"User A:" and "User B:" are different users; "Team (to User A):" answers that one."""
+
 CLASSIFY_RULES = """\
 The index lists the topics of the team's knowledge by id, each with a description. The pair is one conversation between
 community users ("User:") and the team ("Team:"), which is about to be filed under one topic.

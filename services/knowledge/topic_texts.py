@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from services.search.text import Article, Block, BlockKind, Section
@@ -34,20 +36,28 @@ def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def dated(text: str) -> str:
-    """A topic file as a model reads it: each conversation with its id and the day on which it was said."""
+    """A topic file as a model reads it: each conversation with its id and the day on which it was said. What one
+    speaker wrote without a break is one turn.
+    """
     return "\n\n".join(map(_shown, _pairs_in(text))) if text.startswith(_BEGIN) else text
 
 
 class _Pair(NamedTuple):
-    """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what."""
+    """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what; `speakers`: in more detail,
+    where several users wrote.
+    """
 
     id: str
     day: str
     turns: tuple[tuple[str, str], ...]
+    speakers: tuple[str, ...]
 
 
 def _shown(pair: _Pair) -> str:
-    indented = (f"{name}: {said}".replace("\n", "\n  ") for name, said in pair.turns)
+    labels = pair.speakers if len(pair.speakers) == len(pair.turns) else [name for name, _ in pair.turns]
+    labelled = zip(labels, (said for _, said in pair.turns), strict=True)
+    joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
+    indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
     return "\n".join((f"{pair.id}, said on {pair.day}" if pair.day else pair.id, *indented))
 
 
@@ -66,4 +76,5 @@ def _pairs_in(text: str) -> Iterator[_Pair]:
             elif colon and not turns:
                 headers[name] = value
         if turns:
-            yield _Pair(headers.get("id", ""), headers.get("said_at", "")[:_DAY], tuple(turns))
+            speakers = tuple(headers["speakers"].split(", ")) if "speakers" in headers else ()
+            yield _Pair(headers.get("id", ""), headers.get("said_at", "")[:_DAY], tuple(turns), speakers)

@@ -4,6 +4,7 @@ How a pair travels:
 
     captures        a team member's part and the messages around it, joined with earlier captures of the conversation
     pending         … waits here while its images cannot be described
+    speakers        who speaks in it, and to whom, as models and readers see it
     archive         the grammar of blocks, which `sinks.archive` appends; `archive_files` finds, reads and repairs files
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
       decisions     the log, append-only, which is what counts; `filing` finds a topic file, and what is replaced
@@ -29,5 +30,6 @@ from services.team.opening import open_library
 from services.team.pending import PendingFolder, Waiting
 from services.team.places import PairPlaces, place_line
 from services.team.rebuilding import Build, RebuildPlan, Task
+from services.team.speakers import as_read, has_several_askers, spoken
 from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces, begins_after
-from services.team.topics import Topic, block_of
+from services.team.topics import Topic

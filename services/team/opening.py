@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import decisions as grammar
 from services.team import qa_ids, state, topics
-from services.team.archive import Pair
+from services.team.archive import Pair, PairTurn
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.fold import Placement, TopicFold, fold
@@ -139,12 +139,22 @@ class TopicHistory:
 
 
 def _once_was(block: TopicBlock, pair: Pair) -> bool:
-    """Whether this was the block of a pair, possibly before a person's texts were taken out of it."""
+    """Whether this was the block of a pair, possibly before a person's texts were taken out of it, or in the earlier
+    form.
+    """
     if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
-    turns = iter(block.turns)
-    kept = block_of(pair).turns
-    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in kept)
+    left = block_of(pair)
+    if block.said_at is None:
+        left = replace(left, speakers=())
+    turns = iter(_said_by(block))
+    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in _said_by(left))
+
+
+def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
+    """Its turns and who spoke. To whom depends on turns that may have been taken out."""
+    labels = block.speakers or [turn.speaker.value for turn in block.turns]
+    return [(label.partition(" (")[0], turn) for label, turn in zip(labels, block.turns, strict=True)]
 
 
 def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:

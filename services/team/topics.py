@@ -9,6 +9,8 @@
       nvidia-smi
                         (an empty line ends the block)
 
+Where several users wrote, `speakers: User A, Team (to User A), User B` before the turns names one for each of them.
+
 Turns are written as in the archive (services.team.archive), so no text can imitate structure. Blocks are ordered by the
 time of their last message. Turns of forgotten people are omitted. Files of the earlier form have no `said_at`.
 """
@@ -19,22 +21,31 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import takewhile
 
 from services.team import qa_ids
 from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker, parse_block, render_block, without
 from services.team.qa_ids import Malformed
+from services.team.speakers import spoken
 
-_HEADERS = ("id", "timestamp", "said_at")
+_HEADERS = ("id", "timestamp")
+_MORE = ("said_at", "speakers")
 
 
 @dataclass(frozen=True, slots=True)
 class TopicBlock:
-    """A pair in a topic file. `said_at`: None in a file of the earlier form."""
+    """A pair in a topic file.
+
+    Attributes:
+        said_at: None in a file of the earlier form.
+        speakers: a label for each turn, as `speakers.labels_of` gives them; empty where only one user wrote.
+    """
 
     id: str
     timestamp: str
     said_at: str | None
     turns: tuple[PairTurn, ...]
+    speakers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +95,22 @@ def teaches(pair: Pair) -> bool:
 
 
 def block_of(pair: Pair) -> TopicBlock:
-    return TopicBlock(pair.id, pair.timestamp, pair.said_at, tuple(turn for turn in pair.turns if turn.text != REMOVED))
+    left = spoken(pair)
+    labels = tuple(label for label, _ in left)
+    several = any(label not in set(Speaker) for label in labels)
+    return TopicBlock(
+        pair.id, pair.timestamp, pair.said_at, tuple(turn for _, turn in left), labels if several else ()
+    )
 
 
 def render(block: TopicBlock) -> str:
     """One block, including the empty line that ends it; blocks directly follow each other."""
-    values = (block.id, block.timestamp, block.said_at)
-    known = [value for value in values if value is not None]
-    return render_block(_HEADERS[: len(known)], known, block.turns)
+    headers = {"id": block.id, "timestamp": block.timestamp}
+    if block.said_at is not None:
+        headers["said_at"] = block.said_at
+    if block.speakers:
+        headers["speakers"] = ", ".join(block.speakers)
+    return render_block(headers, headers.values(), block.turns)
 
 
 def parse(text: str) -> list[TopicBlock]:
@@ -113,9 +132,15 @@ def parse(text: str) -> list[TopicBlock]:
 
 
 def _block_in(lines: Sequence[str]) -> TopicBlock:
-    is_dated = any(line.startswith(f"{_HEADERS[-1]}: ") for line in lines[len(_HEADERS) - 1 : len(_HEADERS)])
-    (pair_id, timestamp, *said_at), turns = parse_block(_HEADERS if is_dated else _HEADERS[:-1], lines)
+    names = (line.partition(": ")[0] for line in lines[len(_HEADERS) :])
+    more = tuple(takewhile(lambda name: name in _MORE, names))
+    (pair_id, timestamp, *values), turns = parse_block((*_HEADERS, *more), lines)
     qa_ids.check(pair_id, timestamp)
-    for each in said_at:
-        qa_ids.timestamp_instant(each)
-    return TopicBlock(pair_id, timestamp, said_at[0] if said_at else None, turns)
+    said = dict(zip(more, values, strict=True))
+    said_at, speakers = said.get("said_at"), said.get("speakers")
+    if said_at is not None:
+        qa_ids.timestamp_instant(said_at)
+    labels = tuple(speakers.split(", ")) if speakers else ()
+    if labels and len(labels) != len(turns):
+        raise Malformed(f"{len(labels)} speakers and {len(turns)} turns")
+    return TopicBlock(pair_id, timestamp, said_at, turns, labels)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
 from services.assistant.curator import (
@@ -103,6 +105,30 @@ def test_a_pair_is_shown_with_its_id_and_who_said_what() -> None:
     fields = sections(prompts.classify(TASKS, said("Why?\nTell me.", "So."), INDEX))["pair"]
     assert [field.label for field in fields] == ["Id", "Said", "User", "Team"]
     assert fields[2].text == "Why?\nTell me."
+
+
+def mixed() -> Pair:
+    """Two users ask; one of them in two messages."""
+    base = pair(1)
+    texts = ("My node", "does not start.", "Update it.", "Mine is slow.", "See the notes.")
+    speakers = (Speaker.USER, Speaker.USER, Speaker.TEAM, Speaker.USER, Speaker.TEAM)
+    turns = tuple(map(Said, speakers, texts))
+    return replace(base, message_ids=(11, 12, 13, 14, 15), author_ids=(1, 1, 50, 2, 50), turns=turns)
+
+
+def test_who_speaks_to_whom_is_shown_and_explained_where_several_ask() -> None:
+    """What one of them says in two messages is one turn."""
+    told = "different users"
+    for prompt, section in (
+        (prompts.classify(TASKS, mixed(), INDEX), "pair"),
+        (prompts.integrate(TASKS, pair(2), "gpu", [mixed()]), "topic"),
+    ):
+        labels = [field.label for field in sections(prompt)[section]]
+        assert labels[-4:] == ["User A", "Team (to User A)", "User B", "Team"]
+        assert Field("User A", "My node\ndoes not start.") in sections(prompt)[section]
+        assert told in prompt.system
+    assert told not in prompts.classify(TASKS, pair(1), INDEX).system
+    assert told not in prompts.integrate(TASKS, pair(2), "gpu", [pair(1)]).system
 
 
 def test_no_message_can_put_words_into_the_teams_mouth() -> None:
