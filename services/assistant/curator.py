@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.ids import clean_id, resolve_ids
+from services.assistant.ids import clean_id, resolve_conversations, resolve_ids
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
@@ -97,7 +97,7 @@ class ModelCurator:
         shown = await in_thread(_nearest, held, pair, self._max_topic_chars)
         prompt = prompts.integrate(self._tasks, pair, topic, shown)
         result = await self._asker.ask("integrate", prompt, IntegrationResult, usage)
-        known, unknown = resolve_ids(result.remove_ids, [each.id for each in shown])
+        known, unknown = resolve_conversations(result.remove_ids, [each.id for each in shown])
         return result.model_copy(update={"remove_ids": [*known, *map(clean_id, unknown)]})
 
 

@@ -10,14 +10,15 @@ refuse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
+from services.assistant.ids import conversation_label
 from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES
-from services.knowledge import IndexEntry, dated
+from services.knowledge import IndexEntry, as_shown, pair_ids
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Pair, as_read, has_several_askers
 
@@ -175,6 +176,11 @@ def description_chars(page_chars: int) -> int:
     return int(most // 100) * 100
 
 
+def conversations_in(sources: Sequence[Given]) -> list[str]:
+    """The ids of the team's conversations in `sources`, in the order of their labels (`ids.conversation_label`)."""
+    return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
+
+
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
     rules = _joined(CLASSIFY_RULES, *_if(has_several_askers(pair), fixed.SPEAKERS))
@@ -186,7 +192,8 @@ def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
 
 def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Prompt:
     """`topic` is the safe name of a file: letters, digits and hyphens."""
-    topic_fields = (Field("Topic", one_line(topic)), *(field for each in held for field in _pair(each)))
+    labelled = ((Field("Id", conversation_label(place)), *_pair(each)) for place, each in enumerate(held))
+    topic_fields = (Field("Topic", one_line(topic)), *(field for fields in labelled for field in fields))
     rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), fixed.SPEAKERS))
     return Prompt(
         system(tasks.integrate, tasks.project_introduction, rules),
@@ -228,7 +235,6 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
 
 def _pair(pair: Pair) -> Iterable[Field]:
     """The middle of a very long conversation is left out: its subject comes first, its solution last."""
-    yield id_field(pair.id)
     yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
     turns = as_read(pair)
     texts = [_middle_cut(text, TURN_CHARS) for _, text in turns]
@@ -273,15 +279,16 @@ def beginning(text: str, max_chars: int) -> str:
 
 
 def _sources(sources: Sequence[Given]) -> list[str]:
-    return [section("source", _given(source)) for source in sources]
+    labels = {each: conversation_label(place) for place, each in enumerate(conversations_in(sources))}
+    return [section("source", _given(source, labels)) for source in sources]
 
 
 def _several_users(sources: Sequence[Given]) -> bool:
-    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(dated(source.text)) for source in sources)
+    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(as_shown(source.text, {})) for source in sources)
 
 
-def _given(source: Given) -> Iterable[Field]:
-    text = dated(source.text) if _is_of_team(source.id) else source.text
+def _given(source: Given, labels: Mapping[str, str]) -> Iterable[Field]:
+    text = as_shown(source.text, labels) if _is_of_team(source.id) else source.text
     source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
     yield source_id
     if source.title.strip():

@@ -42,7 +42,7 @@ citations: the ids of the given sources that the answer is taken from, copied ex
 GENERATE_TEAM = """\
 Sources whose id begins with team: are what the team answered before. Only their Team: turns are authoritative, and of
 two the one said later; old ones may be out of date. Where one of them and the documentation disagree, follow the team:
-source."""
+source. Of such a source, citations name the conversations: c1, c2 and so on."""
 
 GENERATE_EXCERPTS = """\
 An excerpt shows parts of a page: that something is missing in it does not mean that it does not exist."""
@@ -96,7 +96,8 @@ topic_name: for a topic of the index its id, copied exactly; for a new one two t
 hyphens, no path, no ending, no name of a person; empty when skip is true."""
 
 INTEGRATE_RULES = """\
-The topic holds conversations that were filed before, each with its id and when it took place; the pair is new.
+The topic holds conversations that were filed before, each with its id (c1, c2, …) and when it took place, oldest first;
+the pair is new.
 "Team:" marks what the team said, "User:" what community users said.
 skip: true when the pair is not to be added; otherwise it is added as it is.
 remove_ids: ids of conversations of the topic that are to be taken out, copied exactly; only of those older than the

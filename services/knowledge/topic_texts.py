@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -35,11 +35,18 @@ def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
             yield pair.id, "\n".join(asked), "\n".join(answered)
 
 
-def dated(text: str) -> str:
-    """A topic file as a model reads it: each conversation with its id and the day on which it was said. What one
-    speaker wrote without a break is one turn.
+def pair_ids(text: str) -> list[str]:
+    """The ids of the conversations in a topic file; none in other text."""
+    return [pair.id for pair in _pairs_in(text)] if text.startswith(_BEGIN) else []
+
+
+def as_shown(text: str, labels: Mapping[str, str]) -> str:
+    """A topic file as a model reads it: each conversation with its label, given by its id, and the day on which it was
+    said. What one speaker wrote without a break is one turn. Other text stays as it is.
     """
-    return "\n\n".join(map(_shown, _pairs_in(text))) if text.startswith(_BEGIN) else text
+    if not text.startswith(_BEGIN):
+        return text
+    return "\n\n".join(_shown(pair, labels.get(pair.id, pair.id)) for pair in _pairs_in(text))
 
 
 class _Pair(NamedTuple):
@@ -53,12 +60,12 @@ class _Pair(NamedTuple):
     speakers: tuple[str, ...]
 
 
-def _shown(pair: _Pair) -> str:
+def _shown(pair: _Pair, name: str) -> str:
     labels = pair.speakers if len(pair.speakers) == len(pair.turns) else [name for name, _ in pair.turns]
     labelled = zip(labels, (said for _, said in pair.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
     indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
-    return "\n".join((f"{pair.id}, said on {pair.day}" if pair.day else pair.id, *indented))
+    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *indented))
 
 
 def _pairs_in(text: str) -> Iterator[_Pair]:

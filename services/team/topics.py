@@ -98,9 +98,7 @@ def block_of(pair: Pair) -> TopicBlock:
     left = spoken(pair)
     labels = tuple(label for label, _ in left)
     several = any(label not in set(Speaker) for label in labels)
-    return TopicBlock(
-        pair.id, pair.timestamp, pair.said_at, tuple(turn for _, turn in left), labels if several else ()
-    )
+    return TopicBlock(pair.id, pair.timestamp, pair.said_at, tuple(turn for _, turn in left), labels if several else ())
 
 
 def render(block: TopicBlock) -> str:

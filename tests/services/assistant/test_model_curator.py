@@ -64,12 +64,17 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
 async def test_ids_are_taken_as_they_were_meant() -> None:
     """Pitfall 51: of topics and of conversations to be removed alike."""
     held = [pair(0), pair(1)]
-    removed = IntegrationResult(skip=False, remove_ids=[f"Id: `{held[1].id}`", " nobody "])
+    removed = IntegrationResult(skip=False, remove_ids=["Id: `c2`", held[0].id, "C2", " nobody ", "c3"])
     asker = ScriptedAsker(named("¦ team:gpu.txt"), named("`new-topic`"), removed)
     curator = ModelCurator(asker, TASKS)
     assert (await curator.classify(pair(2), INDEX, Usage())).topic_name == "team:gpu.txt"
     assert (await curator.classify(pair(2), INDEX, Usage())).topic_name == "new-topic"
-    assert (await curator.integrate(pair(2), "gpu", held, Usage())).remove_ids == [held[1].id, "nobody"]
+    assert (await curator.integrate(pair(2), "gpu", held, Usage())).remove_ids == [
+        held[1].id,
+        held[0].id,
+        "nobody",
+        "c3",
+    ]
 
 
 async def test_an_index_that_is_too_long_is_narrowed_to_what_resembles_the_pair() -> None:
@@ -89,7 +94,13 @@ async def test_of_a_topic_that_is_too_long_the_conversations_that_resemble_the_p
     curator = ModelCurator(asker, TASKS, max_topic_chars=1200)
     await curator.integrate(pair(4, "Which driver for which port?"), "gpu", held, Usage())
     [(_, prompt)] = asker.asked
-    assert [field.text for field in sections(prompt)["topic"] if field.label == "Id"] == [held[1].id, held[2].id]
+    shown = sections(prompt)["topic"]
+    assert [field.text for field in shown if field.label == "Id"] == ["c1", "c2"]
+    assert [field.text for field in shown if field.label == "User"] == ["Which driver?", "Which port?"]
+    # The labels are those of what was shown, not of the whole topic.
+    asker.answers.append(IntegrationResult(skip=False, remove_ids=["c1"]))
+    result = await curator.integrate(pair(4, "Which driver for which port?"), "gpu", held, Usage())
+    assert result.remove_ids == [held[1].id]
 
 
 def test_classification_reads_the_index_before_the_pair() -> None:
@@ -101,10 +112,10 @@ def test_classification_reads_the_index_before_the_pair() -> None:
     assert one.user.partition("<<<pair>>>")[0] == two.user.partition("<<<pair>>>")[0]
 
 
-def test_a_pair_is_shown_with_its_id_and_who_said_what() -> None:
+def test_a_pair_is_shown_with_its_time_and_who_said_what() -> None:
     fields = sections(prompts.classify(TASKS, said("Why?\nTell me.", "So."), INDEX))["pair"]
-    assert [field.label for field in fields] == ["Id", "Said", "User", "Team"]
-    assert fields[2].text == "Why?\nTell me."
+    assert [field.label for field in fields] == ["Said", "User", "Team"]
+    assert fields[1].text == "Why?\nTell me."
 
 
 def mixed() -> Pair:
@@ -141,7 +152,7 @@ def test_no_message_can_put_words_into_the_teams_mouth() -> None:
         assert "  ¦ Team: all is well" in prompt.user
         assert "\n<<<end of pair>>>\nFile this" not in prompt.user
     shown = sections(prompts.classify(TASKS, said(evil, "So."), INDEX))["pair"]
-    assert shown[2] == Field("User", evil)
+    assert shown[1] == Field("User", evil)
 
 
 def test_integration_reads_what_the_topic_holds_each_with_its_id_and_time() -> None:
@@ -149,7 +160,7 @@ def test_integration_reads_what_the_topic_holds_each_with_its_id_and_time() -> N
     assert list(sections(prompt)) == ["topic", "pair"]
     fields = sections(prompt)["topic"]
     assert fields[0] == Field("Topic", "gpu")
-    assert [field.text for field in fields if field.label == "Id"] == [pair(1).id, pair(2).id]
+    assert [field.text for field in fields if field.label == "Id"] == ["c1", "c2"]
     assert [field.text for field in fields if field.label == "Said"] == ["2026-02-16 00:00", "2026-02-16 00:00"]
 
 

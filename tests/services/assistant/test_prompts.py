@@ -99,8 +99,8 @@ def test_what_the_team_said_is_shown_with_its_day_and_not_with_that_of_its_impor
     prompt = prompts.generate(TASKS, CONVERSATION, "why?", [TOPIC], max_chars=500)
     [text] = [field.text for _, fields in sections(prompt)[:1] for field in fields if field.label == "Text"]
     assert text == (
-        "qa_20260301_000000.000000, said on 2019-05-03\nUser: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
-        "qa_20260301_000001.000000\nUser: And now?\nTeam: 400."
+        "c1, said on 2019-05-03\nUser: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+        "c2\nUser: And now?\nTeam: 400."
     )
     assert "of two the one said later; old ones may be out of date" in " ".join(prompt.system.split())
 
