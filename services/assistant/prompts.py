@@ -10,17 +10,18 @@ refuse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
 from services.assistant.ids import conversation_label
+from services.assistant.pair_fields import middle_cut, pair_fields
 from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES
 from services.knowledge import IndexEntry, as_shown, pair_ids
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
-from services.team import Pair, as_read, has_several_askers
+from services.team import Correction, Pair, has_several_askers
 
 
 class Offered(NamedTuple):
@@ -62,12 +63,6 @@ REQUEST_CHARS = 2_000
 DESCRIPTION_CHARS, LONGEST_DESCRIPTION_CHARS = 600, 1_200
 _SHORT_PAGE_CHARS, _LONG_PAGE_CHARS = 4_000, 40_000
 IMAGE_SUMMARY_CHARS = 600
-PAIR_CHARS = 24_000
-"""Of one conversation, shown to a model: of a longer one its beginning and its end."""
-TURN_CHARS = 6_000
-_MINUTE = 16
-"""Characters of a time stamp."""
-
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
 _TEAM_TURN = re.compile(r"(?:User(?: [A-Z]| \d+)?|Team)(?: \(to User (?:[A-Z]|\d+)\))?: ")
 _SEVERAL_USERS = re.compile(r"^User A: ", re.MULTILINE)
@@ -99,7 +94,7 @@ def select(
     index = section("index", (field for entry in entries for field in _offered(entry)))
     asked = [Field("Question", query)]
     if request.strip() and request.strip() != query.strip():
-        asked.append(Field("As it was asked", _middle_cut(request.strip(), REQUEST_CHARS)))
+        asked.append(Field("As it was asked", middle_cut(request.strip(), REQUEST_CHARS)))
     return Prompt(
         system(tasks.select, tasks.project_introduction, rules),
         _joined(index, *_files(files), section("question", asked), "Choose the sources."),
@@ -186,18 +181,24 @@ def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     rules = _joined(CLASSIFY_RULES, *_if(has_several_askers(pair), fixed.SPEAKERS))
     return Prompt(
         system(tasks.classify, tasks.project_introduction, rules),
-        _joined(listed, section("pair", _pair(pair)), "File this pair, or skip it."),
+        _joined(listed, section("pair", pair_fields(pair)), "File this pair, or skip it."),
     )
 
 
-def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Prompt:
-    """`topic` is the safe name of a file: letters, digits and hyphens."""
-    labelled = ((Field("Id", conversation_label(place)), *_pair(each)) for place, each in enumerate(held))
-    topic_fields = (Field("Topic", one_line(topic)), *(field for fields in labelled for field in fields))
+def integrate(
+    tasks: Tasks,
+    pair: Pair,
+    topic: str,
+    held: Sequence[Pair],
+    corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
+) -> Prompt:
+    """`topic` is the safe name of a file: letters, digits and hyphens. `corrections`: what is superseded in a pair."""
+    shown = (pair_fields(each, conversation_label(place), corrections(each)) for place, each in enumerate(held))
+    topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
     rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), fixed.SPEAKERS))
     return Prompt(
         system(tasks.integrate, tasks.project_introduction, rules),
-        _joined(section("topic", topic_fields), section("pair", _pair(pair)), "Integrate this pair."),
+        _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),
     )
 
 
@@ -231,33 +232,6 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
             label += f" ({', '.join(images)})"
         fields.append(Field(label, turn.text))
     return section("conversation", fields)
-
-
-def _pair(pair: Pair) -> Iterable[Field]:
-    """The middle of a very long conversation is left out: its subject comes first, its solution last."""
-    yield Field("Said", pair.said_at[:_MINUTE].replace("T", " "))
-    turns = as_read(pair)
-    texts = [_middle_cut(text, TURN_CHARS) for _, text in turns]
-    room = PAIR_CHARS - sum(map(len, texts))
-    at = len(texts) // 2
-    first = last = at
-    while room < 0:  # grow the gap outwards from the middle, so that both ends stay
-        if last - at <= at - first and last < len(texts):
-            room += len(texts[last])
-            last += 1
-        else:
-            first -= 1
-            room += len(texts[first])
-    for number, ((label, _), text) in enumerate(zip(turns, texts, strict=True)):
-        if number == first < last:
-            yield Field("Left out", f"{last - first} messages")
-        if not first <= number < last:
-            yield Field(label, text)
-
-
-def _middle_cut(text: str, max_chars: int) -> str:
-    half = max_chars // 2
-    return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def _offered(entry: Offered) -> Iterable[Field]:

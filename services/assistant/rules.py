@@ -101,7 +101,11 @@ the pair is new.
 "Team:" marks what the team said, "User:" what community users said.
 skip: true when the pair is not to be added; otherwise it is added as it is.
 remove_ids: ids of conversations of the topic that are to be taken out, copied exactly; only of those older than the
-pair, and no more than a few; empty when there are none."""
+pair, and no more than a few; empty when there are none.
+superseded_parts: conversations that stay although the pair makes something in them wrong: id, and in what the sentence
+that no longer holds; empty when there are none.
+conflicts: conversations that contradict the pair where you cannot tell which is right: id, and in what the two
+statements; empty when there are none."""
 
 SUMMARISE_IMAGES_RULES = """\
 The attached images belong to the messages whose labels name them. What you write stands in the conversation in the

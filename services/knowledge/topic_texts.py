@@ -51,13 +51,14 @@ def as_shown(text: str, labels: Mapping[str, str]) -> str:
 
 class _Pair(NamedTuple):
     """`day`: on which it was said, as far as the file tells. `turns`: who spoke, and what; `speakers`: in more detail,
-    where several users wrote.
+    where several users wrote; `superseded`: when and what later conversations corrected.
     """
 
     id: str
     day: str
     turns: tuple[tuple[str, str], ...]
     speakers: tuple[str, ...]
+    superseded: tuple[str, ...]
 
 
 def _shown(pair: _Pair, name: str) -> str:
@@ -65,13 +66,19 @@ def _shown(pair: _Pair, name: str) -> str:
     labelled = zip(labels, (said for _, said in pair.turns), strict=True)
     joined = ((label, "\n".join(said for _, said in own)) for label, own in groupby(labelled, key=itemgetter(0)))
     indented = (f"{label}: {said}".replace("\n", "\n  ") for label, said in joined)
-    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *indented))
+    corrected = (f"Superseded in part on {when[:_DAY]}: {what}" for when, _, what in map(_parted, pair.superseded))
+    return "\n".join((f"{name}, said on {pair.day}" if pair.day else name, *corrected, *indented))
+
+
+def _parted(superseded: str) -> tuple[str, str, str]:
+    return superseded.partition(" ")
 
 
 def _pairs_in(text: str) -> Iterator[_Pair]:
     """Lines that belong to no turn are left out."""
     for block in text.split(_BEGIN):
         headers: dict[str, str] = {}
+        superseded: list[str] = []
         turns: list[tuple[str, str]] = []
         for line in block.split("\n"):
             name, colon, value = line.partition(": ")
@@ -80,8 +87,11 @@ def _pairs_in(text: str) -> Iterator[_Pair]:
                     turns[-1] = turns[-1][0], f"{turns[-1][1]}\n{line.removeprefix('  ')}"
             elif colon and name in {"User", "Team"}:
                 turns.append((name, value))
+            elif line.startswith("superseded: ") and not turns:
+                superseded.append(value)
             elif colon and not turns:
                 headers[name] = value
         if turns:
             speakers = tuple(headers["speakers"].split(", ")) if "speakers" in headers else ()
-            yield _Pair(headers.get("id", ""), headers.get("said_at", "")[:_DAY], tuple(turns), speakers)
+            day = headers.get("said_at", "")[:_DAY]
+            yield _Pair(headers.get("id", ""), day, tuple(turns), speakers, tuple(superseded))

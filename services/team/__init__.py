@@ -23,8 +23,8 @@ from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker
 from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
 from services.team.corrections import Overview, overview
-from services.team.decisions import Action, By, Decision, DecisionLog
-from services.team.filing import allowed_removals, replaced_by
+from services.team.decisions import Action, By, Decision, DecisionLog, Remark
+from services.team.filing import allowed_remarks, allowed_removals, replaced_by
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from services.team.pending import PendingFolder, Waiting
@@ -32,4 +32,4 @@ from services.team.places import PairPlaces, place_line
 from services.team.rebuilding import Build, RebuildPlan, Task
 from services.team.speakers import as_read, has_several_askers, spoken
 from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces, begins_after
-from services.team.topics import Topic
+from services.team.topics import Correction, Topic

@@ -212,6 +212,23 @@ async def learned(
     return filed, topic_files(data)
 
 
+async def test_what_is_superseded_in_part_stays_and_says_so_also_after_a_rebuild(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """The newer part holds, and whoever reads the older conversation is told."""
+    part = {"id": "OLD", "what": "It is no longer 100."}
+    llm_server.otherwise = integrating({"skip": False, "remove_ids": [], "superseded_parts": [part]})
+    for topics in await learned(start, discord_server, llm_server, data):
+        [text] = topics.values()
+        older, newer = text.split("--- QA ---\n")[1:]
+        assert LIMITS[0] in older
+        assert LIMITS[1] in newer
+        said_at = re.search(r"^said_at: (.*)$", newer, re.MULTILINE)
+        assert said_at is not None
+        assert f"\nsuperseded: {said_at[1]} It is no longer 100.\n" in older
+        assert "superseded" not in newer
+
+
 async def test_of_two_limits_the_newer_alone_is_in_force_also_after_a_rebuild(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
 ) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from model.conversations import Conversation, Image, Role, Turn
@@ -11,12 +12,14 @@ from services.assistant.curator import (
     IntegrationResult,
     ModelCurator,
 )
+from services.assistant.pair_fields import PAIR_CHARS, TURN_CHARS
 from services.knowledge.index_file import IndexEntry
 from services.llm.prompting import Field, Prompt, parse
 from services.llm.usage import Usage
 from services.team.archive import Pair, Speaker
 from services.team.archive import PairTurn as Said
-from services.team.decisions import By
+from services.team.decisions import By, Remark
+from services.team.topics import Correction
 from tests.services.assistant.test_model_assistant import ScriptedAsker
 from tests.team import kept, named, pair
 
@@ -75,6 +78,31 @@ async def test_ids_are_taken_as_they_were_meant() -> None:
         "nobody",
         "c3",
     ]
+
+
+async def test_what_is_superseded_in_part_and_what_is_in_conflict_is_told_by_labels() -> None:
+    held = [pair(0), pair(1)]
+    said = {"id": " [C2] ", "what": "It is 400\nnow."}
+    answer = {"skip": False, "remove_ids": [], "superseded_parts": [said], "conflicts": [{"id": "c9", "what": "?"}]}
+    curator = ModelCurator(ScriptedAsker(IntegrationResult.model_validate_json(json.dumps(answer))), TASKS)
+    result = await curator.integrate(pair(2), "gpu", held, Usage())
+    assert result.superseded_parts == [Remark(held[1].id, "It is 400 now.")]
+    assert result.conflicts == [Remark("c9", "?")]
+
+
+def test_plainer_answers_and_recorded_ones_without_remarks_stay_usable() -> None:
+    assert IntegrationResult.model_validate_json('{"skip": false, "remove_ids": []}') == kept()
+
+
+async def test_what_is_superseded_already_is_shown_with_its_day() -> None:
+    asker = ScriptedAsker(kept())
+    known = {pair(0).id: [Correction("2026-03-01T12:00:00Z", "It is 400 now.")]}
+    curator = ModelCurator(asker, TASKS, corrections=lambda each: known.get(each.id, ()))
+    await curator.integrate(pair(2), "gpu", [pair(0), pair(1)], Usage())
+    [(_, prompt)] = asker.asked
+    labels = [field.label for field in sections(prompt)["topic"]]
+    assert labels[1:5] == ["Id", "Said", "Superseded in part on 2026-03-01", "User"]
+    assert labels[5:8] == ["Team", "Id", "Said"]
 
 
 async def test_an_index_that_is_too_long_is_narrowed_to_what_resembles_the_pair() -> None:
@@ -172,7 +200,7 @@ def test_of_a_very_long_conversation_the_middle_is_left_out() -> None:
     assert turns[-1].text == texts[-1]
     [gap] = [field for field in fields if field.label == "Left out"]
     assert gap.text == f"{20 - len(turns)} messages"
-    assert sum(len(field.text) for field in turns) <= prompts.PAIR_CHARS
+    assert sum(len(field.text) for field in turns) <= PAIR_CHARS
 
 
 def test_of_a_very_long_message_both_ends_are_shown() -> None:
@@ -184,7 +212,7 @@ def test_of_a_very_long_message_both_ends_are_shown() -> None:
     assert field.text.startswith("aaa")
     assert field.text.endswith("zzz")
     assert "[…]" in field.text
-    assert len(field.text) < prompts.TURN_CHARS + 10
+    assert len(field.text) < TURN_CHARS + 10
 
 
 def test_images_are_named_by_message_and_by_their_place_in_it() -> None:

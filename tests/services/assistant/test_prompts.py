@@ -89,7 +89,8 @@ TOPIC = Given(
     "team:limits.txt",
     "",
     "--- QA ---\nid: qa_20260301_000000.000000\ntimestamp: 2026-03-01T00:00:00.000000Z\n"
-    "said_at: 2019-05-03T14:02:00.000000Z\nUser: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+    "said_at: 2019-05-03T14:02:00.000000Z\nsuperseded: 2020-01-02T00:00:00Z It is 400.\n"
+    "User: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
     "--- QA ---\nid: qa_20260301_000001.000000\ntimestamp: 2026-03-01T00:00:01.000000Z\n"
     "User: And now?\nTeam: 400.\n\n",
 )
@@ -99,7 +100,8 @@ def test_what_the_team_said_is_shown_with_its_day_and_not_with_that_of_its_impor
     prompt = prompts.generate(TASKS, CONVERSATION, "why?", [TOPIC], max_chars=500)
     [text] = [field.text for _, fields in sections(prompt)[:1] for field in fields if field.label == "Text"]
     assert text == (
-        "c1, said on 2019-05-03\nUser: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+        "c1, said on 2019-05-03\nSuperseded in part on 2020-01-02: It is 400.\n"
+        "User: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
         "c2\nUser: And now?\nTeam: 400."
     )
     assert "of two the one said later; old ones may be out of date" in " ".join(prompt.system.split())

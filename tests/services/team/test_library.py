@@ -29,6 +29,7 @@ from tests.services.team.pairs import (
     NOW,
     added,
     captured,
+    corrects,
     decided,
     everything,
     is_whole,
@@ -569,7 +570,7 @@ def test_until_there_is_a_description_the_first_question_stands_in(tmp_path: Pat
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "add", "skip", "fail", "remove", "restore", "describe", "reopen"]),
+        st.sampled_from(["add", "add", "correct", "skip", "fail", "remove", "restore", "describe", "reopen"]),
         st.integers(0, 7),
         st.sampled_from(["gpu", "net", "gpu-2", "Täg 3"]),
         st.lists(st.integers(0, 7), max_size=2),
@@ -594,6 +595,8 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
             match what:
                 case "add":
                     library.decide(added(pair, topic, remove_ids=gone))
+                case "correct":
+                    library.decide(corrects(pair, topic, *(pairs[other] for other in others)))
                 case "skip":
                     library.decide(decided(pair, Action.SKIPPED, remove_ids=gone))
                 case "fail":
