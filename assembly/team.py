@@ -108,7 +108,8 @@ def curator_of(settings: Settings, asker: StructuredLLM | None, library: TeamLib
     """The model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveCurator(lambda: {name: topic.pairs for name, topic in library.topics.items()})
-    return ModelCurator(asker, curating_tasks(settings), max_entries=settings.ai_response.max_index_entries)
+    entries = settings.ai_response.max_index_entries
+    return ModelCurator(asker, curating_tasks(settings), max_entries=entries, corrections=library.corrections)
 
 
 def topic_describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> Describer:

@@ -12,7 +12,7 @@ from assembly.team import open_team, team_places
 from clock import rfc3339
 from services.knowledge import is_topic_name, topic_name
 from services.storage import lock
-from services.team import Overview, block_of, corrections, overview
+from services.team import Overview, corrections, overview, spoken
 from services.telemetry import number_of
 from settings import Settings
 from sinks.terminal import one_line, visible_lines
@@ -75,9 +75,9 @@ def _shown(found: Overview, asked: str) -> Iterator[str]:
         yield ""
         said_at = pair.said_at[:_MINUTE].replace("T", " ")
         yield f"{pair.id}  (said {said_at} UTC, {pair.conversation_id})"
-        for turn in block_of(pair).turns:
+        for label, turn in spoken(pair):
             first, *rest = visible_lines(turn.text)
-            yield f"{_INDENT}{turn.speaker}: {first}"
+            yield f"{_INDENT}{label}: {first}"
             yield from (f"{_INDENT}  {line}".rstrip() for line in rest)
 
 

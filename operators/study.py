@@ -16,7 +16,16 @@ from operators.step import Gauge, expected, in_flight
 from services.assistant import Curator, IntegrationResult
 from services.knowledge import topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
-from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary, allowed_removals, replaced_by
+from services.team import (
+    Action,
+    Decision,
+    LibraryUnwritable,
+    Pair,
+    TeamLibrary,
+    allowed_remarks,
+    allowed_removals,
+    replaced_by,
+)
 
 TRIES = 3  # of one pair (SPEC 6)
 REASON_CHARS = 300
@@ -71,8 +80,17 @@ def study(
         if result.skip:
             reason = "the topic says the same"
             return Decision(pair.id, at, Action.SKIPPED, curator.by, topic, remove_ids=removed, reason=reason)
-        replaced = replaced_by(pair, held)
-        return Decision(pair.id, at, Action.ADDED, curator.by, topic, remove_ids=removed, replaces=replaced)
+        return Decision(
+            pair.id,
+            at,
+            Action.ADDED,
+            curator.by,
+            topic,
+            remove_ids=removed,
+            replaces=replaced_by(pair, held),
+            superseded_parts=allowed_remarks(pair, held, removed, result.superseded_parts),
+            conflicts=allowed_remarks(pair, held, removed, result.conflicts),
+        )
 
     async def studied(pair: Pair) -> Decision:
         while True:

@@ -68,8 +68,9 @@ Decide how a new conversation goes into its topic.
 Skip it when the topic already says all of it.
 
 Take an earlier conversation out only when the new one makes it wrong or wholly superfluous: the same question with a
-newer, different or more complete answer. Keep whatever still says something true that the new one does not. What the
-team said later holds over what it said before. When in doubt, take out nothing."""
+newer, different or more complete answer. Keep whatever still says something true that the new one does not, and say
+which part of it no longer holds. What the team said later holds over what it said before. When in doubt, take out
+nothing."""
 
 TEAM_SUMMARIZATION = """\
 Describe a topic of the team's knowledge for the index from which sources are chosen.

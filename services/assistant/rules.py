@@ -42,7 +42,7 @@ citations: the ids of the given sources that the answer is taken from, copied ex
 GENERATE_TEAM = """\
 Sources whose id begins with team: are what the team answered before. Only their Team: turns are authoritative, and of
 two the one said later; old ones may be out of date. Where one of them and the documentation disagree, follow the team:
-source."""
+source. Of such a source, citations name the conversations: c1, c2 and so on."""
 
 EXCERPT_RULES = """\
 An excerpt shows parts of a page: that something is missing in it does not mean that it does not exist."""
@@ -89,6 +89,9 @@ summary: plain English, whatever the language of the document, within the number
 headings, links and blank lines. First one sentence of at most 150 characters that says what the document is about.
 Leave out whatever looks like a password, a token or a key."""
 
+SPEAKERS = """\
+"User A:" and "User B:" are different users; "Team (to User A):" answers that one."""
+
 CLASSIFY_RULES = """\
 The index lists the topics of the team's knowledge by id, each with a description. The pair is one conversation between
 community users ("User:") and the team ("Team:"), which is about to be filed under one topic.
@@ -97,11 +100,16 @@ topic_name: for a topic of the index its id, copied exactly; for a new one two t
 hyphens, no path, no ending, no name of a person; empty when skip is true."""
 
 INTEGRATE_RULES = """\
-The topic holds conversations that were filed before, each with its id and when it took place; the pair is new.
+The topic holds conversations that were filed before, each with its id (c1, c2, …) and when it took place, oldest first;
+the pair is new.
 "Team:" marks what the team said, "User:" what community users said.
 skip: true when the pair is not to be added; otherwise it is added as it is.
 remove_ids: ids of conversations of the topic that are to be taken out, copied exactly; only of those older than the
-pair, and no more than a few; empty when there are none."""
+pair, and no more than a few; empty when there are none.
+superseded_parts: conversations that stay although the pair makes something in them wrong: id, and in what the sentence
+that no longer holds; empty when there are none.
+conflicts: conversations that contradict the pair where you cannot tell which is right: id, and in what the two
+statements; empty when there are none."""
 
 SUMMARISE_IMAGES_RULES = """\
 The attached images belong to the messages whose labels name them. What you write stands in the conversation in the

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from services.knowledge import files_of, first_of, is_topic_name, next_file, topic_name
 from services.team import qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, Decision
+from services.team.decisions import Action, Decision, Remark
 from services.team.fold import TopicFold
 from services.team.topics import Topic, block_of, place, render
 
@@ -27,25 +28,50 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
     """
     if not remove_ids:
         return ()
-    others = {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+    others = _others(pair, held)
     most = min(MOST_REMOVED, (len(others) + 1) // 2)
     allowed: dict[str, None] = {}
     for pair_id in remove_ids:
-        try:
-            found = others.get(qa_ids.instant(pair_id.strip()))
-        except qa_ids.BadId:
-            found = None
-        if found is None:
-            why = "it is not in the topic"
-        elif place(found) >= place(pair):
-            why = "it is not older"
-        elif found.id not in allowed and len(allowed) >= most:
-            why = f"of {len(others)} pairs at most {most} may go at once"
-        else:
+        found = _older(pair, others, pair_id)
+        if isinstance(found, Pair) and found.id not in allowed and len(allowed) >= most:
+            found = f"of {len(others)} pairs at most {most} may go at once"
+        if isinstance(found, Pair):
             allowed[found.id] = None
-            continue
-        log.warning("%s does not remove %.80r: %s", pair.id, pair_id, why)
+        else:
+            log.warning("%s does not remove %.80r: %s", pair.id, pair_id, found)
     return tuple(allowed)
+
+
+def allowed_remarks(
+    pair: Pair, held: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
+) -> tuple[Remark, ...]:
+    """Those of a model's `remarks` that say something about an older pair of the topic which is not `removed` anyway.
+    The others are logged. As with removals, earlier captures of the same conversation do not count.
+    """
+    others = _others(pair, (each for each in held if each.id not in removed))
+    kept: list[Remark] = []
+    for remark in remarks:
+        found = _older(pair, others, remark.id) if remark.what else "it says nothing"
+        if isinstance(found, Pair):
+            kept.append(Remark(found.id, remark.what))
+        else:
+            log.warning("%s: a remark about %.80r is dropped: %s", pair.id, remark.id, found)
+    return tuple(kept)
+
+
+def _others(pair: Pair, held: Iterable[Pair]) -> dict[Decimal, Pair]:
+    return {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+
+
+def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | str:
+    """The one with this id; or why there is none that is older than `pair`."""
+    try:
+        found = others.get(qa_ids.instant(pair_id.strip()))
+    except qa_ids.BadId:
+        found = None
+    if found is None:
+        return "it is not in the topic"
+    return found if place(found) < place(pair) else "it is not older"
 
 
 def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
@@ -66,7 +92,15 @@ def added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> De
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
         reason = f"{later.id} is a later capture of the same conversation"
-        return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
+        return replace(
+            decision,
+            action=Action.SKIPPED,
+            topic=None,
+            remove_ids=(),
+            reason=reason,
+            superseded_parts=(),
+            conflicts=(),
+        )
     replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
     return _filed(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
 

@@ -7,6 +7,9 @@ removed    out; if an operator says so, only `restored` brings it back
 restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic before
            it was removed becomes undecided again
 
+An added pair may also correct a part of another. That counts while both are active; where a later pair has taken the
+place of the one that corrected, that stands for it.
+
 `Placement` needs only ids; `TopicFold` adds texts. Pairs in a topic are called active.
 """
 
@@ -18,8 +21,8 @@ from operator import attrgetter
 
 from services.team import archive, qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
-from services.team.topics import Topic, place, teaches
+from services.team.decisions import Action, By, Decision, Remark
+from services.team.topics import Correction, Topic, place, teaches
 
 Move = tuple[Decimal, str | None, str | None]
 """A pair, by its key; the topic that it leaves, and the one that it enters."""
@@ -32,6 +35,7 @@ class Placement:
         topic_of, last_topic: of each active pair, and of each that was ever active.
         decided, withdrawn, failed: pairs with a decision, removed by an operator, and whose last decision was `failed`.
         newest: the newest id with a decision.
+        corrected: pairs that others correct in a part: by the key of each of these what no longer holds.
     """
 
     def __init__(self, decisions: Iterable[Decision] = (), start: Decimal | None = None) -> None:
@@ -42,6 +46,8 @@ class Placement:
         self.withdrawn: set[Decimal] = set()
         self.failed: set[Decimal] = set()
         self.newest: str | None = None
+        self.corrected: dict[Decimal, dict[Decimal, str]] = {}
+        self._successor: dict[Decimal, Decimal] = {}  # of pairs that are not active, the one that took their place
         self._start = start
         self._upheld: set[Decimal] = set()  # restored by an operator
         for decision in decisions:
@@ -61,8 +67,11 @@ class Placement:
             case Action.ADDED:
                 if decision.topic is None or key in self.withdrawn:
                     return []
-                gone = self._obsolete(decision) | set(map(qa_ids.instant, decision.replaces))
-                return self._out(gone - {key}) + self._in(key, decision.topic)
+                earlier = set(map(qa_ids.instant, decision.replaces)) - {key}
+                gone = (self._obsolete(decision) | earlier) - {key}
+                self._correct(key, earlier, decision.superseded_parts)
+                self._successor |= {each: key for each in gone if each in self.topic_of}
+                return self._out(gone) + self._in(key, decision.topic)
             case Action.SKIPPED:
                 return self._out(self._obsolete(decision) - {key})
             case Action.FAILED:
@@ -77,6 +86,27 @@ class Placement:
                 return self._out([key])
             case Action.RESTORED:
                 return self._restored(key, decision)
+
+    def corrections(self, key: Decimal) -> list[tuple[Decimal, str]]:
+        """What of a pair no longer holds: the active pair because of which, and what, for each correction."""
+        found: list[tuple[Decimal, str]] = []
+        for by, what in self.corrected.get(key, {}).items():
+            standing: Decimal | None = by
+            while standing is not None and standing not in self.topic_of:
+                standing = self._successor.get(standing)
+            if standing is not None and standing != key:
+                found.append((standing, what))
+        return found
+
+    def _correct(self, key: Decimal, earlier: Iterable[Decimal], parts: Iterable[Remark]) -> None:
+        """Note what the pair corrects. It takes over the corrections of `earlier` captures, which it contains."""
+        for known in self.corrected.values():
+            known.pop(key, None)
+        for each in earlier:
+            self.corrected.setdefault(key, {}).update(self.corrected.get(each, {}))
+        for part in parts:
+            known = self.corrected.setdefault(qa_ids.instant(part.id), {})
+            known[key] = f"{known[key]}; {part.what}" if key in known else part.what
 
     def _restored(self, key: Decimal, decision: Decision) -> list[Move]:
         self.withdrawn.discard(key)
@@ -94,6 +124,7 @@ class Placement:
     def _in(self, key: Decimal, topic: str) -> list[Move]:
         before = self.topic_of.get(key)
         self.topic_of[key] = self.last_topic[key] = topic
+        self._successor.pop(key, None)
         return [(key, before, topic)] if topic != before else []
 
     def _out(self, keys: Iterable[Decimal]) -> list[Move]:
@@ -107,7 +138,30 @@ def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
         name = placement.topic_of.get(pair.key)
         if name is not None and teaches(pair):
             held.setdefault(name, {}).setdefault(pair.key, pair)
-    return {name: Topic(name, tuple(sorted(held[name].values(), key=place))) for name in sorted(held)}
+    topics = {name: Topic(name, tuple(sorted(held[name].values(), key=place))) for name in sorted(held)}
+    active = {key: pair for pairs_of_topic in held.values() for key, pair in pairs_of_topic.items()}
+    _correct(topics, placement, active)
+    return topics
+
+
+def corrections_of(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> tuple[Correction, ...]:
+    """Those in force, oldest first: of later pairs that are among the `active`."""
+    known = ((active[by], what) for by, what in placement.corrections(pair.key) if by in active)
+    later = sorted(((place(by), by.said_at, what) for by, what in known if place(by) > place(pair)))
+    return tuple(Correction(said_at, what) for _, said_at, what in later)
+
+
+def _correct(topics: dict[str, Topic], placement: Placement, active: Mapping[Decimal, Pair]) -> set[str]:
+    """Give each pair in `topics` its corrections. Gives the names of the topics that change."""
+    changed: set[str] = set()
+    for key in placement.corrected:
+        if (pair := active.get(key)) is None:
+            continue
+        name, corrections = placement.topic_of[key], corrections_of(pair, placement, active)
+        if topics[name].corrections.get(key, ()) != corrections:
+            topics[name] = topics[name].corrected(pair, corrections)
+            changed.add(name)
+    return changed
 
 
 class TopicFold:
@@ -147,6 +201,7 @@ class TopicFold:
                 topics[target] = topics.get(target, Topic(target, ())).joined_by(pair)
                 self._enter(pair)
                 changed.add(target)
+        changed |= _correct(topics, self.placement, self.active)
         self.topics = topics
         return changed
 
@@ -163,8 +218,9 @@ class TopicFold:
                 self._enter(pair)
             if left:
                 topics[name] = Topic(name, tuple(left))
+        corrected = _correct(topics, self.placement, self.active)
         self.topics = topics
-        return changed
+        return sorted({*changed, *corrected})
 
     def _enter(self, pair: Pair) -> None:
         self.active[pair.key] = pair

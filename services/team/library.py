@@ -21,10 +21,10 @@ from services.team import state as team_state
 from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader, StoredBlock
 from services.team.decisions import Action, Decision, DecisionLog
-from services.team.fold import TopicFold
+from services.team.fold import Placement, TopicFold
 from services.team.index import TeamIndex
 from services.team.state import LibraryUnwritable, TeamPlaces, TeamState
-from services.team.topics import Topic
+from services.team.topics import Correction, Topic
 
 
 class UnknownPair(LookupError):
@@ -89,6 +89,11 @@ class TeamLibrary:
         """The pairs of the topic and its continuations, which one classified under this name would join."""
         topics = self.fold.topics
         return [pair for name in filing.topic_files(topics, topic) for pair in topics[name].pairs]
+
+    def corrections(self, pair: Pair) -> Sequence[Correction]:
+        """What later conversations have corrected in a pair."""
+        topic = self.fold.topics.get(self.fold.placement.topic_of.get(pair.key, ""))
+        return () if topic is None else topic.corrections.get(pair.key, ())
 
     def pair(self, pair_id: str) -> Pair | None:
         """A pair of the archive, if it is there. Raises BadId, OSError."""
@@ -155,7 +160,13 @@ class TeamLibrary:
         """Take a person's texts, already out of the archive, out of topics and descriptions. Gives the topic names."""
         with self._lock:
             self._forgotten.add(author_id)
-            self.reader.rewind()  # the pairs it has in memory may have such texts
+            # What it has in memory may be such texts: it reads everything again.
+            archived = self.reader.survey(self.fold.placement.is_undecided)
+            theirs = {pair.key for pair in archived if author_id in pair.author_ids}
+            with _writing("Its words stay in the decisions until this is done again"):
+                if self.decisions.forget(theirs):
+                    self.fold.placement.corrected = Placement(self.decisions.read()).corrected
+                    self._state_written = False
             changed = self.fold.forget(author_id)
             self.team_index.forget(changed)
             return self._changed(changed)

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import decisions as grammar
 from services.team import qa_ids, state, topics
-from services.team.archive import Pair
+from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
 from services.team.fold import Placement, TopicFold, fold
@@ -104,6 +105,25 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
     return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
 
 
+class _Held(NamedTuple):
+    """What a topic held at a time: the keys of its pairs; which of them were corrected by which pair, and in what."""
+
+    keys: frozenset[Decimal]
+    corrections: frozenset[tuple[Decimal, Decimal, str]]
+
+    def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
+        """Whether these are the corrections of a block in a file of that time, possibly before people were forgotten.
+        `pairs`: those that the archive has, by their keys.
+        """
+        own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
+        own = [(by, what) for by, what in own if place(by) > place(pair)]
+        known = {(by.said_at, what) for by, what in own}
+        dates = {each.said_at for each in block.corrections}
+        return all(
+            (each.said_at, each.what) in known or (each.said_at, REMOVED) in known for each in block.corrections
+        ) and all(by.said_at in dates for by, _ in own if teaches(by))
+
+
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
     """What topics held after each of the latest decisions: topic files are known to contain those of `filed`."""
@@ -120,31 +140,54 @@ class TopicHistory:
             return False
         if "".join(map(topics.render, blocks.values())) != text:
             return False
-        return any(self._were(blocks, keys) for keys in self._held(topic) if blocks.keys() <= keys)
+        return any(self._were(blocks, then) for then in self._held(topic) if blocks.keys() <= then.keys)
 
-    def _were(self, blocks: Mapping[Decimal, TopicBlock], keys: frozenset[Decimal]) -> bool:
-        """Whether these were the blocks of a topic that held the pairs `keys`, as far as the archive has them."""
-        pairs = self.reader.find(keys)
+    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _Held) -> bool:
+        """Whether these were the blocks of a topic that held the pairs of that time, as far as the archive has them."""
+        pairs = self.reader.find(then.keys)
         if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
             return False
         order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
-        return order == [key for key in blocks if key in pairs] and all(_once_was(blocks[i], pairs[i]) for i in order)
+        if order != [key for key in blocks if key in pairs]:
+            return False
+        known = pairs | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
+        return all(
+            _once_was(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
+        )
 
-    def _held(self, topic: str) -> Iterator[frozenset[Decimal]]:
-        """The keys that the topic held, one time after another."""
+    def _held(self, topic: str) -> Iterator[_Held]:
+        """What the topic held, one time after another."""
         placement = Placement(self.filed)
+        last: _Held | None = None
         for decision in (None, *self.since):
-            if decision is None or any(topic in move[1:] for move in placement.apply(decision)):
-                yield frozenset(key for key, name in placement.topic_of.items() if name == topic)
+            moves = placement.apply(decision) if decision is not None else []
+            if last is None or placement.corrected or any(topic in move[1:] for move in moves):
+                keys = frozenset(key for key, name in placement.topic_of.items() if name == topic)
+                corrected = keys & placement.corrected.keys()
+                corrections = ((key, *each) for key in corrected for each in placement.corrections(key))
+                now = _Held(keys, frozenset(corrections))
+                if now != last:
+                    yield now
+                last = now
 
 
 def _once_was(block: TopicBlock, pair: Pair) -> bool:
-    """Whether this was the block of a pair, possibly before a person's texts were taken out of it."""
-    if (block.id, block.timestamp) != (pair.id, pair.timestamp):
+    """Whether this was the block of a pair, possibly before a person's texts were taken out of it, or in the earlier
+    form.
+    """
+    if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
-    turns = iter(block.turns)
-    kept = block_of(pair).turns
-    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in kept)
+    left = block_of(pair)
+    if block.said_at is None:
+        left = replace(left, speakers=())
+    turns = iter(_said_by(block))
+    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in _said_by(left))
+
+
+def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
+    """Its turns and who spoke. To whom depends on turns that may have been taken out."""
+    labels = block.speakers or [turn.speaker.value for turn in block.turns]
+    return [(label.partition(" (")[0], turn) for label, turn in zip(labels, block.turns, strict=True)]
 
 
 def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:

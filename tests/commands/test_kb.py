@@ -90,6 +90,14 @@ def test_show_prints_a_topic_with_ids_and_nothing_that_moves_the_terminal(
     )
 
 
+def test_show_tells_several_users_apart(config: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = captured(7, "Why?", "So.", "And mine?")
+    store(data, mixed)
+    opened(data).decide(added(mixed, "ports"))
+    assert kb(config, "show", "ports") == 0
+    assert told(capsys).endswith("    User A: Why?\n    Team (to User A): So.\n    User B: And mine?\n")
+
+
 def test_looking_needs_no_lock_and_writes_nothing(config: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with places_in(data).decisions.open("ab") as file:
         file.write(b'{"qa_id": "qa_2026')  # the bot is writing just now

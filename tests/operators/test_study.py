@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from operators.study import study
+from services.assistant.curator import IntegrationResult
 from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, By, Decision, Remark
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -196,3 +197,19 @@ async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(
 def test_a_pair_is_in_order_of_its_second() -> None:
     pairs: Sequence[Pair] = [pair(1), pair(2)]
     assert sorted(each.id for each in pairs) == [each.id for each in pairs]
+
+
+async def test_what_a_pair_corrects_and_what_it_leaves_open_is_noted_with_it(tmp_path: Path) -> None:
+    first, second, last = (pair(n) for n in range(1, 4))
+
+    def integrated(new: Pair, _held: Sequence[Pair]) -> IntegrationResult:
+        parts = [Remark(first.id, "the limit is 400"), Remark("qa_1", "made up")]
+        return IntegrationResult(
+            skip=new is second, remove_ids=[], superseded_parts=parts, conflicts=[Remark(first.id, "cats or dogs")]
+        )
+
+    decisions = await decided(tmp_path, ScriptedCurator(integrated=integrated), first, second, last)
+    # What is not added corrects nothing.
+    assert [each.superseded_parts for each in decisions] == [(), (), (Remark(first.id, "the limit is 400"),)]
+    assert [each.conflicts for each in decisions] == [(), (), (Remark(first.id, "cats or dogs"),)]
+    assert [each.what for each in opened(tmp_path).corrections(first)] == ["the limit is 400"]

@@ -10,7 +10,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive, archive_files, decisions, qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, By, Decision, Remark
 from services.team.fold import Placement, fold
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
@@ -75,6 +75,12 @@ def decided(
 
 def added(pair: Pair, topic: str, *, remove_ids: tuple[str, ...] = ()) -> Decision:
     return decided(pair, Action.ADDED, topic, remove_ids=remove_ids)
+
+
+def corrects(pair: Pair, topic: str, *others: Pair, what: str = "Not so.") -> Decision:
+    """The pair is added, and supersedes a part of others."""
+    parts = tuple(Remark(each.id, what) for each in others)
+    return replace(added(pair, topic), superseded_parts=parts)
 
 
 def noted(folder: Path) -> list[Decision]:

@@ -29,6 +29,7 @@ from tests.services.team.pairs import (
     NOW,
     added,
     captured,
+    corrects,
     decided,
     everything,
     is_whole,
@@ -380,6 +381,20 @@ def test_a_topic_file_changed_by_hand_is_kept_beside_and_written_anew(
     assert caplog.messages == []
 
 
+def test_topic_files_of_the_earlier_form_are_written_anew_and_not_taken_for_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, ONE, TWO)
+    library = opened(tmp_path)
+    for pair in (ONE, TWO):
+        library.decide(added(pair, "gpu"))
+    path = places_in(tmp_path).topics / "gpu.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("said_at: ")))
+    assert is_whole(tmp_path, opened(tmp_path))
+    assert caplog.messages == []
+
+
 def test_a_topic_file_that_a_crash_kept_old_is_not_taken_for_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -555,7 +570,7 @@ def test_until_there_is_a_description_the_first_question_stands_in(tmp_path: Pat
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "add", "skip", "fail", "remove", "restore", "describe", "reopen"]),
+        st.sampled_from(["add", "add", "correct", "skip", "fail", "remove", "restore", "describe", "reopen"]),
         st.integers(0, 7),
         st.sampled_from(["gpu", "net", "gpu-2", "Täg 3"]),
         st.lists(st.integers(0, 7), max_size=2),
@@ -580,6 +595,8 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
             match what:
                 case "add":
                     library.decide(added(pair, topic, remove_ids=gone))
+                case "correct":
+                    library.decide(corrects(pair, topic, *(pairs[other] for other in others)))
                 case "skip":
                     library.decide(decided(pair, Action.SKIPPED, remove_ids=gone))
                 case "fail":
