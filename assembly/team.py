@@ -13,7 +13,7 @@ from operators.capturing import summarise_images
 from operators.step import Gauge
 from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, key_of, prompts
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
-from services.llm import ImageSource, StructuredLLM, Usage
+from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
 from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPlaces, open_library
 from settings import Settings
@@ -104,14 +104,14 @@ def capture_images(
     return Images(work, pending, archive.keep_late, withheld, settings.kb.runtime_refresh_tick_seconds)
 
 
-def curator_of(settings: Settings, asker: StructuredLLM | None, library: TeamLibrary) -> Curator:
+def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) -> Curator:
     """The model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveCurator(lambda: {name: topic.pairs for name, topic in library.topics.items()})
     return ModelCurator(asker, curating_tasks(settings), max_entries=settings.ai_response.max_index_entries)
 
 
-def topic_describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> Describer:
+def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) -> Describer:
     """As `curator_of`, for the descriptions of topics."""
     if asker is None:
         return ExtractiveTopicDescriber()

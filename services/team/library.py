@@ -135,6 +135,18 @@ class TeamLibrary:
             self.flush()
             return found
 
+    def described(self) -> Mapping[str, Topic]:
+        """The topics that have a description, be it of earlier content."""
+        topics = self.fold.topics
+        return {name: topics[name] for name in self.team_index.described if name in topics}
+
+    def lacking(self, topics: Sequence[Topic]) -> Sequence[Topic]:
+        """Those whose description is not one of this content, from the present prompt and model."""
+        with self._lock:
+            found = self.team_index.lacking(topics, self.time())
+            self.flush()
+            return found
+
     def describe(self, topic: Topic, summary: str, key: str) -> None:
         """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from."""
         with self._lock:

@@ -17,11 +17,11 @@ from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
-from services.team.decisions import Action, Decision
+from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Described, curation
-from tests.services.team.pairs import everything, is_whole, noted, opened, places_in, store, topic_files
+from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import ScriptedCurator, kept, named, pair
 
 TICK = 300.0
@@ -111,11 +111,42 @@ async def test_each_capture_is_decided_when_it_is_stored_and_its_topic_described
     await team.closes()
 
 
-async def test_topics_are_described_once_for_many_pairs(tmp_path: Path) -> None:
+async def test_while_pairs_wait_a_topic_is_described_at_its_first_and_when_they_have_doubled(tmp_path: Path) -> None:
     store(tmp_path, *(pair(n) for n in range(1, 20)))
+    described: list[int] = []
+
+    def says(text: str) -> str:
+        described.append(text.count("--- QA ---"))
+        return f"{described[-1]} conversations."
+
+    team = Team(tmp_path, describing=Describing(says))
+    await team.closes()
+    assert described == [1, 2, 4, 8, 16, 19]
+    assert [entry.description for entry in team.curator.indices[2]] == ["2 conversations."]
+    assert team.index == "team:things.txt\n19 conversations.\n"
+
+
+async def test_a_topic_that_a_crash_has_left_without_a_description_gets_one_before_the_next_pair(
+    tmp_path: Path,
+) -> None:
+    store(tmp_path, *(pair(n) for n in range(1, 4)))
+    library = opened(tmp_path)
+    library.decide(added(pair(1), "things"))
     team = Team(tmp_path)
     await team.closes()
-    assert team.describing.asked == ["team:things.txt"]
+    assert [entry.description for entry in team.curator.indices[0]] == ["1 conversations."]
+
+
+async def test_a_topic_that_is_gone_before_it_could_be_described_is_let_be(tmp_path: Path) -> None:
+    store(tmp_path, pair(1), pair(2))
+    answers = [Unavailable("down")]
+    team = Team(tmp_path, describing=Describing(lambda _text: answers.pop() if answers else "Fine."))
+    await asyncio.sleep(0.5)
+    team.library.decide(decided(pair(1), Action.REMOVED, by=By.OPERATOR))
+    await asyncio.sleep(5)
+    assert team.decided[-1] == (pair(2).id, Action.ADDED)
+    assert team.describing.asked == ["team:things.txt"] * 2
+    await team.closes()
 
 
 async def test_a_tick_finds_what_nobody_has_told_of(tmp_path: Path) -> None:
@@ -251,7 +282,7 @@ async def test_the_end_waits_until_all_is_decided_in_a_replay(tmp_path: Path) ->
     team = Team(tmp_path, ScriptedCurator(seconds=7))
     await team.closes()
     assert len(team.decided) == 10
-    assert team.describing.asked == ["team:things.txt"]
+    assert team.describing.asked == ["team:things.txt"] * 5
 
 
 async def test_an_endpoint_that_is_down_does_not_hold_up_the_end_of_a_replay(tmp_path: Path) -> None:
