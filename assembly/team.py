@@ -67,6 +67,7 @@ def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
         tick_seconds=settings.kb.runtime_refresh_tick_seconds,
         # One call with its retries, as for an answer.
         describe_seconds=settings.ai_response.graph_timeout_seconds,
+        settle_seconds=60 * settings.kb.settle_minutes,
         to_the_end=to_the_end,
     )
 

@@ -2,7 +2,7 @@
 
 start-up, tick, each capture stored
         │ coalesced: what comes meanwhile causes one more run
-    the oldest pair without a decision ── classify ── integrate ── decision and topic sinks
+    the oldest pair without a decision whose conversation is quiet ── classify ── integrate ── decision and topic sinks
         │ before the next: a topic that is new, or has doubled ── describe ── team index
         │ again, until there is none left
     topics that have changed ── describe ── team index
@@ -21,7 +21,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from clock import run_blocking
+from clock import from_rfc3339, now, rfc3339, run_blocking, utc_clock
 from clock.backoff import Backoff
 from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
@@ -70,11 +70,13 @@ class CurationRules:
         describe_seconds: the limit for one description, retries included.
         to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
             the work stops there, between two writes, and continues at the next start.
+        settle_seconds: how long after its last message a conversation counts as quiet; 0: at once.
     """
 
     tick_seconds: float = 300.0
     describe_seconds: float = 200.0
     to_the_end: bool = False
+    settle_seconds: float = 0.0
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
@@ -94,8 +96,9 @@ def curation(
     on_decided   -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
     curation     -------------------|
 
-    `captures` says that something was stored, and never waits here. While the endpoint or the disk fails, the work
-    pauses, longer each time, then continues where it was. Emits nothing.
+    `captures` says that something was stored, and never waits here. A pair is taken up when its conversation has been
+    quiet for `rules.settle_seconds`, or when captures end; the oldest of those first. While the endpoint or the disk
+    fails, the work pauses, longer each time, then continues where it was. Emits nothing.
     """
     if parts is None:
         return cast("Observable[Never]", rx.empty())
@@ -103,7 +106,9 @@ def curation(
     work = Work(parts, rules)
     # The start counts at once, even if captures end before the loop has had its turn.
     timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
-    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
+    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(
+        ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.hurry)
+    )
 
     def worked_off(_trigger: object) -> Observable[Decided]:
         work.look_again()
@@ -131,14 +136,19 @@ class Work:
         self._grown = sorted(parts.library.topics.keys() - described.keys())
         self._left: list[Topic] = []
         self._looked = False  # whether these two are up to date
+        self._settle_seconds = rules.settle_seconds
+        self._time = utc_clock(asyncio.get_running_loop())  # asked from threads as well
+        self._stirred = asyncio.Event()
 
     def look_again(self) -> None:
         """Something may have come in since the last look."""
         self._looked = False
+        self._stirred.set()
 
     def hurry(self) -> None:
-        """Nothing more will come: what cannot be done now is left to the next start."""
+        """Nothing more will come: no conversation goes on, and what cannot be done now is left to the next start."""
         self._hurried = True
+        self.look_again()
 
     async def next(self) -> Decided | None:
         """Decide about the oldest pair that is left, or describe a topic: while there are pairs, one that is new or has
@@ -147,17 +157,43 @@ class Work:
         return await self._patiently(self._next)
 
     async def _next(self) -> Decided | None:
-        return await self._describe_grown() or await self._decide() or await self._describe_changed()
+        while True:
+            self._stirred.clear()
+            if done := await self._describe_grown() or await self._decide() or await self._describe_changed():
+                return done
+            if not await self._waited():
+                return None
+
+    async def _waited(self) -> bool:
+        """Wait for the next conversation to be quiet, or for more to come in; False: there is none."""
+        soonest = min(map(self._quiet_at, self._parts.library.waiting()), default=None)
+        if soonest is None or self._hurried:
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, soonest - self._time())):
+                await self._stirred.wait()
+        self._looked = False
+        return True
+
+    def _quiet_at(self, pair: Pair) -> float:
+        return min(from_rfc3339(pair.said_at), from_rfc3339(pair.timestamp)) + self._settle_seconds
+
+    def _is_ready(self, pair: Pair) -> bool:
+        """Whether its conversation is quiet; or has a later capture, so that this one is not worth a call."""
+        if self._hurried or not self._settle_seconds:
+            return True
+        return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None
 
     async def _decide(self) -> Decision | None:
         if not self._looked:
-            self._pair = self._parts.library.peek()
+            self._pair = self._parts.library.peek(self._is_ready)
             if self._pair is None:
                 await run_blocking(self._look)
         pair = self._pair
         if pair is None:
             return None
-        decision = await self._studied(pair)
+        later = self._parts.library.later(pair)
+        decision = await self._studied(pair) if later is None else self._superseded(pair, later)
         self._looked = False
         changed = await topics.keep(self._parts.library, decision, pair, then=self._look_if_possible)
         self._growth.note(self._parts.library.topics, changed)
@@ -168,6 +204,11 @@ class Work:
         else:
             self._backoff.reset()
         return decision
+
+    def _superseded(self, pair: Pair, later: Pair) -> Decision:
+        """Readers use the last capture of a conversation, so an earlier one needs no call (Pitfall 72)."""
+        reason = f"{later.id} is a later capture of the same conversation"
+        return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._parts.curator.by, reason=reason)
 
     async def _describe_grown(self) -> Described | None:
         while self._grown:
@@ -204,7 +245,7 @@ class Work:
     def _look(self) -> None:
         """See what there is to do. Blocking."""
         library = self._parts.library
-        self._pair = library.undecided()
+        self._pair = library.undecided(self._is_ready)
         self._left = [] if self._pair is not None else list(library.undescribed())
         self._looked = True
 
