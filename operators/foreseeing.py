@@ -103,15 +103,16 @@ class Foresight:
         if self._stopped:
             return
         index = self.library.index()
+        for guess in self._made.values():
+            if guess.classified is not None and guess.index != index:
+                guess.drop()
         joined: dict[str, int] = {}  # topics that earlier pairs go into, and how many
         at_risk = 0
-        certain = True  # what is before has been classified, and founds no topic
+        certain = True  # what is before has been classified
         for place in range(self._turn, min(self._turn + MOST_AHEAD + 1, len(self.pairs))):
             if place > self._turn and place % self.every == 0 and not (certain and self._nothing_due(joined)):
                 break
             guess = self._guess(place)
-            if guess.classified is not None and guess.index != index:
-                guess.drop()
             if guess.classified is None:
                 if not certain and not self._may_risk(at_risk + 1):
                     break
