@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clock import now
+from model.conversations import Conversation
 from operators.foreseeing import Foresight, Guesses
 from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
 from services.knowledge.index_file import IndexEntry
@@ -41,7 +42,9 @@ class Guessing:
         await self._work(f"integrate {number_of(pair)} into {topic}")
         return IntegrationResult(skip=False, remove_ids=[])
 
-    async def summarise_images(self, *_: object) -> ImageSummaryResult:
+    async def summarise_images(
+        self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
+    ) -> ImageSummaryResult:
         raise NotImplementedError
 
     async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
