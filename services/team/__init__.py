@@ -30,6 +30,6 @@ from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from services.team.pending import PendingFolder, Waiting
 from services.team.places import PairPlaces, place_line
-from services.team.rebuilding import Begun, Build, RebuildPlan, Task
+from services.team.rebuilding import Build, RebuildPlan, Task
 from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces, begins_after
 from services.team.topics import Topic, block_of

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from services.storage import Signature, confined, tail_repair
 from services.team import qa_ids
-from services.team.archive import Pair, blocks, parse, sound_length
+from services.team.archive import MARKER, Pair, blocks, parse, sound_length
 
 CHUNK_BYTES = 1 << 20  # of a file in memory at once, unless one block is longer
 _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
@@ -42,6 +42,17 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
         for path in week_files(folder)[-weeks:]
         for pair in parse(path.read_bytes().decode(errors="replace"), str(path))
     ]
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file begins like one of an archive, of this program or an earlier one."""
+    with path.open("rb") as file:
+        return file.read(len(MARKER) + 3).decode(errors="replace").removeprefix("\ufeff").startswith(MARKER)
+
+
+def pairs_of(path: Path) -> list[Pair]:
+    """The pairs of a file from elsewhere, whose last block may lack its final empty line."""
+    return parse(path.read_bytes().decode(errors="replace").rstrip("\r\n") + "\n\n", str(path))
 
 
 def last_timestamp(folder: Path) -> str | None:

@@ -81,7 +81,7 @@ def teaches(pair: Pair) -> bool:
 
 
 def block_of(pair: Pair) -> TopicBlock:
-    return TopicBlock(pair.id, pair.timestamp, tuple(turn for turn in pair.turns if turn.text != REMOVED))
+    return TopicBlock(pair.id, pair.timestamp, tuple(turn for turn in pair.turns if turn.text not in {"", REMOVED}))
 
 
 def render(block: TopicBlock) -> str:
