@@ -38,10 +38,14 @@ log = logging.getLogger(__name__)
 
 
 def study(
-    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge | None = None
+    library: TeamLibrary,
+    curator: Curator,
+    usage: Usage,
+    gauge: Gauge | None = None,
+    time: Callable[[], str] = lambda: rfc3339(now()),
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
     """Classify a pair and integrate it into its topic. `library` is only read: the caller keeps the decision, before
-    the next pair is studied.
+    the next pair is studied. `time`: of a decision, RFC 3339, UTC.
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
     `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
@@ -62,7 +66,7 @@ def study(
         if not result.skip and not topic:
             log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
         reason = "classified as not worth keeping" if result.skip else "no topic was named"
-        return topic or Decision(pair.id, rfc3339(now()), Action.SKIPPED, curator.by, reason=reason)
+        return topic or Decision(pair.id, time(), Action.SKIPPED, curator.by, reason=reason)
 
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
@@ -76,7 +80,7 @@ def study(
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
         removed = allowed_removals(pair, held, result.remove_ids)
-        at = rfc3339(now())
+        at = time()
         if result.skip:
             reason = "the topic says the same"
             return Decision(pair.id, at, Action.SKIPPED, curator.by, topic, remove_ids=removed, reason=reason)
@@ -107,7 +111,7 @@ def study(
                     continue
                 reason = _reason(error)[:REASON_CHARS]
                 log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400 (for the operator)
-                decision = Decision(pair.id, rfc3339(now()), Action.FAILED, curator.by, reason=reason)
+                decision = Decision(pair.id, time(), Action.FAILED, curator.by, reason=reason)
             del tries[pair.id]
             return decision
 

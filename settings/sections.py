@@ -24,6 +24,7 @@ from settings.kinds import (
     Level,
     LogFormat,
     Minutes,
+    MinutesOrNone,
     MinutesOrOff,
     OutputMethod,
     PathBeside,
@@ -264,6 +265,12 @@ class KnowledgeSettings(SettingsSection):
     team_state_path: LearnedPath = setting(LEARNED / "state.json", "How far the archive has been filed.")
     qa_raw_last_processed_id: QaIdOrEmpty = setting(
         "", "Where classification starts in an archive without decisions; empty: at its start."
+    )
+    settle_minutes: MinutesOrNone = setting(
+        10, "A captured conversation is filed when nothing was added for this long; 0: at once."
+    )
+    regeneration_concurrency: Count = setting(
+        8, "How many calls of the LLM a rebuild (--regen) makes at once; 1 where it answers one at a time."
     )
     max_topic_chars: Count = setting(40_000, "A longer topic continues in a second file.")
     internal_topics: TopicNames = setting(

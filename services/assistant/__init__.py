@@ -10,6 +10,7 @@ from services.assistant import rules
 from services.assistant.addresses import Addresses
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, ModelAssistant
 from services.assistant.curator import (
+    ClassificationResult,
     Curator,
     IntegrationResult,
     ModelCurator,

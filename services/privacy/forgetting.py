@@ -200,11 +200,14 @@ def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], done: Forgo
 
 def _forget_turns(path: Path, user_id: int, done: Forgotten) -> None:
     pieces: list[str] = []
-    removed = unreadable = 0
+    removed = unreadable = unknown = 0
     for piece, pair in _blocks(path):
         if not isinstance(pair, Pair):
             unreadable += 1
-        elif (without := archive.without(pair, user_id)) != pair:
+            pieces.append(piece)
+            continue
+        unknown += archive.UNKNOWN in pair.author_ids
+        if (without := archive.without(pair, user_id)) != pair:
             removed += sum(before != after for before, after in zip(pair.turns, without.turns, strict=True))
             pieces.append(archive.render(without))
             continue
@@ -214,6 +217,9 @@ def _forget_turns(path: Path, user_id: int, done: Forgotten) -> None:
         done.turns += removed
     if unreadable:
         done.left.append(f"{path}: {number_of(unreadable, 'malformed or truncated block')}")
+    if unknown:
+        stored = number_of(unknown, "conversation")
+        done.left.append(f"{path}: {stored} stored by an earlier program, which did not note who wrote what")
 
 
 def _forget_waiting(pending: Path, user_id: int, done: Forgotten) -> None:

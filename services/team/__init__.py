@@ -9,6 +9,7 @@ How a pair travels:
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
       decisions     the log, append-only, which is what counts; `filing` finds a topic file, and what is replaced
       fold, topics  the topics that follow from archive and decisions, and the grammar of their files
+      growth        when topics are described while pairs are left
       index, state  the team index and the cache of descriptions; how far the archive is filed
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
@@ -24,7 +25,8 @@ from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.filing import allowed_remarks, allowed_removals, replaced_by
+from services.team.filing import allowed_remarks, allowed_removals, replaced_by, topic_files
+from services.team.growth import Growth
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from services.team.pending import PendingFolder, Waiting

@@ -19,7 +19,7 @@ from services.storage import files
 from services.team import filing, qa_ids
 from services.team import state as team_state
 from services.team.archive import Pair
-from services.team.archive_files import ArchiveReader, StoredBlock
+from services.team.archive_files import ArchiveReader, StoredBlock, Wanted, whatever
 from services.team.decisions import Action, Decision, DecisionLog
 from services.team.fold import Placement, TopicFold
 from services.team.index import TeamIndex
@@ -62,11 +62,23 @@ class TeamLibrary:
         """An entry for each topic: its description; until there is one, its name and its first question."""
         return self.team_index.entries
 
-    def undecided(self) -> Pair | None:
-        """The oldest pair after the start cursor without a decision. Raises OSError: the archive cannot be read."""
+    def undecided(self, ready: Wanted = whatever) -> Pair | None:
+        """The oldest pair after the start cursor without a decision, of those that are `ready`. Raises OSError: the
+        archive cannot be read.
+        """
         with self._lock:
             self.flush()
-            return self.reader.oldest(self.fold.placement.is_undecided)
+            return self.reader.oldest(self.fold.placement.is_undecided, ready)
+
+    def later(self, pair: Pair) -> Pair | None:
+        """A later capture of the conversation of an undecided pair, without a decision as well."""
+        with self._lock:
+            return self.reader.later(pair)
+
+    def waiting(self) -> Sequence[Pair]:
+        """Pairs without a decision: all, if none was `ready` when `undecided` last looked."""
+        with self._lock:
+            return self.reader.waiting(self.fold.placement.is_undecided)
 
     def stored(self, block: StoredBlock) -> None:
         """Take over a block that was just appended to the archive. Never waits: a busy library will read it instead."""
@@ -76,12 +88,12 @@ class TeamLibrary:
             finally:
                 self._lock.release()
 
-    def peek(self) -> Pair | None:
+    def peek(self, ready: Wanted = whatever) -> Pair | None:
         """`undecided`, if it is in memory. No disk access; never waits."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self.reader.peek(self.fold.placement.is_undecided) if self._flushed else None
+            return self.reader.peek(self.fold.placement.is_undecided, ready) if self._flushed else None
         finally:
             self._lock.release()
 
@@ -137,6 +149,18 @@ class TeamLibrary:
         """The topics without a description of their present content from the present prompt and model."""
         with self._lock:
             found = self.team_index.undescribed(self.time())
+            self.flush()
+            return found
+
+    def described(self) -> Mapping[str, Topic]:
+        """The topics that have a description, be it of earlier content."""
+        topics = self.fold.topics
+        return {name: topics[name] for name in self.team_index.described if name in topics}
+
+    def lacking(self, topics: Sequence[Topic]) -> Sequence[Topic]:
+        """Those whose description is not one of this content, from the present prompt and model."""
+        with self._lock:
+            found = self.team_index.lacking(topics, self.time())
             self.flush()
             return found
 

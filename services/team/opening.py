@@ -38,12 +38,14 @@ def open_library(
     configured_cursor: str = "",
     max_topic_chars: int = 40_000,
     describer_key: str = "",
+    described_in: Path | None = None,
     time: Callable[[], float],
 ) -> TeamLibrary:
     """The library in `places`, repaired.
 
     `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` names the prompt and model that descriptions
-    must come from; `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
+    must come from; `described_in` is the cache of another library, whose descriptions of the same content are used;
+    `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
     noted = DecisionLog(places.decisions)
@@ -70,7 +72,7 @@ def open_library(
     held = fold(active, placement)
     _repair(places.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
     index = TeamIndex(places.index, places.cache, describer_key)
-    index.load(held)
+    index.load(held, described_in)
     library = TeamLibrary(
         places=places,
         reader=reader,

@@ -17,6 +17,9 @@ from services.team.archive import REMOVED, Pair, PairTurn, Speaker
 
 _OPENING = re.compile(r"@([^\s,:;.!?]+)")
 
+_NOTHING = frozenset({"", REMOVED})
+"""Texts that say nothing: of people who were forgotten, and of messages that earlier programs kept empty."""
+
 
 def has_several_askers(pair: Pair) -> bool:
     return len(_askers(pair)) > 1
@@ -49,13 +52,13 @@ def labels_of(pair: Pair) -> tuple[str, ...]:
 
 def spoken(pair: Pair) -> list[tuple[str, PairTurn]]:
     """The turns that are left, each with its label."""
-    return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text != REMOVED]
+    return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text not in _NOTHING]
 
 
 def as_read(pair: Pair) -> list[tuple[str, str]]:
     """Labels and texts. What one person wrote without a break is one text: many send a sentence in two messages."""
     said = zip(labels_of(pair), pair.author_ids, pair.turns, strict=True)
-    left = [(label, author, turn.text) for label, author, turn in said if turn.text != REMOVED]
+    left = [(label, author, turn.text) for label, author, turn in said if turn.text not in _NOTHING]
     return [(label, "\n".join(text for *_, text in own)) for (label, _), own in groupby(left, key=itemgetter(0, 1))]
 
 

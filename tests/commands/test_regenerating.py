@@ -196,7 +196,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
     config: Path, data: Path, thinks: Thinks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pitfall 6."""
-    monkeypatch.setattr("streams.curation.ATTEMPTS", 1)
+    monkeypatch.setattr("streams.regeneration.ATTEMPTS", 1)
     old_library(data)
     opened(data, key=KEY)
     before = live(data)
@@ -221,7 +221,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
 
 
 def test_restart_begins_anew(config: Path, data: Path, thinks: Thinks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.curation.ATTEMPTS", 1)
+    monkeypatch.setattr("streams.regeneration.ATTEMPTS", 1)
     old_library(data)
     thinks(ScriptedCurator(topic_for=lambda asked: Unavailable("down") if asked == PAIRS[2] else named("new")))
     assert run(config) == 1
@@ -374,7 +374,7 @@ def built(data: Path) -> Build:
     lines: list[Decision] = [added(PAIRS[1], "new"), added(PAIRS[2], "old"), decided(PAIRS[3], Action.SKIPPED)]
     store(data, PAIRS[4])
     found = regenerating.planned(build)
-    build.begin(found, "key")
+    build.begin(found, "key", lines[0].at)
     library = regenerating.open_library(build.places, describer_key=KEY, time=lambda: 0.0)
     for each in lines:
         library.decide(each)

@@ -147,11 +147,12 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
 
     async def regenerated(**changes: Any) -> tuple[RebuildReport, list[str]]:
         before = len(llm_server.seen)
-        settings = settings_of(data, ai_response={"llm": llm(llm_server, **changes)})
+        model = {"llm": llm(llm_server, **changes)}
+        settings = settings_of(data, ai_response=model, kb={"regeneration_concurrency": 1})
         report = await rebuild(settings, restart=False, record=None, replay=None)
         return report, [wanted(seen.body)[0] for seen in llm_server.seen[before:]]
 
-    llm_server.then(good(), status(401), status(401), status(401), status(500), status(500), status(500))
+    llm_server.then(good(), good(), status(401), status(401), status(401), status(500), status(500), status(500))
     report, _ = await regenerated()
     assert "Unavailable" in report.given_up
     assert topic_files(data) == {}
@@ -160,7 +161,7 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
     assert asked == [*["ClassificationResult", "IntegrationResult"] * 2, "SummaryResult"]
     assert list(topic_files(data)) == [TOPIC]
     assert report.usage.calls == {"classify": 2, "integrate": 2, "summarise": 1}
-    llm_server.then(good(), status(500), status(500), status(500))
+    llm_server.then(good(), good(), status(500), status(500), status(500))
     assert (await regenerated())[0].given_up
     report, asked = await regenerated(model="another")
     assert (report.resumed, asked.count("ClassificationResult")) == (0, 3)
