@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from services.search import is_question, terms
 from services.search.text import Article, Block, BlockKind, Section
 
 _ASKED_CHARS = 300
+_SELF_CONTAINED = 3
+"""Terms: a shorter question is about what was said before it."""
 _BEGIN = "--- QA ---\n"
 _DAY = 10
 """Characters of a time stamp."""
 
 
 def read_topic(text: str) -> Article:
-    """One section for each pair of a topic file. Only `Team:` turns are its text, as users may be mistaken; what they
-    asked is its heading, and the pair's id its anchor.
+    """One section for each question of a topic file that the team answered, so that an answer is found by its own
+    question, and not by another one of the same thread. Only `Team:` turns are its text, as users may be mistaken; what
+    they asked is its heading, and the pair's id its anchor.
     """
     sections: list[Section] = []
-    for pair_id, asked, answered in answered_in(text):
-        heading = " ".join(asked.split())[:_ASKED_CHARS]
-        blocks = (Block(BlockKind.PROSE, answered),)
-        sections.append(Section((heading,) if heading else (), pair_id, blocks))
+    for pair in _pairs_in(text):
+        for asked, answered in _rounds(pair.turns):
+            heading = " ".join(" ".join(asked).split())[:_ASKED_CHARS]
+            blocks = (Block(BlockKind.PROSE, "\n".join(answered)),)
+            sections.append(Section((heading,) if heading else (), pair.id, blocks))
     return Article("", tuple(sections))
+
+
+def _rounds(turns: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], list[str]]]:
+    """What users asked, and what the team answered. A new question begins a round; "and on Windows?" does not.
+    What users say after the last answer is left out.
+    """
+    asked, answered, since = list[str](), list[str](), list[str]()
+    for name, said in turns:
+        if name == "Team":
+            asked += since
+            since.clear()
+            answered.append(said)
+            continue
+        if answered and is_question(said) and len(set(terms(said))) >= _SELF_CONTAINED:
+            yield asked, answered
+            asked, answered, since = [], [], []
+        since.append(said)
+    if answered:
+        yield asked, answered
 
 
 def answered_in(text: str) -> Iterator[tuple[str, str, str]]:
