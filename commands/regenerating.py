@@ -19,6 +19,7 @@ from assembly.team import curating_key, curator_of, open_team, team_places, topi
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.progress import Count, counted
 from operators.foreseeing import Guesses
+from services.assistant import key_of
 from services.llm import AskedAhead, Asker, Usage
 from services.storage import DataFolder, files, in_thread, lock
 from services.team import (
@@ -128,14 +129,15 @@ def planned(build: Build) -> RebuildPlan:
 
 async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker: Asker | None) -> None:
     """Build to the end, and swap in. Raises GivenUp."""
-    key = curating_key(settings, by_model=asker is not None)
+    most = settings.kb.regeneration_concurrency
+    asked = None if asker is None or most == 1 else AskedAhead(asker, most)
+    describer = topic_describer_of(settings, asked or asker, report.usage)
+    # What a pair is classified with includes descriptions.
+    key = key_of(curating_key(settings, by_model=asker is not None), describer.key)
     begun = await in_thread(build.begin, report.plan, key, rfc3339(now()))
     for decision, *_ in begun.decided:
         report.add(decision)
     report.resumed = report.done
-    most = settings.kb.regeneration_concurrency
-    asked = None if asker is None or most == 1 else AskedAhead(asker, most)
-    describer = topic_describer_of(settings, asked or asker, report.usage)
     at = from_rfc3339(begun.at)
     library = await in_thread(
         open_library,

@@ -51,9 +51,9 @@ def impatient_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", int)
 
 
-def settings_in(folder: Path, at_once: int) -> Settings:
+def settings_in(folder: Path, at_once: int, describe: str) -> Settings:
     path = folder / "config.yaml"
-    path.write_text(f"kb: {{regeneration_concurrency: {at_once}}}\n")
+    path.write_text(f"kb: {{regeneration_concurrency: {at_once}, team_summarization_prompt: {describe}}}\n")
     return load(path)
 
 
@@ -75,8 +75,9 @@ def run(
     die_at: float | None = None,
     die: Callable[[], None] = lambda: None,
     start: float = BEGUN,
+    describe: str = "Describe it.",
 ) -> Ran:
-    """`die`: called so many seconds after the `start`, after which the run is cut off."""
+    """`die`: called so many seconds after the `start`, after which the run is cut off; `describe`: a prompt."""
     model = Thinking(seconds)
 
     @asynccontextmanager
@@ -90,7 +91,9 @@ def run(
             task = asyncio.current_task()
             assert task is not None
             asyncio.get_running_loop().call_later(die_at, lambda: (die(), task.cancel()))
-        report = await regenerating.rebuild(settings_in(folder, at_once), restart=False, record=None, replay=None)
+        report = await regenerating.rebuild(
+            settings_in(folder, at_once, describe), restart=False, record=None, replay=None
+        )
         assert not report.given_up
         return Ran(now() - start, model)
 
@@ -173,4 +176,14 @@ def test_gone_on_with_the_next_day_it_bears_the_time_at_which_it_was_begun(
         run(cut, 8, monkeypatch, die_at=1.5)
     assert library_in(cut) != library_in(whole)
     run(cut, 8, monkeypatch, start=BEGUN + 86_400)
+    assert library_in(cut) == library_in(whole)
+
+
+def test_with_other_descriptions_it_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = talks(40, 7, seed=3)
+    whole, cut = (with_archive(tmp_path / name, pairs) for name in ("whole", "cut"))
+    run(whole, 8, monkeypatch, describe="Describe it well.")
+    with suppress(asyncio.CancelledError):
+        run(cut, 8, monkeypatch, die_at=1.5)
+    run(cut, 8, monkeypatch, describe="Describe it well.")
     assert library_in(cut) == library_in(whole)
