@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assembly.documents import Documents, evidence_rules
@@ -19,6 +19,8 @@ from services.assistant import Assistant
 from services.conversations import (
     Context,
     ContextRules,
+    Follower,
+    FollowRules,
     History,
     InFlight,
     People,
@@ -140,6 +142,7 @@ def assemble(
     discord, posts = settings.discord, state.posts
     history = History(fetcher)
     people = People(discord.team_member_ids, discord.team_role_ids, fetcher)
+    follower = Follower(follow_rules(settings))
     team = TeamActivity(people, history)
     viewing = Viewing(history, fetcher)
     evidence = lookup = None
@@ -173,8 +176,9 @@ def assemble(
         history=history,
         people=people,
         team=team,
-        router=Router(people, history, team, posts, route_rules(settings)),
-        context=Context(history, people, context_rules(settings, state)),
+        follower=follower,
+        router=Router(people, history, team, posts, follower, route_rules(settings)),
+        context=Context(history, people, follower, context_rules(settings, state)),
         posts=posts,
         budget=state.budget,
         in_flight=InFlight(),
@@ -244,9 +248,13 @@ def route_rules(settings: Settings) -> RouteRules:
         },
         capture_channels=discord.capture_channels,
         team_active_seconds=discord.team_active_seconds,
-        capture_continuations=discord.capture_continuations,
-        grouping_seconds=discord.message_grouping_window_seconds,
     )
+
+
+def follow_rules(settings: Settings) -> FollowRules:
+    """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
+    rules = FollowRules()
+    return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
 
 
 def answer_rules(settings: Settings) -> AnswerRules:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clock import now, run_blocking
 from model.conversations import Image
-from model.messages import AuthorType, Message
+from model.messages import AuthorType
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.step import expected
 from services.assistant import CaptureJob, Curator, conversation_with, in_words, summaries_in
 from services.conversations import Context
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage
-from services.team import REPLY, Capture, Pair, PairTurn, PendingFolder, Picture, Said, Speaker, Waiting, pictures_of
+from services.team import Capture, Pair, PairTurn, PendingFolder, Picture, Said, Speaker, Waiting, pictures_of
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +34,15 @@ class Extracted:
 
 
 def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extracted | Outcome]]:
-    """Give a job its conversation: the thread's history, or the chain of replies, including the part itself.
+    """Give a job its conversation, as it was followed in its channel or thread; it includes the part itself.
 
-    Each message is a turn of its own. A job in which only one side speaks ends here, unless it continues an earlier
-    capture. Raises LookupFailed: Discord could not be asked.
+    Each message is a turn of its own. A job in which only one side speaks ends here. Raises LookupFailed: Discord could
+    not be asked.
     """
 
     async def extracted(job: CaptureJob) -> Extracted | Outcome:
         part = job.part
-        around = await context.thread(part.place) if part.place.is_thread else await context.replies(part.messages)
+        name, around = await context.captured(part)
         # The part as it was when its window closed: later edits have no effect.
         messages = {message.id: message for message in (*around, *part.messages)}
         said: list[Said] = []
@@ -52,29 +52,13 @@ def extract(context: Context) -> Callable[[CaptureJob], Coroutine[Any, Any, Extr
             text = context.text_of(message)
             if speaker is not None and text:
                 said.append(Said(message.id, message.author.id, PairTurn(speaker, text)))
-        capture = Capture(part, conversation_of(job, messages), tuple(said), job.continues)
-        if capture.continues is None and not capture.teaches:
+        capture = Capture(part, name, tuple(said))
+        if not capture.teaches:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
         pictures = tuple(picture for each in said for picture in pictures_of(messages[each.message_id]))
         return Extracted(job, capture, pictures)
 
     return extracted
-
-
-def conversation_of(job: CaptureJob, messages: Mapping[int, Message]) -> str | None:
-    """`thread_<id>`, or `reply_<id>` of the first message of the chain of replies."""
-    place = job.part.place
-    if place.is_thread:
-        return f"thread_{place.id}"
-    if job.target is None:
-        return None
-    root = job.target
-    while root.reply_to is not None and root.reply_to.message_id in messages:
-        earlier = messages[root.reply_to.message_id]
-        if earlier.id >= root.id:  # an answer cannot be older than its question; this also rules out endless loops
-            break
-        root = earlier
-    return f"{REPLY}{root.id}"
 
 
 KEPT = 1_000  # summaries: a growing conversation is captured again and again, with the same images
@@ -190,7 +174,7 @@ def retry_pending(
             await run_blocking(pending.drop, waiting)
             return None
         allowed = without(waiting)
-        if not allowed.capture.said or (not allowed.capture.teaches and allowed.capture.continues is None):
+        if not allowed.capture.teaches:
             await run_blocking(pending.drop, waiting)
             return None
         if allowed != waiting:  # withdrawn text must not stay on the disk until the endpoint is back

@@ -4,43 +4,45 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 
 from reactivex import Observable
 from reactivex import operators as ops
 
 from model.batches import Batch, Destination, Key, Part
-from model.messages import AuthorType, Message, Reference
+from model.messages import Message
 from model.outcomes import Ignored, Outcome, Reason
 from operators.map_async import map_async
 from operators.selecting import concat_map_iterable
 from operators.serialize_by_key import serialize_by_key
 from operators.step import Gauge, failure_of, named
 from services.assistant import CaptureJob, Inquiry, skipped
-from services.conversations import History, InFlight, People, Router, Routing
+from services.conversations import Follower, History, InFlight, People, Router, Routing
 from services.llm import Usage
 from services.telemetry import about, number_of
 
 log = logging.getLogger(__name__)
 
-Addressee = Callable[[Reference], Hashable]
-"""Whom a reply is to."""
 
-
-def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Observable[Batch]], Observable[Part]]:
-    """Cut each batch where the person replied to changes, and number the parts.
+def cut(
+    people: People, history: History, follower: Follower, in_flight: InFlight
+) -> Callable[[Observable[Batch]], Observable[Part]]:
+    """Cut each batch where the person turns to another conversation, and number the parts.
 
     --[m1, m2→x, m3, m4→y]--------|
-    [ cut (a community user)      ]      x and y are messages of two people
-    --([m1] [m2, m3] [m4])--------|      a team member's m1 would go with m2
+    [ cut                 ]              x and y are messages of two conversations, m1 begins a third
+    --([m1] [m2, m3] [m4])--------|      the first line of a team member would be part of what it leads to
+
+    And where they turn to another place: what is said to a private question must not be in one part with what is said
+    in public.
     """
     numbers = itertools.count(1)
 
     def parts(batch: Batch) -> list[Part]:
         author_type = people.type_of(batch.messages[0].author)
         place = history.place(batch.messages[0].channel_id)
-        cuts = pieces(batch.messages, author_type, addressee_in(history))
-        begun = [Part(next(numbers), piece, author_type, place, batch.closed_at) for piece in cuts]
+        pieces = itertools.groupby(batch.messages, lambda each: (follower.conversation_of(each.id), elsewhere(each)))
+        begun = [Part(next(numbers), tuple(piece), author_type, place, batch.closed_at) for _, piece in pieces]
         for part in begun:
             in_flight.begin(part)
         return begun
@@ -48,37 +50,10 @@ def cut(people: People, history: History, in_flight: InFlight) -> Callable[[Obse
     return concat_map_iterable(parts)
 
 
-def addressee_in(history: History) -> Addressee:
-    """The place and author of the message replied to, or the reference itself where that message is not in memory.
-
-    Discord sends the message along with a reply: one that is missing was deleted, or is old. The place counts, since
-    what is said in a private channel must not be in one part with what is said in public.
-    """
-
-    def addressee(reference: Reference) -> Hashable:
-        target = history.known(reference.channel_id, reference.message_id)
-        return reference if target is None else Key(target.channel_id, target.author.id)
-
-    return addressee
-
-
-def pieces(messages: Sequence[Message], author_type: AuthorType, addressee: Addressee) -> list[tuple[Message, ...]]:
-    """The messages, cut where the person replied to changes.
-
-    A message without a reply stays with what came before it. A leading piece without one joins the next of a team
-    member (who often says something before pressing "reply") and stands alone for a community user.
-    """
-    cuts: list[list[Message]] = []
-    towards: Hashable = None
-    for message in messages:
-        reference = message.reply_to
-        own = None if reference is None or reference.gone else addressee(reference)
-        leading = towards is None and author_type is AuthorType.TEAM_MEMBER
-        if not cuts or (own is not None and own != towards and not leading):
-            cuts.append([])
-        cuts[-1].append(message)
-        towards = own if own is not None else towards
-    return [tuple(piece) for piece in cuts]
+def elsewhere(message: Message) -> int | None:
+    """The place that a message replies to, where that is another than its own."""
+    reply = message.reply_to
+    return None if reply is None or reply.gone or reply.channel_id == message.channel_id else reply.channel_id
 
 
 ROUTED_AT_ONCE = 64
@@ -126,7 +101,7 @@ def route(
 def sent(part: Part, routing: Routing, usage: Usage | None) -> Routed:
     """What becomes of a part."""
     if routing.to is Destination.CAPTURE:
-        return CaptureJob(part, routing.target, routing.continues)
+        return CaptureJob(part)
     if routing.to is Destination.NOTHING:
         return ignored(part, routing.ends or Reason.NOT_ADDRESSED)
     inquiry = Inquiry(part, routing.addressed, Usage(usage), decisions={})

@@ -170,6 +170,7 @@ def complaints(error: ValidationError, where_of: Where) -> Iterator[Problem]:
 
 
 RENAMED = {
+    "discord.capture_continuations": "remove it: whole conversations are captured",
     "ai_response.max_index_chars": "use ai_response.max_index_entries, a number of entries instead of characters",
 }
 """Keys of earlier versions, with what to do about each."""

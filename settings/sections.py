@@ -131,7 +131,9 @@ class DiscordSettings(SettingsSection):
     channels: Mapping[Snowflake, ChannelSettings] = Field(
         default_factory=dict[int, ChannelSettings], description="Settings for single channels, by channel id."
     )
-    reply_chain_max_depth: Count = setting(20, "How many messages back a chain of replies is followed.")
+    reply_chain_max_depth: Count = setting(
+        20, "How many messages back a chain of replies is followed that began before the start."
+    )
     team_active_seconds: Seconds = setting(
         120, "The bot stays silent this long after a team member replied to the asker in the channel."
     )
@@ -140,9 +142,6 @@ class DiscordSettings(SettingsSection):
     )
     catch_up_minutes: MinutesOrOff = setting(
         60, "How far back messages missed while offline are processed; 0: not at all."
-    )
-    capture_continuations: Flag = setting(
-        False, "Count a team member's next message without a reply as part of their last answer."
     )
     opt_out_marker: Word = setting(
         "!nobot", "A message that contains this is neither answered, learned from nor recorded."

@@ -80,7 +80,7 @@ class RawArchive:
             return None if added is None else await self._add(added)
 
     async def _add(self, joined: Capture) -> Pair | None:
-        if not joined.teaches or joined.conversation_id is None:
+        if not joined.teaches:
             return None
         try:
             pair = await run_blocking(self.write, joined, joined.conversation_id, self.clock())

@@ -3,11 +3,12 @@
                  Discord gateway | recording | export
                                   │ events
        history, people, catch-up marks, typists observe them ────── votes → feedback sink
+                      follow: each message's conversation
   screen: each message once; typing, edits and deletions concern those that wait
                                   │ messages
                       quiet window per (place, author)
                                   │ batches
-                  cut where the reply target changes, route
+                   cut where the conversation changes, route
      ┌────────────────────────────┼─────────────────────────────┐
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
@@ -32,6 +33,7 @@ from reactivex.subject import Subject
 from model.events import Event
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
+from operators.follow import follow
 from operators.route import cut, route
 from operators.screen import screen
 from services.assistant import CaptureJob, Inquiry
@@ -48,10 +50,12 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     What precedes a `fork` runs once, however many branches follow; a branch that dies of a bug is restarted.
     """
     s = services
-    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(fork("events"))
+    following = follow(s.follower, s.people, s.history, rules.screen.withheld)
+    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(following, fork("events"))
     screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, s.typists, rules.window, s.gauge)
-    parts = batched.pipe(cut(s.people, s.history, s.in_flight), route(s.router, s.usage, s.gauge), fork("parts"))
+    pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
+    parts = pieces.pipe(route(s.router, s.usage, s.gauge), fork("parts"))
 
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))

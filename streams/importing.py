@@ -2,7 +2,7 @@
 
        recordings | exports
                │ events
-  observed, screened, batched and cut as in streams/graph.py
+  observed, followed, screened, batched and cut as in streams/graph.py
       ┌────────┴─────────┐
 community_user      team_member
       │ ignored          │ routed
@@ -24,6 +24,7 @@ from model.events import Event
 from model.messages import AuthorType
 from model.outcomes import Ignored, Outcome, Reason, Removed, Result
 from operators import fork, only, supervised
+from operators.follow import follow
 from operators.route import cut, ignored, route
 from operators.screen import screen
 from services.assistant import CaptureJob
@@ -36,10 +37,12 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     """Completes when `events` has and all is stored; every message comes out in one `Result`."""
     s = services
     screened = observed(events, s.history, s.people, s.seen, s.typists).pipe(
-        screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen")
+        follow(s.follower, s.people, s.history, rules.screen.withheld),
+        screen(s.people, s.history, s.team, s.in_flight, rules.screen),
+        fork("screen"),
     )
     spoken = batches(screened, s.typists, rules.window, s.gauge)
-    parts = spoken.pipe(cut(s.people, s.history, s.in_flight), fork("parts"))
+    parts = spoken.pipe(cut(s.people, s.history, s.follower, s.in_flight), fork("parts"))
     routed = parts.pipe(ops.filter(is_of_the_team), route(s.router, s.usage, s.gauge), fork("routed"))
 
     results = rx.merge(

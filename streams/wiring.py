@@ -16,6 +16,7 @@ from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
 from services.conversations import (
     Context,
+    Follower,
     History,
     InFlight,
     People,
@@ -94,6 +95,7 @@ class Services:
     search: Search
     history: History
     people: People
+    follower: Follower
     team: TeamActivity
     router: Router
     context: Context

@@ -19,6 +19,7 @@ from model.messages import (
     Reference,
     snowflake_time,
 )
+from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
 from services.discord.protocols import Fetcher
@@ -48,7 +49,7 @@ def snowflake(seconds: float) -> int:
 
 
 class Talk:
-    """Messages go into a real history, as the stream would bring them."""
+    """Messages go into a real history, and their conversations are followed, as the stream would bring them."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Talk:
         self.people = People(team, team_roles, fetcher)
         self.people.observe(Ready(START, BOT.id, BOT.name))
         self.team = TeamActivity(self.people, self.history)
+        self.follower = Follower()
         self.history.observe(Ready(START, BOT.id, BOT.name))
         for place in (CHANNEL, PRIVATE, THREAD, POST, PRIVATE_THREAD):
             self.history.observe(PlaceSeen(START, place))
@@ -73,7 +75,7 @@ class Talk:
         text: str = "…",
         *,
         place: Place = CHANNEL,
-        to: Message | None = None,
+        to: Message | Reference | None = None,
         second: float | None = None,
         mentions: Sequence[Author] = (),
         attachments: tuple[Attachment, ...] = (),
@@ -87,7 +89,7 @@ class Talk:
             text=text,
             at=0.0,
             guild_id=GUILD,
-            reply_to=None if to is None else Reference(to.id, to.channel_id),
+            reply_to=Reference(to.id, to.channel_id) if isinstance(to, Message) else to,
             mentions=tuple((mentioned.id, mentioned.name) for mentioned in mentions),
             attachments=attachments,
         )
@@ -95,6 +97,7 @@ class Talk:
         if not unheard:
             self.history.observe(Posted(message.at, message))
             self.team.observe(message)
+            self.follower.follow(message, self.people.type_of(author), self.history.place(place.id))
         return message
 
     def deletes(self, message: Message) -> None:

@@ -2,6 +2,7 @@
 
 conversations  captured conversations against annotated ones: the arithmetic
 replaying      one recording through the program itself, in a folder that is removed afterwards
+following      the suite: conversations as they are followed message by message, without the program around it
 captures       the suite: the figures of each recording, beside what is wanted
 sweep          the same figures for other settings
 questions      questions about a documentation, and a chat in which they are asked

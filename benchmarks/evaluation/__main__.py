@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SUITES = ("captures", "answers", "documents")
+SUITES = ("captures", "following", "answers", "documents")
 
 
 def main() -> int:

@@ -1,10 +1,19 @@
-"""Captured conversations against annotated ones. Arithmetic only: what is compared has been read before."""
+"""Captured conversations against annotated ones, and what is wanted of them. Arithmetic only: what is compared has been
+read before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
+
+REPLIES, PRECISION, RECALL, HELD = Fraction(1), 0.88, 0.62, 0.90
+"""The least: of the replies in each recording, of the others in the mean of all recordings."""
+SEVERAL_ASKERS = {"stripe-0": Fraction(1, 15)}
+"""The most captured conversations with two askers or more, where a channel has one asker in each."""
+LINE = "{:<28} {:>8} {:>10} {:>7} {:>6} {:>7} {:>7}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,73 @@ class Figures:
     """Captured conversations with annotated messages: those that the means are over."""
     mixed_count: int
     """Messages in annotated conversations between users and staff."""
+
+
+class Captured(NamedTuple):
+    """A captured conversation, and who asks in it: its community users."""
+
+    message_ids: Collection[int]
+    asker_ids: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The figures of what is annotated, and of the whole log how many captured conversations, with how many askers.
+
+    Attributes:
+        doubled: messages that stand in two captured conversations.
+    """
+
+    figures: Figures
+    captured: int
+    several_askers: int
+    doubled: int
+
+    @property
+    def several(self) -> Fraction:
+        return Fraction(self.several_askers, max(self.captured, 1))
+
+
+def result(
+    captured: Sequence[Captured],
+    annotated: Sequence[Collection[int]],
+    written: Mapping[int, Written],
+    staff: Collection[int],
+) -> Result:
+    """`captured`: each conversation once, as its last pair has it."""
+    everything = [message_id for each in captured for message_id in each.message_ids]
+    return Result(
+        figures([each.message_ids for each in captured], annotated, written, staff),
+        len(captured),
+        sum(len(set(each.asker_ids)) > 1 for each in captured),
+        len(everything) - len(set(everything)),
+    )
+
+
+def line(what: str, found: Result) -> str:
+    shares = (found.figures.replies, found.figures.precision, found.figures.recall, found.figures.held, found.several)
+    return LINE.format(what, *(f"{float(each):.3f}" for each in shares), found.captured)
+
+
+def requirements(found: Mapping[str, Result]) -> list[tuple[bool, str]]:
+    """Print the figures of each recording, by its name, and tell which of what is wanted is met."""
+    judged: list[tuple[bool, str]] = []
+    print(LINE.format("", "replies", "precision", "recall", "held", "several", "convs"))
+    for name, each in found.items():
+        print(line(name, each))
+        most = SEVERAL_ASKERS.get(name)
+        judged.append((each.figures.replies >= REPLIES, f"{name}: all of staff's replies are with what they answer"))
+        judged.append((not each.doubled, f"{name}: {each.doubled} messages in two conversations, none wanted"))
+        if most is not None:
+            text = f"{name}: {each.several_askers} of {each.captured} conversations with several askers"
+            judged.append((each.several <= most, f"{text}, at most {most} of them wanted"))
+    for what, shares, least in (
+        ("precision", [each.figures.precision for each in found.values()], PRECISION),
+        ("recall", [each.figures.recall for each in found.values()], RECALL),
+        ("held", [each.figures.held for each in found.values()], HELD),
+    ):
+        judged.append((mean(shares) >= least, f"{what} in the mean: {float(mean(shares)):.3f}, at least {least:.2f}"))
+    return judged
 
 
 def figures(

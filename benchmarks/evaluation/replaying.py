@@ -12,14 +12,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.evaluation.conversations import Figures, Written, figures
+from benchmarks.evaluation.conversations import Captured, Result, Written, result
 from benchmarks.evaluation.data import gold_of
 from commands.replay import ReplayOptions, replay
 from model.events import Posted
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 from services.team import archive_files
-from services.team.archive import Pair
+from services.team.archive import Pair, Speaker
 from settings import load
 
 ROOT = Path(__file__).parents[2]
@@ -68,16 +68,21 @@ def content_of(data: Path) -> dict[str, bytes]:
     return {str(path.relative_to(data)): path.read_bytes() for path in sorted(data.rglob("*")) if path.is_file()}
 
 
-def judged(recording: Path, data: Path) -> Figures:
-    """The figures of a run that is over."""
+def judged(recording: Path, data: Path) -> Result:
+    """What a run that is over has captured: of each conversation its last pair."""
     last = {pair.conversation_id: pair for pair in pairs_in(data)}
     gold = json.loads(gold_of(recording).read_text(encoding="utf-8"))
-    return figures(
-        captured=[pair.message_ids for pair in last.values()],
+    return result(
+        captured=[Captured(pair.message_ids, askers_in(pair)) for pair in last.values()],
         annotated=[[int(i) for i in conversation] for conversation in gold["conversations"]],
         written=written_in(recording),
         staff={int(i) for i in gold["staff"].values()},
     )
+
+
+def askers_in(pair: Pair) -> set[int]:
+    said = zip(pair.author_ids, pair.turns, strict=True)
+    return {author_id for author_id, turn in said if turn.speaker is Speaker.USER}
 
 
 def written_in(recording: Path) -> dict[int, Written]:

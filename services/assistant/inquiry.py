@@ -100,16 +100,9 @@ class Unanswered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CaptureJob:
-    """A team member's part that is being captured.
-
-    Attributes:
-        target: the message that the part replies to.
-        continues: the message of an earlier captured part that this one continues without a reply.
-    """
+    """A team member's part that is being captured."""
 
     part: Part
-    target: Message | None
-    continues: int | None = None
 
     @property
     def token(self) -> CancelToken:

@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from model.batches import Part
 from model.conversations import Conversation, Image, Role, Turn
 from model.messages import AuthorType, Message, Place, Reference
+from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People
 from services.discord import render
@@ -28,9 +30,10 @@ class ContextRules:
 class Context:
     """Gathers conversations. Each method that fetches may raise `LookupFailed`."""
 
-    def __init__(self, history: History, people: People, rules: ContextRules) -> None:
+    def __init__(self, history: History, people: People, follower: Follower, rules: ContextRules) -> None:
         self._history = history
         self._people = people
+        self._follower = follower
         self._rules = rules
 
     async def thread(self, place: Place) -> Sequence[Message]:
@@ -42,13 +45,47 @@ class Context:
         return self._in_order(found)
 
     async def replies(self, messages: Iterable[Message]) -> Sequence[Message]:
-        """These messages and the chain of messages that they reply to, widened; in order of id."""
+        """These messages, their conversations in this place as they were followed, and the chain of messages that these
+        reply to; in order of id.
+        """
         found = {message.id: message for message in messages}
+        for message in tuple(found.values()):
+            name = self._follower.conversation_of(message.id)
+            ids = () if name is None else self._follower.messages_of(name, message.channel_id)
+            for message_id in ids:
+                if message_id not in found:
+                    followed = await self._history.message(message.channel_id, message_id)
+                    if followed is not None:
+                        found[message_id] = followed
         await self._walk([message.reply_to for message in found.values() if message.reply_to], found)
         return self._in_order(found)
 
+    async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
+        """The conversation of a team member's part: its id in the archive, and its messages without those that are
+        known to be of another one, or were written in private while the part is public. The id is `thread_<id>` for what a thread was opened for; else `reply_<id>` of the
+        first message, or of the first of the chain of replies that leads to a message from before the start.
+        """
+        place, name = part.place, self._follower.conversation_of(part.last.id)
+        around = await self.thread(place) if place.is_thread else await self.replies(part.messages)
+        messages = {
+            each.id: each
+            for each in around
+            if self._follower.conversation_of(each.id) in {None, name}
+            and (self._history.place(each.channel_id).public or not place.public)
+        }
+        if place.is_thread and name in {None, place.id, self._follower.conversation_of(place.id)}:
+            return f"thread_{place.id}", tuple(messages.values())
+        first = part.messages[0].id if name is None else name
+        while first in messages and (reply := messages[first].reply_to) is not None and reply.message_id in messages:
+            if reply.message_id >= first:  # an answer cannot be older than its question; this rules out endless loops
+                break
+            first = reply.message_id
+        return f"reply_{first}", tuple(messages.values())
+
     async def _walk(self, references: Iterable[Reference], found: dict[int, Message]) -> None:
-        """Add what is replied to, and so on, to `found`: each message once, with its author's adjacent ones."""
+        """Add what is replied to, and so on, to `found`: each message once. Where it was not followed, since it is from
+        before the start, its author's adjacent ones come with it.
+        """
         ahead = deque((reference, 1) for reference in references)
         while ahead:
             reference, depth = ahead.popleft()
@@ -57,7 +94,9 @@ class Context:
             message = await self._history.message(reference.channel_id, reference.message_id)
             if message is None:
                 continue
-            for adjacent in await self._history.run(message, self._rules.grouping_seconds):
+            known = self._follower.conversation_of(message.id) is not None
+            run = [message] if known else await self._history.run(message, self._rules.grouping_seconds)
+            for adjacent in run:
                 if adjacent.id not in found:
                     found[adjacent.id] = adjacent
                     if adjacent.reply_to is not None:

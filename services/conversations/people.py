@@ -116,28 +116,17 @@ class TeamActivity:
         self._people = people
         self._history = history
         self._helped: OrderedDict[Key, deque[float]] = OrderedDict()
-        self._written_to: OrderedDict[Key, deque[float]] = OrderedDict()
 
     def observe(self, message: Message) -> None:
         """Each message once, in the order received."""
-        addressees = {user_id for user_id, _ in message.mentions}
-        if message.reply_to is not None:
+        if message.reply_to is not None and self._people.is_team(message.author):
             target = self._history.known(message.reply_to.channel_id, message.reply_to.message_id)
             if target is not None and target.author.id != message.author.id:
-                addressees.add(target.author.id)
-                if self._people.is_team(message.author):
-                    _put(self._helped, Key(message.channel_id, target.author.id), message.at)
-        if self._people.type_of(message.author) is not AuthorType.BOT:
-            for user_id in addressees - {message.author.id}:
-                _put(self._written_to, Key(message.channel_id, user_id), message.at)
+                _put(self._helped, Key(message.channel_id, target.author.id), message.at)
 
     def helped(self, place_id: int, asker_id: int, since: float, until: float) -> bool:
         """Whether a team member replied to this person here, from `since` to `until`."""
         return any(since <= at <= until for at in self._helped.get(Key(place_id, asker_id), ()))
-
-    def written_to(self, place_id: int, person_id: int, after: float, until: float) -> bool:
-        """Whether anybody replied to this person here, or mentioned them, after `after` and not after `until`."""
-        return any(after < at <= until for at in self._written_to.get(Key(place_id, person_id), ()))
 
 
 def _put(remembered: OrderedDict[Key, deque[float]], key: Key, at: float) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from model.batches import Destination, Key, Part
+from model.batches import Destination, Part
 from model.messages import AuthorType, Message, PlaceKind
 from model.outcomes import Reason
 from services.conversations.context import THREAD_MESSAGES
+from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People, TeamActivity
 from services.conversations.records import Post, Posts
-
-REMEMBERED = 10_000  # captured parts that a team member may continue; the oldest are forgotten first
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +24,6 @@ class RouteRules:
     reply_mode_by_channel: Mapping[int, str] = field(default_factory=dict[int, str])  # where it differs
     capture_channels: frozenset[int] = frozenset()  # captured from although `@everyone` cannot view them
     team_active_seconds: float = 120.0  # how long the bot keeps out after a team member replied to the asker
-    capture_continuations: bool = False  # whether a team member's next part without a reply is captured as well
-    grouping_seconds: float = 300.0  # how soon after a captured part it must come
 
 
 class Routing(NamedTuple):
@@ -38,14 +34,12 @@ class Routing(NamedTuple):
         ends: why it goes no further; None: it does.
         target: the message that it replies to.
         addressed: it mentions the bot, replies to it, or opens a post in a forum.
-        continues: the id of the last message of the captured part that this one, without a reply, continues.
     """
 
     to: Destination
     ends: Reason | None = None
     target: Message | None = None
     addressed: bool = False
-    continues: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +50,11 @@ class PartFacts:
 
     Attributes:
         target: the message that the part replies to.
-        captured: the last message that was captured of the same author in the same place.
     """
 
     router: Router
     part: Part
     target: Message | None
-    captured: Message | None
 
     async def addresses_bot(self) -> bool:
         bot_id = self.router.people.bot_id
@@ -71,6 +63,10 @@ class PartFacts:
 
     async def replies_to_another(self) -> bool:
         return self.target is not None and self.target.author.id != self.part.author.id
+
+    async def is_among_people(self) -> bool:
+        """Whether it follows a conversation between people, with or without a reply."""
+        return self.router.follower.is_among_people(self.part.messages[0].id)
 
     async def bot_takes_part(self) -> bool:
         """Whether the bot owns the thread or has posted in it."""
@@ -100,13 +96,9 @@ class PartFacts:
         starter = await self.router.history.starter(self.part.place)
         return starter is not None and await self._type_of(starter) is USER
 
-    async def continues_capture(self) -> bool:
-        rules, part = self.router.rules, self.part
-        if not rules.capture_continuations or self.captured is None or self.target is not None:
-            return False
-        since, until = self.captured.at, part.messages[0].at
-        answered = self.router.team.written_to(part.place.id, part.author.id, since, until)
-        return until - since < rules.grouping_seconds and not answered
+    async def helps_user(self) -> bool:
+        """Whether it follows a conversation with a community user, without a reply."""
+        return self.target is None and self.router.follower.helps_user(self.part.messages[0].id)
 
     async def team_is_answering(self) -> bool:
         place_id, author_id, first = self.part.place.id, self.part.author.id, self.part.messages[0]
@@ -140,6 +132,7 @@ TABLE: tuple[Row, ...] = (
     (BOT, ANY, None, NOTHING),
     (USER, CHANNEL, PartFacts.addresses_bot, ANSWER),
     (USER, CHANNEL, PartFacts.replies_to_another, NOTHING),
+    (USER, CHANNEL, PartFacts.is_among_people, NOTHING),
     (USER, CHANNEL, None, ANSWER),
     (USER, THREAD, PartFacts.addresses_bot, ANSWER),
     (USER, THREAD, PartFacts.bot_takes_part, ANSWER),
@@ -148,7 +141,7 @@ TABLE: tuple[Row, ...] = (
     (TEAM, ANY, PartFacts.is_private, NOTHING),
     (TEAM, ANY, PartFacts.replies_to_user, CAPTURE),
     (TEAM, THREAD, PartFacts.helps_in_thread, CAPTURE),
-    (TEAM, CHANNEL, PartFacts.continues_capture, CAPTURE),
+    (TEAM, CHANNEL, PartFacts.helps_user, CAPTURE),
     (TEAM, ANY, None, NOTHING),
 )
 """The table of SPEC section 4: the first row that matches decides. A thread may be a forum post."""
@@ -165,18 +158,14 @@ async def destination(facts: PartFacts) -> Destination:
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes the parts of one bot.
-
-    Attributes:
-        captured: by author and place, the end of the last part that was captured.
-    """
+    """Routes the parts of one bot."""
 
     people: People
     history: History
     team: TeamActivity
     posts: Posts
+    follower: Follower
     rules: RouteRules
-    captured: OrderedDict[Key, Message] = field(default_factory=OrderedDict[Key, Message])
 
     async def route(self, part: Part) -> Routing:
         """Decide about one part.
@@ -187,8 +176,7 @@ class Router:
         target = await self._target(part)
         if part.author_type is USER and await self._answered_before(part):
             return Routing(NOTHING, Reason.DUPLICATE)
-        captured = self.captured.get(part.key)
-        facts = PartFacts(self, part, target, captured)
+        facts = PartFacts(self, part, target)
         to = await destination(facts)
         if to is NOTHING:
             return Routing(to, Reason.NOT_ADDRESSED)
@@ -197,13 +185,7 @@ class Router:
             opens_post = part.place.kind in POST and part.place.id in part.message_ids
             addressed = opens_post or await facts.addresses_bot()
             return Routing(to, await self._reason_for_silence(facts), target, addressed)
-        if part.place.is_thread:
-            return Routing(to, target=target)
-        self.captured[part.key] = part.last
-        self.captured.move_to_end(part.key)
-        if len(self.captured) > REMEMBERED:
-            self.captured.popitem(last=False)
-        return Routing(to, target=target, continues=captured.id if captured and target is None else None)
+        return Routing(to, target=target)
 
     async def _target(self, part: Part) -> Message | None:
         """The first message that the part replies to and that still exists."""

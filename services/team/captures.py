@@ -30,14 +30,12 @@ class Capture:
 
     Attributes:
         part: None if it had its outcome already, and the capture is tried again.
-        conversation_id: None: that of the message `continues`, which the same person wrote just before.
         said: in order of message id.
     """
 
     part: Part | None
-    conversation_id: str | None
+    conversation_id: str
     said: tuple[Said, ...]
-    continues: int | None = None
 
     @property
     def teaches(self) -> bool:
@@ -111,13 +109,9 @@ class Captures:
         community users. Two earlier conversations are not joined. Chains that begin with the same message of the team
         (say, an announcement) are, as they have one id: otherwise readers would take the second for the whole.
         """
-        conversation_id = capture.conversation_id
-        if capture.continues is not None:
-            linked = [capture.continues]
-        elif conversation_id is not None and conversation_id.startswith(REPLY):
+        conversation_id, linked = capture.conversation_id, list[int]()
+        if conversation_id.startswith(REPLY):
             linked = [said.message_id for said in capture.said if said.turn.speaker is Speaker.USER]
-        else:
-            linked = []
         shared = [self._first[message_id] for message_id in linked if message_id in self._first]
         if shared:
             _, conversation_id = min(shared)
@@ -134,7 +128,7 @@ class Captures:
 
     def stored_as(self, capture: Capture) -> str | None:
         """The id of the conversation's last capture, if that is word for word the same, as after a crash."""
-        pair_id, known = self._stored.get(capture.conversation_id or "", (None, b""))
+        pair_id, known = self._stored.get(capture.conversation_id, (None, b""))
         return pair_id if known == digest(capture.said) else None
 
     def remember(self, pair: Pair) -> None:

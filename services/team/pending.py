@@ -1,7 +1,7 @@
 r"""Captures that wait for their images to be described (SPEC 6, "Image summary"): one file each, with all that another
 try needs. A file is written whole or not at all.
 
-    {"since": "2026-02-01T03:10:56.228Z", "conversation_id": "thread_14…", "continues": null,
+    {"since": "2026-02-01T03:10:56.228Z", "conversation_id": "thread_14…",
      "said": [{"message_id": "14…", "author_id": "311", "speaker": "User", "text": "It says\n[image: a.png]"}],
      "pictures": [{"message_id": "14…", "index": 0, "line": -1, "attachment": {…}, "media_type": "image/png",
                    "bytes": 1234, "sha256": "9f86…"}]}
@@ -26,7 +26,7 @@ from model.conversations import Image
 from model.messages import Attachment
 from services.storage import files
 from services.team.archive import PairTurn, Speaker, encodable
-from services.team.captures import Capture, Picture, Said
+from services.team.captures import REPLY, Capture, Picture, Said
 from services.team.decisions import why_invalid
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class _Said(_Record):
 class _Head(_Record):
     since: str
     conversation_id: Annotated[str, Field(pattern=r"^(?:thread|reply)_[0-9]{1,20}$")] | None
-    continues: _Id | None
+    continues: _Id | None = None  # written by earlier versions
     said: Annotated[list[_Said], Field(min_length=1)]
     pictures: list[_Picture]
 
@@ -99,7 +99,6 @@ def render(waiting: Waiting) -> bytes:
     head = {
         "since": rfc3339(waiting.since, digits=6),
         "conversation_id": capture.conversation_id,
-        "continues": None if capture.continues is None else str(capture.continues),
         "said": [
             {"message_id": str(each.message_id), "author_id": str(each.author_id), **asdict(each.turn)}
             for each in capture.said
@@ -149,7 +148,8 @@ def parse(data: bytes) -> Waiting:
             images[picture] = Image(file.filename, each.media_type, content)
     if rest:
         raise Damaged("there is more in it than was stored")
-    return Waiting(since, Capture(None, head.conversation_id, said, head.continues), tuple(pictures), images)
+    conversation_id = head.conversation_id or f"{REPLY}{head.continues or said[0].message_id}"
+    return Waiting(since, Capture(None, conversation_id, said), tuple(pictures), images)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ async def test_a_thread_that_is_locked_deleted_or_joined_by_the_team_is_left(tmp
             world.closes(first.id)
         case _:
             world.says(TESS, "I take over.", where=first.id)
-    await world.wait(61)
+    await world.wait(300)
     second = world.says(ANNA, "Second?")
     await world.wait(61)
     assert world.board.sent[-1].place_id == second.id

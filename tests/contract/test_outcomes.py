@@ -261,6 +261,7 @@ async def test_a_reply_to_the_bot_counts_as_a_mention(tmp_path: Path) -> None:
 
 
 async def test_the_bot_keeps_out_where_the_team_has_just_helped(tmp_path: Path) -> None:
+    """Pitfall 63: with or without a reply; whoever begins something else is answered."""
     world = await World.begin(tmp_path)
     question = world.says(ANNA, "Why?")
     await world.wait(61)
@@ -269,23 +270,27 @@ async def test_the_bot_keeps_out_where_the_team_has_just_helped(tmp_path: Path) 
     world.says(ANNA, "But why?")
     world.says(BEN, "And I?")
     await world.wait(130)
+    assert world.story == ["replied", "captured", "ignored: not addressed", "replied"]
+    world.says(ANNA, "But how?")
+    await world.wait(600)
+    assert world.story[4:] == ["ignored: not addressed"]
     world.says(ANNA, "Something else?")
     await world.wait(61)
-    assert sorted(world.story) == ["captured", "replied", "replied", "replied", "skipped: team is answering"]
+    assert world.story[5:] == ["replied"]
 
 
 async def test_the_team_is_still_answering_when_it_helps_again_while_the_question_waits(tmp_path: Path) -> None:
     """Pitfall 34: the help that came after the question must not hide the help that came before it."""
-    world = await World.begin(tmp_path)
+    world = await World.begin(tmp_path, discord={"team_active_seconds": 900})
     question = world.says(ANNA, "Why?")
     await world.wait(61)
     world.says(TESS, "Because.", to=question)
-    await world.wait(10)
+    await world.wait(601)
     world.says(ANNA, "I see. And how?")
     await world.wait(10)
     world.says(TESS, "One more word on the why.", to=question)
     await world.wait(121)
-    assert sorted(world.story) == ["captured", "replied", "skipped: team is answering"]
+    assert sorted(world.story) == ["captured", "captured", "replied", "skipped: team is answering"]
 
 
 async def test_a_mention_brings_the_bot_in_although_the_team_is_helping(tmp_path: Path) -> None:
@@ -327,11 +332,25 @@ async def test_what_is_empty_is_ignored(tmp_path: Path) -> None:
 async def test_talk_between_people_is_not_addressed_to_the_bot(tmp_path: Path) -> None:
     world = await World.begin(tmp_path)
     world.opens(thread(snowflake(1.6e9), owner=BEN))
+    world.says(TESS, "Good morning")
     world.says(ANNA, "Hello Ben", to=world.says(BEN, "Hello?"))
     world.says(ANNA, "Between us?", where=snowflake(1.6e9))
-    world.says(TESS, "Good morning")
     await world.wait(61)
     assert sorted(world.story) == ["ignored: not addressed"] * 3 + ["replied"]
+
+
+async def test_what_goes_on_between_people_is_left_to_them_without_a_reply_as_well(tmp_path: Path) -> None:
+    """Pitfall 63: once they have begun to talk, the bot comes in when it is mentioned."""
+    world = await World.begin(tmp_path)
+    world.says(ANNA, "Hello Ben", to=world.says(BEN, "Hello?"))
+    await world.wait(100)
+    world.says(BEN, "How do you install it?")
+    world.says(ANNA, "ben: with pip?")
+    await world.wait(100)
+    assert world.story[2:] == ["ignored: not addressed"] * 2
+    world.says(BEN, "Can it be had with pip?", mentions=((1, "Millrace"),))
+    await world.wait(61)
+    assert world.story[4:] == ["replied"]
 
 
 async def test_a_reply_to_another_bot_is_left_to_people(tmp_path: Path) -> None:

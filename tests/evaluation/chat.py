@@ -1,14 +1,14 @@
 """A chat of nine messages, annotated, for tests of the figures.
 
  1  0:00 ann          Why does it not start?          }
- 2  0:05 ann          It says E7.                     } the first captured conversation, with 4
+ 2  0:05 ann          It says E7.                     } the first capture, with 4
  3  0:10 ben          Good morning!
  4  0:20 sue → 2      E7 is a missing key.            }
- 5  1:40 ann          Ah, thanks                      } the second, with 6
+ 5  1:40 ann          Ah, thanks                      } the second, of the same conversation
  6  3:20 sue → 5      You are welcome.                }
- 7  5:00 ben          Where do keys go?               }
- 8  5:10 sue          Good question.                  } the third: her next message is the reply
- 9  5:11 sue → 7      Into keys.txt.                  }
+ 7  5:00 ben          Where do keys go?
+ 8  5:10 sue          Good question.                    the third: it follows what ann has said to her
+ 9  5:11 sue → 7      Into keys.txt.                    the fourth, with 3 and 7: ben's conversation
 
 Annotated as one: 1, 2, 4, 5, 8; and 3, 7, 9.
 """

@@ -45,7 +45,7 @@ async def gathered(
     images: Shown | None = None,
     in_flight: InFlight | None = None,
 ) -> Inquiry:
-    context = Context(talk.history, talk.people, ContextRules())
+    context = Context(talk.history, talk.people, talk.follower, ContextRules())
     gathering = gather(context, talk.history, posts or Posts(), in_flight or InFlight(), images, 60)
     result = await gathering(Inquiry(talk.part(*messages), False, Usage(), {}))
     assert isinstance(result, Inquiry)
@@ -68,6 +68,16 @@ async def test_a_question_in_a_channel_comes_with_what_it_replies_to() -> None:
     assert inquiry.reply_place_id is None
 
 
+async def test_a_question_comes_with_what_its_asker_has_said_before_and_with_nobody_elses_talk() -> None:
+    """Pitfall 53: "thanks!" says nothing, the request stands two lines above."""
+    talk = Talk()
+    talk.says(ANN, "It does not start.")
+    talk.says(BEN, "Good morning.")
+    talk.says(ANN, "It says E12.")
+    inquiry = await gathered(talk, talk.says(ANN, "What now?"))
+    assert texts(inquiry) == ["It does not start.", "It says E12.", "What now?"]
+
+
 async def test_a_question_in_a_thread_comes_with_the_thread_and_is_answered_there() -> None:
     talk = Talk()
     talk.says(BEN, "Have you restarted it?", place=THREAD)
@@ -88,7 +98,7 @@ async def test_soon_after_an_answer_the_asker_is_answered_in_the_same_thread() -
     in_flight.hold(question, talk.people.type_of(ANN), in_thread=False)
     inquiry = await gathered(talk, question, posts=posts, in_flight=in_flight)
     assert inquiry.reply_place_id == OURS.id
-    assert texts(inquiry) == ["I had that, too.", "And then?"]
+    assert texts(inquiry) == ["An earlier question?", "I had that, too.", "And then?"]
     part = inquiry.part
     in_flight.begin(part)
     in_flight.team_posted(talk.says(STAFF, "I take over.", place=OURS))

@@ -38,7 +38,7 @@ WEBHOOK = Author(97, "hook", is_bot=True)
 
 
 def router_of(talk: Talk, rules: RouteRules | None = None, posts: Posts | None = None) -> Router:
-    return Router(talk.people, talk.history, talk.team, posts or Posts(), rules or RouteRules())
+    return Router(talk.people, talk.history, talk.team, posts or Posts(), talk.follower, rules or RouteRules())
 
 
 async def where(talk: Talk, *messages: Message, rules: RouteRules | None = None, posts: Posts | None = None) -> str:
@@ -106,12 +106,20 @@ async def test_role_and_everyone_mentions_are_no_mentions_of_the_bot() -> None:
     assert await where(talk, message) == "nothing"
 
 
-async def test_a_reply_to_what_was_deleted_is_no_reply() -> None:
+async def test_a_reply_to_oneself_that_was_deleted_is_no_reply() -> None:
+    talk = Talk()
+    own = talk.says(ANN)
+    message = talk.says(ANN, to=own)
+    talk.deletes(own)
+    assert await where(talk, message) == "answer"
+
+
+async def test_what_was_said_to_somebody_stays_with_them_when_their_message_is_deleted() -> None:
     talk = Talk()
     theirs = talk.says(BEN)
     message = talk.says(ANN, to=theirs)
     talk.deletes(theirs)
-    assert await where(talk, message) == "answer"
+    assert await where(talk, message) == "nothing"
 
 
 async def test_a_reply_to_what_discord_says_is_gone_is_no_reply() -> None:
@@ -238,34 +246,68 @@ async def test_a_team_member_known_from_history_only_counts_in_a_thread_as_well(
     assert fetcher.calls.count(f"roles of {BEN.id}") == 1
 
 
-@pytest.mark.parametrize(("second", "expected"), [(121, "skipped: team is answering"), (122, "answer")])
+@pytest.mark.parametrize("other", [BEN, STAFF])
+async def test_in_a_channel_it_keeps_out_of_what_follows_a_conversation_between_people(other: Author) -> None:
+    """Pitfall 63."""
+    talk = Talk()
+    talk.says(other, to=talk.says(ANN, second=0), second=1)
+    assert await where(talk, talk.says(ANN, "It says E7.", second=600)) == "nothing"
+
+
+async def test_it_comes_back_for_what_does_not_follow() -> None:
+    talk = Talk()
+    talk.says(STAFF, to=talk.says(ANN, second=0), second=1)
+    assert await where(talk, talk.says(ANN, second=601)) == "answer"
+
+
+async def test_it_keeps_out_of_a_conversation_that_people_name_each_other_in() -> None:
+    """Pitfall 63."""
+    talk = Talk()
+    talk.says(ANN)
+    assert await where(talk, talk.says(BEN, "ann: which version?")) == "nothing"
+
+
+async def test_what_follows_its_own_answer_is_a_question_to_it() -> None:
+    talk = Talk()
+    talk.says(BOT, to=talk.says(ANN))
+    assert await where(talk, talk.says(ANN, "And on Windows?")) == "answer"
+
+
+async def test_what_follows_the_words_of_another_bot_is_a_question_to_it_as_well() -> None:
+    """Pitfall 23."""
+    talk = Talk()
+    talk.says(OTHER_BOT, to=talk.says(ANN))
+    assert await where(talk, talk.says(ANN, "And on Windows?")) == "answer"
+
+
+async def test_somebody_else_who_begins_something_is_answered_while_people_talk() -> None:
+    talk = Talk()
+    talk.says(STAFF, to=talk.says(ANN))
+    assert await where(talk, talk.says(BEN, "How do I install it?")) == "answer"
+
+
+@pytest.mark.parametrize(("second", "expected"), [(1201, "skipped: team is answering"), (1202, "answer")])
 async def test_in_a_channel_it_keeps_out_for_a_while_after_the_team_replied_to_the_asker(
     second: float, expected: str
 ) -> None:
     talk = Talk()
     talk.says(STAFF, to=talk.says(ANN, second=0), second=1)
-    assert await where(talk, talk.says(ANN, second=second)) == expected
+    assert await where(talk, talk.says(ANN, second=second), rules=RouteRules(team_active_seconds=1200)) == expected
 
 
 async def test_it_keeps_out_even_when_the_team_replies_once_more_while_the_asker_goes_on() -> None:
     talk = Talk()
     asked = talk.says(ANN, second=0)
     talk.says(STAFF, to=asked, second=1)
-    more = talk.says(ANN, second=30)
-    talk.says(STAFF, to=asked, second=40)
-    assert await where(talk, more) == "skipped: team is answering"
+    more = talk.says(ANN, second=700)
+    talk.says(STAFF, to=asked, second=710)
+    assert await where(talk, more, rules=RouteRules(team_active_seconds=1200)) == "skipped: team is answering"
 
 
 async def test_a_reply_of_the_team_to_somebody_else_or_elsewhere_does_not_keep_it_out() -> None:
     talk = Talk()
     talk.says(STAFF, to=talk.says(BEN))
     talk.says(STAFF, to=talk.says(ANN, place=PRIVATE), place=PRIVATE)
-    assert await where(talk, talk.says(ANN)) == "answer"
-
-
-async def test_a_reply_of_another_user_does_not_keep_it_out() -> None:
-    talk = Talk()
-    talk.says(BEN, to=talk.says(ANN))
     assert await where(talk, talk.says(ANN)) == "answer"
 
 
@@ -328,13 +370,13 @@ async def test_all_messages_of_a_part_are_looked_at_for_the_reply() -> None:
 
 
 async def test_of_several_messages_replied_to_one_that_was_deleted_does_not_decide() -> None:
-    talk = Talk()
-    asked, more = talk.says(ANN), talk.says(ANN)
-    answers = talk.says(STAFF, to=asked), talk.says(STAFF, to=more)
-    talk.deletes(asked)
+    theirs = old(ANN)
+    talk, _ = live(theirs)
+    gone = talk.says(STAFF)
+    answers = talk.says(STAFF, to=gone), talk.says(STAFF, to=theirs)
+    talk.deletes(gone)
     assert await where(talk, *answers) == "capture"
-    talk.deletes(more)
-    assert await where(talk, *answers) == "nothing"
+    assert await where(talk, answers[0]) == "nothing"
 
 
 @pytest.mark.parametrize("other", [STAFF, STAFF_TOO, BOT, OTHER_BOT, WEBHOOK])
@@ -346,8 +388,18 @@ async def test_a_reply_of_the_team_to_the_team_or_a_bot_teaches_nothing_in_a_cha
 
 async def test_what_the_team_says_to_nobody_in_a_channel_teaches_nothing() -> None:
     talk = Talk()
-    talk.says(ANN)
-    assert await where(talk, talk.says(STAFF)) == "nothing"
+    talk.says(ANN, second=0)
+    assert await where(talk, talk.says(STAFF, second=600)) == "nothing", "no question waits that long"
+    assert await where(talk, talk.says(STAFF, second=900)) == "nothing"
+
+
+async def test_an_answer_without_a_reply_to_a_question_that_waits_is_captured() -> None:
+    """Pitfall 63."""
+    talk = Talk()
+    asked = talk.says(ANN, second=0)
+    answer = talk.says(STAFF, second=599)
+    assert await where(talk, answer) == "capture"
+    assert talk.follower.conversation_of(answer.id) == asked.id
 
 
 @pytest.mark.parametrize("place", [THREAD, POST])
@@ -414,82 +466,73 @@ async def test_a_public_answer_to_a_private_question_does_not_make_it_public() -
     assert await where(talk, talk.says(STAFF, to=asked)) == "nothing"
 
 
-# Continuations
-
-CONTINUING = RouteRules(capture_continuations=True, grouping_seconds=300)
+# What follows a conversation with a community user
 
 
-async def after_a_capture(talk: Talk, rules: RouteRules, *, second: float = 10) -> tuple[Router, Message]:
-    router = router_of(talk, rules)
+async def after_a_capture(talk: Talk, *, second: float = 10) -> Message:
     captured = talk.says(STAFF, to=talk.says(ANN, second=0), second=second)
-    assert told(await result_of(router, talk.part(captured))) == "capture"
-    return router, captured
+    assert await where(talk, captured) == "capture"
+    return captured
 
 
-async def test_a_team_member_who_goes_on_is_captured_and_the_part_knows_with_what() -> None:
+@pytest.mark.parametrize(("second", "expected"), [(99, "capture"), (100, "nothing")])
+async def test_a_team_member_who_goes_on_is_captured(second: float, expected: str) -> None:
+    """Pitfall 63."""
     talk = Talk()
-    router, captured = await after_a_capture(talk, CONTINUING)
-    result = await result_of(router, talk.part(more := talk.says(STAFF, second=309)))
-    assert isinstance(result, CaptureJob)
-    assert (result.target, result.continues) == (None, captured.id)
-    result = await result_of(router, talk.part(talk.says(STAFF, second=500)))
-    assert isinstance(result, CaptureJob)
-    assert result.continues == more.id
+    captured = await after_a_capture(talk)
+    more = talk.says(STAFF, second=second)
+    assert await where(talk, more) == expected
+    together = talk.follower.conversation_of(more.id) == talk.follower.conversation_of(captured.id)
+    assert together is (expected == "capture")
 
 
-async def test_a_capture_that_is_a_reply_continues_nothing() -> None:
+async def test_the_answer_to_what_an_asker_went_on_with_is_captured() -> None:
+    """Pitfall 63."""
     talk = Talk()
-    router, _ = await after_a_capture(talk, CONTINUING)
-    result = await result_of(router, talk.part(talk.says(STAFF, to=talk.says(BEN))))
-    assert isinstance(result, CaptureJob)
-    assert result.continues is None
-
-
-@pytest.mark.parametrize("rules", [RouteRules(), replace(CONTINUING, grouping_seconds=299)])
-async def test_not_when_it_is_switched_off_or_too_late(rules: RouteRules) -> None:
-    talk = Talk()
-    router, _ = await after_a_capture(talk, rules)
-    assert told(await result_of(router, talk.part(talk.says(STAFF, second=309)))) == "nothing"
+    await after_a_capture(talk)
+    talk.says(ANN, "It says E7.", second=200)
+    assert await where(talk, talk.says(STAFF, second=400)) == "capture"
 
 
 async def test_not_for_another_team_member_or_elsewhere() -> None:
     talk = Talk()
-    router, _ = await after_a_capture(talk, CONTINUING)
-    assert told(await result_of(router, talk.part(talk.says(STAFF_TOO, second=20)))) == "nothing"
+    await after_a_capture(talk)
+    assert await where(talk, talk.says(STAFF_TOO, second=20)) == "nothing"
     elsewhere = replace(CHANNEL, id=1009)
-    assert told(await result_of(router, talk.part(talk.says(STAFF, place=elsewhere, second=21)))) == "nothing"
+    assert await where(talk, talk.says(STAFF, place=elsewhere, second=21)) == "nothing"
 
 
-async def test_not_when_somebody_has_replied_to_them_since() -> None:
+async def test_a_reply_to_the_team_in_a_channel_is_no_capture_although_a_user_is_helped_there() -> None:
     talk = Talk()
-    router, captured = await after_a_capture(talk, CONTINUING)
-    talk.says(BEN, to=captured, second=15)
-    assert told(await result_of(router, talk.part(talk.says(STAFF, second=20)))) == "nothing"
+    captured = await after_a_capture(talk)
+    assert await where(talk, talk.says(STAFF_TOO, to=captured, second=20)) == "nothing"
 
 
-async def test_not_when_somebody_has_mentioned_them_since() -> None:
+@pytest.mark.parametrize("named", [False, True])
+async def test_who_is_answered_next_is_who_has_spoken_to_them_since(named: bool) -> None:
+    """Pitfall 63."""
     talk = Talk()
-    router, _ = await after_a_capture(talk, CONTINUING)
-    talk.says(BEN, "and mine?", mentions=[STAFF], second=15)
-    assert told(await result_of(router, talk.part(talk.says(STAFF, second=20)))) == "nothing"
+    captured = await after_a_capture(talk)
+    theirs = talk.says(BEN, to=None if named else captured, mentions=[STAFF] if named else [], second=15)
+    answer = talk.says(STAFF, second=120)
+    assert await where(talk, answer) == "capture"
+    assert talk.follower.conversation_of(answer.id) == talk.follower.conversation_of(theirs.id)
 
 
 async def test_thanks_that_come_after_it_do_not_undo_a_continuation() -> None:
     talk = Talk()
-    router, captured = await after_a_capture(talk, CONTINUING)
+    captured = await after_a_capture(talk)
     more = talk.says(STAFF, second=20)
     talk.says(ANN, "thanks!", to=captured, second=30)
-    assert told(await result_of(router, talk.part(more))) == "capture"
+    assert await where(talk, more) == "capture"
 
 
 async def test_a_continuation_of_private_talk_is_private_as_well() -> None:
     """Pitfall 47."""
     talk = Talk()
-    router = router_of(talk, CONTINUING)
-    captured = talk.says(STAFF, to=talk.says(ANN))
-    await result_of(router, talk.part(captured))
+    await after_a_capture(talk)
     talk.history.meet(replace(CHANNEL, public=False))
-    assert told(await result_of(router, talk.part(talk.says(STAFF)))) == "nothing"
+    assert await where(talk, talk.says(STAFF, second=20)) == "nothing"
 
 
 # What has to be asked of Discord
@@ -644,13 +687,3 @@ async def test_a_thread_that_was_opened_and_nothing_said_in_it_is_no_answer() ->
 async def test_an_asker_without_a_thread_is_answered_by_catch_up() -> None:
     talk = Talk(fetcher=SmallFetcher())
     assert await where(talk, talk.says(ANN, second=-30)) == "answer"
-
-
-async def test_the_memory_of_captures_to_go_on_with_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.conversations.routing.REMEMBERED", 1)
-    talk = Talk()
-    router = router_of(talk, rules=RouteRules(capture_continuations=True))
-    for helper in (STAFF, STAFF_TOO):
-        assert told(await result_of(router, talk.part(talk.says(helper, to=talk.says(ANN))))) == "capture"
-    assert told(await result_of(router, talk.part(talk.says(STAFF)))) == "nothing", "forgotten"
-    assert told(await result_of(router, talk.part(talk.says(STAFF_TOO)))) == "capture"

@@ -149,8 +149,8 @@ def test_what_is_read_again_after_a_crash_is_not_stored_again(tmp_path: Path, co
     assert len({outcome.qa_id for outcome in outcomes} | {stored.qa_id}) == 3
 
 
-def test_a_continuation_of_nothing_is_not_written(tmp_path: Path) -> None:
-    alone = Capture(PART, None, (Said(5, STAFF.id, PairTurn(Speaker.TEAM, "And so on.")),), continues=4)
+def test_what_the_team_alone_has_said_is_not_written(tmp_path: Path) -> None:
+    alone = Capture(PART, "reply_5", (Said(5, STAFF.id, PairTurn(Speaker.TEAM, "And so on.")),))
     [outcome] = at(START, alone, folder=tmp_path)
     assert (outcome.result, outcome.reason) == (OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
     assert week_files(tmp_path) == []
@@ -416,5 +416,5 @@ def test_a_late_capture_that_goes_on_with_an_earlier_one_of_its_thread_is_stored
 
 
 def test_a_late_capture_of_nothing_known_teaches_nothing(tmp_path: Path) -> None:
-    assert late(tmp_path, Capture(None, None, (more(9, "And so on."),), continues=4)) == [None]
+    assert late(tmp_path, Capture(None, "reply_9", (more(9, "And so on."),))) == [None]
     assert conversations(tmp_path) == []

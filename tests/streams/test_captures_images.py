@@ -66,12 +66,12 @@ class Office:
         self.pending = PendingFolder(self.folder / "pending")
         work = summarise_images(self.curator, self.shots, self.pending, Usage())
         images = Images(work, self.pending, archive.keep_late, lambda _author, _text: False, TICK)
-        context = Context(self.talk.history, self.talk.people, ContextRules())
+        context = Context(self.talk.history, self.talk.people, self.talk.follower, ContextRules())
         stream = captures(self.source, context, archive.keep, images=images)
         self.subscription = stream.subscribe(self.ends.append, on_completed=self.done.set)
 
-    def teaches(self, *messages: Message, to: Message | None = None) -> CancelToken:
-        job = CaptureJob(self.talk.part(*messages), to)
+    def teaches(self, *messages: Message) -> CancelToken:
+        job = CaptureJob(self.talk.part(*messages))
         self.source.on_next(job)
         return job.token
 
@@ -92,7 +92,7 @@ async def test_images_of_both_sides_are_in_words_before_anything_is_stored(tmp_p
     office = Office(tmp_path)
     asked = office.talk.says(ANN, "It shows this:", attachments=(shot(1), shot(2)))
     answer = office.talk.says(STAFF, "", to=asked, attachments=(shot(3),))
-    office.teaches(answer, to=asked)
+    office.teaches(answer)
     await office.closes()
     assert office.stored == [
         ["It shows this:\n[image: 1.png in words]\n[image: 2.png in words]", "[image: 3.png in words]"]
@@ -103,7 +103,7 @@ async def test_images_of_both_sides_are_in_words_before_anything_is_stored(tmp_p
 async def test_a_capture_whose_images_fail_is_failed_and_nothing_of_it_is_stored(tmp_path: Path) -> None:
     office = Office(tmp_path, curator=ScriptedCurator(pictured=lambda _conversation, _ids: Unavailable("down")))
     asked = office.talk.says(ANN, "It shows this:", attachments=(shot(),))
-    office.teaches(office.talk.says(STAFF, "Restart.", to=asked), to=asked)
+    office.teaches(office.talk.says(STAFF, "Restart.", to=asked))
     await office.closes()
     [end] = office.ends
     assert isinstance(end, Outcome)
@@ -116,7 +116,7 @@ async def test_a_capture_whose_images_fail_is_failed_and_nothing_of_it_is_stored
 async def test_it_is_tried_again_at_later_ticks_and_stored_when_the_model_is_back(tmp_path: Path) -> None:
     office = Office(tmp_path, curator=ScriptedCurator(pictured=lambda _conversation, _ids: Unavailable("down")))
     asked = office.talk.says(ANN, "It shows this:", attachments=(shot(),))
-    office.teaches(office.talk.says(STAFF, "Restart.", to=asked), to=asked)
+    office.teaches(office.talk.says(STAFF, "Restart.", to=asked))
     await asyncio.sleep(3 * TICK + 1)
     assert len(office.curator.asked) == 4
     office.curator.pictured = ScriptedCurator.pictured
@@ -133,7 +133,7 @@ async def test_it_is_tried_again_at_the_next_start(tmp_path: Path) -> None:
     office = Office(tmp_path)
     office.shots.gone = True
     asked = office.talk.says(ANN, "It shows this:", attachments=(shot(),))
-    office.teaches(office.talk.says(STAFF, "Restart.", to=asked), to=asked)
+    office.teaches(office.talk.says(STAFF, "Restart.", to=asked))
     await office.closes()
     assert office.stored == []
     again = Office(tmp_path)
@@ -147,10 +147,10 @@ async def test_a_late_capture_takes_nothing_from_what_was_captured_meanwhile(tmp
     office.shots.gone = True
     office.teaches(office.talk.says(STAFF, "Hello.", place=THREAD))
     asked = office.talk.says(ANN, "It shows this:", place=THREAD, attachments=(shot(),))
-    office.teaches(office.talk.says(STAFF, "Restart.", place=THREAD), to=asked)
+    office.teaches(office.talk.says(STAFF, "Restart.", place=THREAD))
     await asyncio.sleep(1)
     office.shots.gone = False
-    office.teaches(office.talk.says(STAFF, "And update.", place=THREAD), to=asked)
+    office.teaches(office.talk.says(STAFF, "And update.", place=THREAD))
     await asyncio.sleep(2 * TICK)
     assert office.stored == [["Hello.", "It shows this:\n[image: 1.png in words]", "Restart.", "And update."]]
     assert office.pending.all() == []
@@ -163,8 +163,8 @@ async def test_captures_leave_in_order_also_when_images_take_long(tmp_path: Path
     first = office.talk.says(ANN, "One?", attachments=(shot(),))
     second = office.talk.says(BEN, "Two?")
     began = now()
-    office.teaches(office.talk.says(STAFF, "One!", to=first), to=first)
-    office.teaches(office.talk.says(STAFF, "Two!", to=second), to=second)
+    office.teaches(office.talk.says(STAFF, "One!", to=first))
+    office.teaches(office.talk.says(STAFF, "Two!", to=second))
     await office.closes()
     assert now() - began == 30
     assert [texts[-1] for texts in office.stored] == ["One!", "Two!"]
@@ -175,7 +175,7 @@ async def test_a_shutdown_while_images_are_looked_at_leaves_the_capture_to_catch
     office = Office(tmp_path)
     office.curator.seconds = 30
     asked = office.talk.says(ANN, "One?", attachments=(shot(),))
-    token = office.teaches(office.talk.says(STAFF, "One!", to=asked), to=asked)
+    token = office.teaches(office.talk.says(STAFF, "One!", to=asked))
     await asyncio.sleep(1)
     token.cancel(CalledOff(Reason.SHUTDOWN))
     await office.closes()
@@ -191,10 +191,10 @@ async def test_without_anybody_to_look_at_images_the_placeholder_stays(tmp_path:
     archive = RawArchive(tmp_path, Captures())
     source: Subject[CaptureJob] = Subject()
     ends: list[Outcome | Pair] = []
-    context = Context(talk.history, talk.people, ContextRules())
+    context = Context(talk.history, talk.people, talk.follower, ContextRules())
     done = asyncio.Event()
     captures(source, context, archive.keep).subscribe(ends.append, on_completed=done.set)
-    source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked)), asked))
+    source.on_next(CaptureJob(talk.part(talk.says(STAFF, "Restart.", to=asked))))
     source.on_completed()
     await done.wait()
     assert [[turn.text for turn in pair.turns] for pair in pairs_in(tmp_path, 1)] == [["[image: 1.png]", "Restart."]]
@@ -205,7 +205,7 @@ async def test_the_pending_file_names_its_messages(tmp_path: Path) -> None:
     office.shots.gone = True
     asked = office.talk.says(ANN, "Why?", attachments=(shot(),))
     answer = office.talk.says(STAFF, "So.", to=asked)
-    office.teaches(answer, to=asked)
+    office.teaches(answer)
     await office.closes()
     [path] = (tmp_path / "pending").iterdir()
     assert path.name == f"{asked.id}-{answer.id}.capture"

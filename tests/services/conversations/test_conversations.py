@@ -21,6 +21,7 @@ from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import records as records_module
 from services.conversations.context import Context, ContextRules
+from services.conversations.following import Follower
 from services.conversations.history import History
 from services.conversations.people import People
 from services.conversations.records import Mark, Post, Posts, Seen, read_marks, read_posts, render_marks
@@ -290,13 +291,13 @@ def test_ids_of_people_who_opted_out_may_be_numbers_or_texts(tmp_path: Path) -> 
     assert json_state.read_ids(path) == set()
 
 
-# Context
+# Context, of messages from before the start; test_context.py has those that were followed
 
 
 def gathering(server: FullList, depth: int = 20) -> Context:
     history = History(server)
     history.observe(Ready(EPOCH, 1, "M"))
-    return Context(history, People(TEAM, frozenset(), server), ContextRules(depth))
+    return Context(history, People(TEAM, frozenset(), server), Follower(), ContextRules(depth))
 
 
 async def test_a_long_thread_of_replies_costs_at_most_five_calls() -> None:
@@ -379,5 +380,5 @@ async def test_roles_of_turns_and_what_is_left_out() -> None:
 async def test_replies_in_a_replay_come_from_the_recording() -> None:
     history = History(None)
     history.observe(Posted(0.0, message(2, BEN, to=1), quoted=message(1)))
-    context = Context(history, People(TEAM, frozenset(), None), ContextRules())
+    context = Context(history, People(TEAM, frozenset(), None), Follower(), ContextRules())
     assert [each.id for each in await context.replies([message(3, to=2)])] == [1, 2, 3]

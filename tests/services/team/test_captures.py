@@ -21,9 +21,8 @@ def said(words: str) -> tuple[Said, ...]:
     )
 
 
-def capture(words: str, conversation_id: str | None = None, continues: int | None = None) -> Capture:
-    first = said(words)[0].message_id
-    return Capture(PART, conversation_id or (None if continues else f"reply_{first}"), said(words), continues)
+def capture(words: str, conversation_id: str | None = None) -> Capture:
+    return Capture(PART, conversation_id or f"reply_{said(words)[0].message_id}", said(words))
 
 
 def pair(words: str | tuple[Said, ...], conversation_id: str, second: int = 0) -> Pair:
@@ -36,8 +35,6 @@ def pair(words: str | tuple[Said, ...], conversation_id: str, second: int = 0) -
 def kept(captures: Captures, new: Capture) -> str:
     """Join and remember; tell what was kept."""
     joined = captures.join(new)
-    if joined.conversation_id is None:
-        return "nothing"
     captures.remember(pair(joined.said, joined.conversation_id))
     return f"{joined.conversation_id}: {' '.join(each.turn.text for each in joined.said)}"
 
@@ -77,13 +74,19 @@ def test_threads_are_told_apart_by_themselves() -> None:
     assert kept(captures, capture("a1 s2 s4", "thread_9")) == "thread_9: a1 s2 s4"
 
 
-def test_a_continuation_goes_to_the_conversation_of_what_it_continues() -> None:
+def test_what_the_team_alone_says_goes_to_the_conversation_of_its_name() -> None:
     captures = Captures()
     kept(captures, capture("a1 s2"))
     kept(captures, capture("b3 s4"))
-    assert kept(captures, capture("s5", continues=2)) == "reply_1: a1 s2 s5"
-    assert kept(captures, capture("s6", continues=5)) == "reply_1: a1 s2 s5 s6"
-    assert kept(captures, capture("s7", continues=99)) == "nothing"
+    assert kept(captures, capture("s5", "reply_1")) == "reply_1: a1 s2 s5"
+    assert kept(captures, capture("s6", "reply_3")) == "reply_3: b3 s4 s6"
+    assert kept(captures, capture("s7")) == "reply_7: s7"
+
+
+def test_a_conversation_that_has_another_name_after_a_restart_is_the_one_that_is_in_the_archive() -> None:
+    """Only its newest messages were followed: it is named after the first of these."""
+    captures = Captures([pair("a1 s2 a3 s4", "reply_1")])
+    assert kept(captures, capture("a3 s4 a5 s6", "reply_3")) == "reply_1: a1 s2 a3 s4 a5 s6"
 
 
 def test_what_was_read_just_now_wins_over_what_was_captured_before() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ said = st.builds(Said, ids, ids, st.builds(PairTurn, st.sampled_from(Speaker), t
 @st.composite
 def waitings(draw: st.DrawFn) -> Waiting:
     messages = tuple(draw(st.lists(said, min_size=1, max_size=4)))
-    conversation = draw(st.none() | st.builds("thread_{}".format, ids) | st.builds("reply_{}".format, ids))
-    capture = Capture(None, conversation, messages, draw(st.none() | ids))
+    conversation = draw(st.builds("thread_{}".format, ids) | st.builds("reply_{}".format, ids))
+    capture = Capture(None, conversation, messages)
     pictures: list[Picture] = []
     images: dict[Picture, Image] = {}
     for index in range(draw(st.integers(0, 3))):
@@ -48,6 +49,22 @@ def waiting(first: int = 1, since: float = 5.0, *images: bytes) -> Waiting:
 @given(waitings())
 def test_reading_gives_back_what_was_written(one: Waiting) -> None:
     assert parse(render(one)) == one
+
+
+@pytest.mark.parametrize(
+    ("said_of_it", "conversation_id"),
+    [
+        (b'"conversation_id":"thread_1","continues":null', "thread_1"),
+        (b'"conversation_id":null,"continues":"42"', "reply_42"),
+        (b'"conversation_id":null,"continues":null', "reply_1"),
+    ],
+)
+def test_what_an_earlier_version_left_to_wait_is_read(said_of_it: bytes, conversation_id: str) -> None:
+    one = waiting(1, 5.0, b"PNG")
+    written = render(one)
+    earlier = written.replace(b'"conversation_id":"thread_1"', said_of_it)
+    assert b"continues" not in written
+    assert parse(earlier) == replace(one, capture=replace(one.capture, conversation_id=conversation_id))
 
 
 @given(waitings(), st.data())

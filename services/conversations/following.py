@@ -1,0 +1,305 @@
+"""Which conversation each message belongs to, told as the messages come.
+
+A conversation is one asker's, or that of people who talk with each other; its name is the id of the message that began
+it. The first of these that holds for a message decides:
+
+1. It replies to a message, or mentions or names somebody who wrote lately: that conversation. But whoever turns to the
+   team while it is busy with somebody else goes on with their own conversation, or begins one.
+2. A team member goes on within a breath: what they were saying.
+3. The newer of what its author said and what was last said to them. A helper may have turned to a question that waits
+   for the team instead: where the message has more words in common with that.
+4. A team member answers a question that waits.
+5. It begins a conversation; in a thread, which is about one thing, only a newcomer's question does.
+
+A team member's leading lines ("let me look…") are known for what they are when a reply follows, and are moved then.
+
+Everything here is a function of the messages and their order: no clock, no look-ups, and memory of the newest alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from model.batches import Key
+from model.messages import AuthorType, Message, Place
+from services.conversations.shared_words import Rarity, words_of
+from services.conversations.spoken import Last, Memory, Person, Scene, Spoken, Talk
+
+USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
+
+_MOST_LEADING = 8
+_OPENING = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
+"""The name that a message opens with: after an @, or before a colon or comma. A bare word is too often just a word."""
+_ASKS = re.compile("[?？؟]")
+
+
+@dataclass(frozen=True, slots=True)
+class FollowRules:
+    """After how many seconds a message no longer follows another. In a thread only `breath` and `leading` count.
+
+    Attributes:
+        breath: how soon a team member goes on saying the same thing. They serve several people, and turn to the next.
+        own: how soon anybody else does.
+        heard: how soon somebody answers, without replying, what was said to them, or to all. They have to see it first.
+        leading: how soon a reply follows a line that leads to it. Both are in one batch then, so none was captured yet.
+        remembered: how long a conversation with the team goes on for who turns to the team again; and how long a name
+            or mention means what that person was talking about.
+    """
+
+    breath: float = 90.0
+    own: float = 300.0
+    heard: float = 600.0
+    leading: float = 60.0
+    remembered: float = 3600.0
+
+
+class Link(StrEnum):
+    """Why a message belongs to its conversation."""
+
+    REPLY = "reply"
+    NAMED = "named"
+    OWN = "own"
+    HEARD = "heard"
+    WAITING = "waiting"
+    THREAD = "thread"
+    BEGUN = "begun"
+
+
+class Followed(NamedTuple):
+    """What a message is part of.
+
+    Attributes:
+        conversation: the name of its conversation.
+        link: why; None for a message that has come before.
+        moved: an amendment: earlier messages of its author that have turned out to belong to this conversation as well,
+            and have left those that they seemed to belong to.
+    """
+
+    conversation: int
+    link: Link | None
+    moved: tuple[int, ...] = ()
+
+
+class _Turn(NamedTuple):
+    """A message and what there is around it."""
+
+    message: Message
+    author_type: AuthorType
+    place: Place
+    rules: FollowRules
+    scene: Scene
+    me: Person
+    words: frozenset[str]
+
+    @property
+    def at(self) -> float:
+        return self.message.at
+
+    @property
+    def author_id(self) -> int:
+        return self.message.author.id
+
+
+class Follower:
+    """Names the conversation of each message, in the order in which they come."""
+
+    def __init__(self, rules: FollowRules | None = None) -> None:
+        self._rules = rules or FollowRules()
+        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf)
+        self._memory = Memory()
+        self._rarity = Rarity()
+
+    def conversation_of(self, message_id: int) -> int | None:
+        """The conversation of a message; None: it has not come, or was long ago."""
+        spoken = self._memory.spoken.get(message_id)
+        return None if spoken is None else spoken.conversation
+
+    def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
+        """The newest messages of a conversation, in order of id; those in one place, or wherever they are."""
+        talk = self._memory.talks.get(conversation)
+        ids = () if talk is None else tuple(talk.message_ids)
+        spoken = self._memory.spoken
+        return ids if place_id is None else tuple(i for i in ids if i in spoken and spoken[i].place_id == place_id)
+
+    def is_among_people(self, message_id: int) -> bool:
+        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken."""
+        author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
+        return any(each.author_id != author_id and each.author_type is not BOT for each in self._before(message_id))
+
+    def helps_user(self, message_id: int) -> bool:
+        """Whether the message goes on with a conversation in which a community user had spoken."""
+        return any(each.author_type is USER for each in self._before(message_id))
+
+    def _before(self, message_id: int) -> Iterable[Spoken]:
+        """What had been said in the conversation of a message."""
+        spoken, name = self._memory.spoken, self.conversation_of(message_id)
+        ids = () if name is None else self.messages_of(name)
+        return [spoken[each] for each in ids if each < message_id and each in spoken]
+
+    def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
+        """Name the conversation of a message. One that has come before keeps its name.
+
+        System messages are nobody's words: leave them out.
+        """
+        known = self.conversation_of(message.id)
+        if known is not None:
+            return Followed(known, None)
+        turn = _Turn(
+            message,
+            author_type,
+            place,
+            self._rules_of_threads if place.is_thread else self._rules,
+            self._memory.scene(place.id),
+            self._memory.person(place.id, message.author.id),
+            words_of(message.text),
+        )
+        link, conversation = self._by_address(turn) or self._by_time(turn) or self._begun(turn)
+        moved = self._led(turn, link, conversation)
+        self._remember(turn, conversation)
+        return Followed(conversation, link, moved)
+
+    def _by_address(self, turn: _Turn) -> tuple[Link, int] | None:
+        """The conversation of the message replied to, or of somebody mentioned or named."""
+        reply = turn.message.reply_to
+        if reply is not None and not reply.gone and reply.channel_id == turn.place.id:
+            target = self._memory.spoken.get(reply.message_id)
+            if target is None:
+                return Link.REPLY, reply.message_id
+            return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
+        for user_id in self._addressees(turn):
+            person = self._memory.people.get(Key(turn.place.id, user_id))
+            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.remembered:
+                return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
+        return None
+
+    def _turned_to(
+        self, turn: _Turn, link: Link, theirs: int, user_id: int, author_type: AuthorType
+    ) -> tuple[Link, int]:
+        """The conversation of whom the author turned to; or the author's own, where that is a helper busy with others.
+
+        Whoever mentions the bot does not mean what it said to somebody else; whoever replies to that does.
+        """
+        memory, me = self._memory, turn.author_id
+        if turn.author_type is not USER or memory.takes_part(me, theirs):
+            return link, theirs
+        last = turn.me.newest(turn.at, turn.rules.remembered, turn.rules.remembered)
+        if last is not None and (author_type is TEAM or memory.takes_part(user_id, last.conversation)):
+            return link, last.conversation
+        talk = memory.talks.get(theirs)
+        helps_others = talk is not None and talk.asker_id is not None
+        if helps_others and (author_type is TEAM or (author_type is BOT and link is Link.NAMED)):
+            return Link.BEGUN, turn.message.id
+        return link, theirs
+
+    def _addressees(self, turn: _Turn) -> Iterable[int]:
+        """Whom a message mentions, or opens with the name of."""
+        opening = _OPENING.match(turn.message.text)
+        name = "" if opening is None else opening[1] or opening[2]
+        named = self._memory.named(turn.place.id, name.strip())
+        found = [*(user_id for user_id, _ in turn.message.mentions), *([] if named is None else [named])]
+        return [user_id for user_id in dict.fromkeys(found) if user_id != turn.author_id]
+
+    def _by_time(self, turn: _Turn) -> tuple[Link, int] | None:
+        """What its author said or heard last, or a question that waits."""
+        said, rules, is_user = turn.me.said, turn.rules, turn.author_type is USER
+        in_a_breath = said is not None and turn.at - said.at < rules.breath
+        if said is not None and in_a_breath and not is_user:
+            return Link.OWN, said.conversation
+        last = turn.me.newest(turn.at, rules.own if is_user else rules.breath, rules.heard)
+        if last is None:
+            question = self._question(turn, None) if turn.author_type is TEAM else None
+            return None if question is None else (Link.WAITING, question)
+        current = self._memory.talks.get(last.conversation)
+        helps = current is not None and current.asker_id != turn.author_id
+        question = self._question(turn, current) if helps and not in_a_breath else None
+        if question is not None:
+            return Link.WAITING, question
+        return (Link.OWN if last is said else Link.HEARD), last.conversation
+
+    def _question(self, turn: _Turn, current: Talk | None) -> int | None:
+        """The waiting question that the message has most words in common with; the newest of several such.
+
+        With a `current` conversation, only one that it has more in common with than with that.
+        """
+        waiting = turn.scene.waiting
+        for name in [name for name, since in waiting.items() if turn.at - since >= turn.rules.heard]:
+            del waiting[name]
+        found: list[tuple[float, float, int]] = []
+        for name, since in waiting.items():
+            talk = self._memory.talks.get(name)
+            if talk is not None:
+                found.append((self._rarity.shared(turn.words, talk.words), since, name))
+        best = max(found, default=None)
+        if best is None or (current is not None and best[0] <= self._rarity.shared(turn.words, current.words)):
+            return None
+        return best[2]
+
+    def _begun(self, turn: _Turn) -> tuple[Link, int]:
+        """A conversation of its own, or that of the thread."""
+        message, place, latest = turn.message, turn.place, turn.scene.latest
+        if not place.is_thread:
+            return Link.BEGUN, message.id
+        if latest is None:
+            # A thread has the id of the message that it was opened on.
+            opened_on = self.conversation_of(place.id)
+            return Link.THREAD, place.id if opened_on is None else opened_on
+        is_newcomer = turn.author_type is USER and not self._memory.takes_part(turn.author_id, latest)
+        if is_newcomer and _ASKS.search(message.text):
+            return Link.BEGUN, message.id
+        return Link.THREAD, latest
+
+    def _led(self, turn: _Turn, link: Link, conversation: int) -> tuple[int, ...]:
+        """Move the lines that led to this message; or take it for one that may lead to another."""
+        me = turn.me
+        led = me.leading if me.said is not None and turn.at - me.said.at < turn.rules.leading else ()
+        me.leading = ()
+        if turn.author_type is not TEAM:
+            return ()
+        match link:
+            case Link.REPLY | Link.NAMED:
+                return tuple(each for each in led if self._memory.move(each, conversation, turn.place.id))
+            case Link.OWN if led:
+                me.leading = (*led, turn.message.id)[-_MOST_LEADING:]
+            case Link.BEGUN | Link.WAITING | Link.THREAD:
+                me.leading = (turn.message.id,)
+            case _:
+                pass
+        return ()
+
+    def _remember(self, turn: _Turn, conversation: int) -> None:
+        message, here = turn.message, turn.place.id
+        last = Last(turn.at, conversation)
+        talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words))
+        self._rarity.add(turn.words)
+        turn.me.author_type, turn.me.said = turn.author_type, last
+        listeners = set(self._addressees(turn))
+        target = None if message.reply_to is None else self._memory.spoken.get(message.reply_to.message_id)
+        if target is not None:
+            listeners.add(target.author_id)
+        elif not listeners and turn.author_type is USER and talk.helper_id is not None:
+            # Without a word to whom, an asker speaks to who has just helped.
+            listeners.add(talk.helper_id)
+        for user_id in sorted(listeners - {turn.author_id}):
+            self._memory.person(here, user_id).heard = last
+
+
+def taught(names: Mapping[int, int], spoken_by: Mapping[int, AuthorType]) -> dict[int, tuple[int, ...]]:
+    """The conversations to learn from, by name: those in which a team member speaks after a community user.
+
+    `names`: the conversation of each message. Gives the message ids of the whole conversation, in order.
+    """
+    conversations: dict[int, list[int]] = {}
+    for message_id in sorted(names):
+        conversations.setdefault(names[message_id], []).append(message_id)
+    return {name: tuple(ids) for name, ids in conversations.items() if teaches([spoken_by[i] for i in ids])}
+
+
+def teaches(author_types: Sequence[AuthorType]) -> bool:
+    """Whether the team has answered a user, by who said each message, in order."""
+    asked = author_types.index(USER) if USER in author_types else len(author_types)
+    return TEAM in author_types[asked:]

@@ -1,0 +1,49 @@
+"""How much two messages have to do with each other, by the words that both have: the rarer, the more."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Collection, Iterable
+
+from services.search import terms
+
+READ = 2_000
+"""Characters of a message: what follows is a log or code."""
+COUNTED = 1_000
+"""Messages, the newest, that say how rare a word is."""
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a message, in any language: stems, or pairs of characters where no blanks are written.
+
+    Always read as the same language, so that a question and its answer never differ in what a word becomes. Words that
+    carry no subject in other languages stay in; they weigh little, since they are frequent.
+    """
+    return frozenset(terms(text[:READ]))
+
+
+class Rarity:
+    """How rare words are among the newest messages."""
+
+    __slots__ = ("_counts", "_messages")
+
+    def __init__(self) -> None:
+        self._messages: deque[frozenset[str]] = deque()
+        self._counts: Counter[str] = Counter()
+
+    def add(self, words: frozenset[str]) -> None:
+        """Count a message in."""
+        self._messages.append(words)
+        self._counts.update(words)
+        if len(self._messages) > COUNTED:
+            gone = self._messages.popleft()
+            self._counts.subtract(gone)
+            for word in gone:
+                if not self._counts[word]:
+                    del self._counts[word]
+
+    def shared(self, words: Iterable[str], others: Collection[str]) -> float:
+        """The weight of the words that both have: of each, the logarithm of one in how many messages has it."""
+        both = sorted(word for word in words if word in others)  # sorted: a sum must not depend on the order of a set
+        return sum(math.log((len(self._messages) + 1) / (self._counts[word] + 1)) for word in both)
