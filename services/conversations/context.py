@@ -61,9 +61,11 @@ class Context:
         return self._in_order(found)
 
     async def captured(self, part: Part) -> tuple[str, Sequence[Message]]:
-        """The conversation of a team member's part: its id in the archive, and its messages without those that are
-        known to be of another one, or were written in private while the part is public. The id is `thread_<id>` for what a thread was opened for; else `reply_<id>` of the
-        first message, or of the first of the chain of replies that leads to a message from before the start.
+        """The conversation of a team member's part: its id in the archive, and its messages.
+
+        Left out is what is known to be of another conversation, and of a public part what was written in private. The
+        id is `thread_<id>` for what a thread was opened for; else `reply_<id>` of the first message, or of the first of
+        the chain of replies that leads to a message from before the start.
         """
         place, name = part.place, self._follower.conversation_of(part.last.id)
         around = await self.thread(place) if place.is_thread else await self.replies(part.messages)

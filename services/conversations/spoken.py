@@ -119,7 +119,8 @@ class Memory:
         author, at = message.author, message.at
         spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
         _put(self.spoken, message.id, spoken, KEPT_MESSAGES)
-        _put(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
+        if author.name:
+            _put(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
         talk = self._joined(message.id, author.id, conversation)
         talk.words.update(dict.fromkeys(words))
         _shorten(talk.words, KEPT_WORDS)

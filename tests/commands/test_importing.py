@@ -66,12 +66,13 @@ def test_what_the_team_answered_is_in_the_archive_stamped_with_the_time_of_the_i
     assert run(config, write_chat(config.parent)) == 0
     pairs = learned(config)
     numbers = {id_of(number): number for number in range(1, 10)}
-    assert [[numbers[i] for i in pair.message_ids] for pair in pairs] == [[1, 2, 4], [5, 6], [7, 8, 9]]
-    assert [pair.said_at for pair in pairs] == [rfc3339(START + second, digits=6) for second in (20, 200, 311)]
+    captured = [[numbers[i] for i in pair.message_ids] for pair in pairs]
+    assert captured == [[1, 2, 4], [1, 2, 4, 5, 6], [1, 2, 4, 5, 6, 8], [3, 7, 9]]
+    assert [pair.said_at for pair in pairs] == [rfc3339(START + second, digits=6) for second in (20, 200, 310, 311)]
     assert all(rfc3339(before, digits=6) <= pair.timestamp <= rfc3339(time.time() + 1) for pair in pairs)
     out = capsys.readouterr().out
     assert "      9  messages" in out
-    assert "      3  captures stored, of 3 conversations" in out
+    assert "      4  captures stored, of 2 conversations" in out
     assert "      0  failed" in out
 
 
@@ -98,7 +99,7 @@ def test_importing_twice_adds_nothing(config: Path, capsys: pytest.CaptureFixtur
     assert run(config, chat) == 0
     assert run(config, chat, chat) == 0
     assert learned(config) == before
-    assert "      0  captures stored, of 0 conversations\n      3  captures that the archive holds already" in (
+    assert "      0  captures stored, of 0 conversations\n      4  captures that the archive holds already" in (
         capsys.readouterr().out
     )
 
@@ -113,11 +114,13 @@ def part_of(chat: Path, name: str, keep: Callable[[int], bool]) -> Path:
 
 
 def test_files_that_overlap_add_only_what_is_new(config: Path) -> None:
+    """The second lacks the message that the first conversation is named after, and goes on with it all the same."""
     chat = write_chat(config.parent)
     assert run(config, part_of(chat, "first.jsonl", lambda number: number <= 6)) == 0
-    assert run(config, part_of(chat, "second.jsonl", lambda number: number >= 4)) == 0
+    assert run(config, part_of(chat, "second.jsonl", lambda number: number >= 2)) == 0
     again = learned(config)
-    assert [len(pair.message_ids) for pair in again] == [3, 2, 3]
+    assert [len(pair.message_ids) for pair in again] == [3, 5, 6, 3]
+    assert len({pair.conversation_id for pair in again}) == 2
     assert run(config, chat) == 0
     assert learned(config) == again
 
@@ -244,10 +247,10 @@ def test_a_capture_that_cannot_be_stored_is_a_failure_and_the_exit_code_says_so(
         patch.setattr(files, "append", full)
         assert run(config, write_chat(config.parent)) == 1
     out, err = capsys.readouterr()
-    assert "      3  failed" in out
+    assert "      4  failed" in out
     assert "make room" in err
     assert run(config, write_chat(config.parent)) == 0
-    assert len(learned(config)) == 3
+    assert len(learned(config)) == 4
 
 
 @pytest.mark.parametrize("discord", ["", "discord: {team_member_ids: []}\n"])

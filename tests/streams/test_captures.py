@@ -122,7 +122,7 @@ async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> N
     talk = Talk(fetcher=fetcher)
     fetcher.broken = LookupFailed("500")
     old = Talk().says(ANN, "Why?", second=-500)
-    asked = talk.says(BEN, "How?", place=THREAD)
+    talk.says(BEN, "How?", place=THREAD)
     fails = job(talk, talk.says(STAFF, to=old))
     [outcome] = await outcomes_of(talk, archive_in(tmp_path), fails)
     assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "LookupFailed at extract")

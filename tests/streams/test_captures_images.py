@@ -146,7 +146,7 @@ async def test_a_late_capture_takes_nothing_from_what_was_captured_meanwhile(tmp
     office = Office(tmp_path)
     office.shots.gone = True
     office.teaches(office.talk.says(STAFF, "Hello.", place=THREAD))
-    asked = office.talk.says(ANN, "It shows this:", place=THREAD, attachments=(shot(),))
+    office.talk.says(ANN, "It shows this:", place=THREAD, attachments=(shot(),))
     office.teaches(office.talk.says(STAFF, "Restart.", place=THREAD))
     await asyncio.sleep(1)
     office.shots.gone = False

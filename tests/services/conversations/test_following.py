@@ -40,6 +40,54 @@ def test_what_was_said_to_a_person_counts_for_longer_than_what_they_said() -> No
     assert chat.together(asked, answered, chat.says(880, ANN))
 
 
+def test_a_conversation_is_among_people_once_somebody_else_than_a_bot_has_spoken_before() -> None:
+    """Pitfall 63."""
+    chat = FollowedChat()
+    among = chat.follower.is_among_people
+    asked = chat.says(0, ANN)
+    more = chat.says(10, ANN)
+    answered = chat.says(20, BOT, to=asked)
+    chat.says(25, OTHER_BOT, to=asked)
+    follow_up = chat.says(30, ANN)
+    helped = chat.says(40, STAFF, to=asked)
+    thanks = chat.says(50, ANN)
+    assert [among(each.id) for each in (asked, more, answered, follow_up)] == [False, False, True, False]
+    assert [among(each.id) for each in (helped, thanks)] == [True, True]
+    assert not among(12345), "a message that has not come is among nobody"
+
+
+def test_the_team_helps_a_user_where_one_has_spoken_before() -> None:
+    chat = FollowedChat()
+    announced = chat.says(0, STAFF, "Version 2 is out")
+    more = chat.says(10, STAFF)
+    other = chat.says(20, STAFF_TOO, to=announced)
+    asked = chat.says(30, ANN, to=announced)
+    answered = chat.says(40, STAFF, to=asked)
+    helps = [chat.follower.helps_user(each.id) for each in (announced, more, other, asked, answered)]
+    assert helps == [False, False, False, False, True]
+    assert not chat.follower.helps_user(12345)
+
+
+def test_the_messages_of_a_conversation_are_told_by_place_where_that_is_asked_for() -> None:
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    thread = replace(THREAD, id=asked.id)
+    inside = chat.says(10, STAFF, place=thread)
+    more = chat.says(20, ANN)
+    follower = chat.follower
+    assert follower.messages_of(asked.id) == (asked.id, inside.id, more.id)
+    assert follower.messages_of(asked.id, CHANNEL.id) == (asked.id, more.id)
+    assert follower.messages_of(asked.id, thread.id) == (inside.id,)
+    assert follower.messages_of(asked.id, 77) == follower.messages_of(77) == ()
+
+
+def test_whoever_has_no_name_is_not_named_by_who_names_nobody() -> None:
+    chat = FollowedChat()
+    nameless, question = chat.says(0, Author(5, "")), chat.says(1, ANN, "How do I install it?")
+    assert chat.apart(nameless, question)
+    assert chat.apart(nameless, chat.says(2, BEN, ", what else?"))
+
+
 def test_who_is_helped_by_somebody_who_helps_three_goes_on_with_their_own() -> None:
     """They reply to whatever the team said last, as on IRC, or press "reply" on the wrong answer."""
     chat = FollowedChat()
