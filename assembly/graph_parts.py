@@ -189,7 +189,7 @@ def assemble(
         evidence=evidence,
         lookup=lookup,
         capture_images=captures.images,
-        curation=captures.curation,
+        curation=None if captures.curation is None else replace(captures.curation, last_said=follower.last_said),
         gauge=gauge,
         usage=state.usage,
     )

@@ -53,13 +53,19 @@ Decided = Decision | Described
 
 @dataclass(frozen=True, slots=True)
 class CurationParts:
-    """The services that curation uses."""
+    """The services that curation uses.
+
+    Attributes:
+        last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
+            None: not known. It may be asked from threads.
+    """
 
     library: TeamLibrary
     curator: Curator
     describer: Describer
     usage: Usage = field(default_factory=Usage)
     gauge: Gauge | None = None
+    last_said: Callable[[int], float | None] = lambda _message_id: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +182,8 @@ class Work:
         return True
 
     def _quiet_at(self, pair: Pair) -> float:
-        return min(from_rfc3339(pair.said_at), from_rfc3339(pair.timestamp)) + self._settle_seconds
+        captured = min(from_rfc3339(pair.said_at), from_rfc3339(pair.timestamp))
+        return max(captured, self._parts.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
 
     def _is_ready(self, pair: Pair) -> bool:
         """Whether its conversation is quiet; or has a later capture, so that this one is not worth a call."""

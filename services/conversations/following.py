@@ -55,7 +55,7 @@ class FollowRules:
     own: float = 300.0
     heard: float = 600.0
     leading: float = 60.0
-    remembered: float = 3600.0
+    remembered: float = 600.0
 
 
 class Link(StrEnum):
@@ -125,6 +125,13 @@ class Follower:
         ids = () if talk is None else tuple(talk.message_ids)
         spoken = self._memory.spoken
         return ids if place_id is None else tuple(i for i in ids if i in spoken and spoken[i].place_id == place_id)
+
+    def last_said(self, message_id: int) -> float | None:
+        """When something was last said in the conversation of a message; None: it has not come, or was long ago."""
+        name = self.conversation_of(message_id)
+        talk = None if name is None else self._memory.talks.get(name)
+        last = None if talk is None or not talk.message_ids else self._memory.spoken.get(talk.message_ids[-1])
+        return None if last is None else last.at
 
     def is_among_people(self, message_id: int) -> bool:
         """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken."""

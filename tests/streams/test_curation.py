@@ -56,6 +56,7 @@ class Team:
         *,
         to_the_end: bool = True,
         settle_seconds: float = 0.0,
+        last_said: Callable[[int], float | None] = lambda _message_id: None,
     ) -> None:
         self.folder = folder
         self.curator = curator or ScriptedCurator()
@@ -66,7 +67,9 @@ class Team:
         self.heard: list[Decision | Described] = []
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
-        parts = CurationParts(self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__)
+        parts = CurationParts(
+            self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said
+        )
         rules = CurationRules(TICK, 60, to_the_end, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
             on_completed=self.done.set
@@ -432,6 +435,26 @@ async def test_a_conversation_is_taken_up_when_it_has_been_quiet(tmp_path: Path)
     await at_noon(SETTLE + 1)
     assert team.decided == [(one.id, Action.ADDED)]
     assert team.curator.at == [NOON + SETTLE]
+    await team.closes()
+
+
+async def test_what_is_said_after_the_capture_counts_as_well(tmp_path: Path) -> None:
+    """Pitfall 72: an asker who goes on will be answered, and captured again."""
+    asked_about: list[int] = []
+
+    def last_said(message_id: int) -> float | None:
+        asked_about.append(message_id)
+        return NOON + 300
+
+    team = Team(tmp_path, to_the_end=False, settle_seconds=SETTLE, last_said=last_said)
+    await at_noon(60)
+    one = said(0, 1)
+    await team.hears(one)
+    await at_noon(300 + SETTLE - 1)
+    assert team.curator.asked == []
+    assert set(asked_about) == {one.message_ids[-1]}
+    await at_noon(300 + SETTLE + 1)
+    assert team.decided == [(one.id, Action.ADDED)]
     await team.closes()
 
 
