@@ -9,6 +9,7 @@ import secrets
 from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
+from operators.verdicts import Verdict
 from services.conversations import People, Post, Posts
 from services.discord import Poster, PostFailed
 from services.privacy import pseudonym
@@ -24,7 +25,8 @@ class Feedback:
     """Appends votes by community users to the feedback file, and posts calls for help.
 
     One line a change: `at`, `message_id`, `voter` (a keyed hash), `question`, `sources`, `vote` (`up`, `down` or
-    `withdrawn`); the last one of a voter about a message counts.
+    `withdrawn`), and `inferred` where it is taken from what the asker said; the last one of a voter about a message
+    counts. Nothing is inferred of who has voted, in this run.
     """
 
     def __init__(
@@ -48,12 +50,18 @@ class Feedback:
         self._votes: dict[tuple[int, int], str] = {}
         self._key: bytes | None = None
 
-    async def keep(self, reaction: Reaction) -> None:
-        """Record one reaction. A call for help that cannot be posted is logged.
+    async def keep(self, vote: Reaction | Verdict) -> None:
+        """Record one vote. A call for help that cannot be posted is logged.
 
         Raises:
             OSError: the vote could not be written.
         """
+        if isinstance(vote, Reaction):
+            await self._react(vote)
+        elif self._offered and (vote.post.message_id, vote.post.asker_id) not in self._votes:
+            await self._write(vote.post, vote.post.asker_id, vote.at, UP if vote.worked else DOWN, inferred=True)
+
+    async def _react(self, reaction: Reaction) -> None:
         post = self._posts.about(reaction.message_id)
         voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)
         if post is None or self._people.type_of(voter) is not AuthorType.COMMUNITY_USER:
@@ -72,14 +80,19 @@ class Feedback:
             vote = self._votes[key] = WITHDRAWN
         else:
             return  # an older vote is withdrawn after a newer one
-        line = {
-            "at": rfc3339(reaction.at),
+        await self._write(post, reaction.user_id, reaction.at, vote)
+
+    async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
+        line: dict[str, object] = {
+            "at": rfc3339(at),
             "message_id": str(post.message_id),
-            "voter": await self._pseudonym(reaction.user_id),
+            "voter": await self._pseudonym(user_id),
             "question": post.question,
             "sources": list(post.sources),
             "vote": vote,
         }
+        if inferred:
+            line["inferred"] = True
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         await run_blocking(files.append, self._folder.feedback, data, own_line=True)
 

@@ -2,7 +2,7 @@
 
                  Discord gateway | recording | export
                                   │ events
-             history, people, catch-up marks observe them ───────── votes → feedback sink
+             history, people, catch-up marks observe them ───────── verdicts → feedback sink
                       follow: each message's conversation
          screen: each message once; edits and deletions amend those that wait
                                   │ messages
@@ -35,6 +35,7 @@ from operators import fork, only, supervised
 from operators.follow import follow
 from operators.route import cut, route
 from operators.screen import screen
+from operators.verdicts import verdicts
 from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
 from streams.captures import captures
@@ -51,7 +52,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     s = services
     following = follow(s.follower, s.people, s.history, rules.screen.withheld)
     events = observed(events, s.history, s.people, s.seen).pipe(following, fork("events"))
-    screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
+    screened = events.pipe(screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen), fork("screen"))
     batched = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
     pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
     parts = pieces.pipe(route(s.router, s.usage, s.gauge), fork("parts"))
@@ -68,6 +69,8 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
         curation(stored(captured), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
-        votes(events, sinks.feedback).pipe(supervised("votes")),
+        votes(events.pipe(verdicts(s.posts, s.follower, rules.screen.withheld)), sinks.feedback).pipe(
+            supervised("votes")
+        ),
     )
     return settled(results, s.in_flight, s.seen, sinks.results)

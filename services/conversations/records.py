@@ -88,6 +88,11 @@ class Posts:
         last = None if thread_id is None else self._last_by_thread.get(thread_id)
         return None if last is None or last.at <= since else thread_id
 
+    def latest_for(self, place_id: int, asker_id: int) -> Post | None:
+        """The newest reply in this thread; in a channel, that in the newest thread opened there for this asker."""
+        thread_id = self.opened_for(place_id, asker_id)
+        return self._last_by_thread.get(place_id if thread_id is None else thread_id)
+
     def forget(self, asker_id: int) -> None:
         """Drop what was posted for a person."""
         for post in [post for post in self._by_message.values() if post.asker_id == asker_id]:
