@@ -1,4 +1,4 @@
-"""What askers think of answers: their reactions, and what they say."""
+"""What askers say of the answers that they were given."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from reactivex import Observable
 
-from model.events import Event, Posted, Reaction
+from model.events import Posted
 from model.messages import Message
 from operators.selecting import concat_map_iterable
-from services.conversations import Follower, Post, Posts, verdict
+from services.conversations import Follower, People, Post, Posts, verdict
 
 REMEMBERED_SECONDS = 3_600.0
 """Thanks that come later may be for something else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class InferredVote:
     """An asker says that an answer worked, or that it did not.
 
     Attributes:
@@ -30,37 +30,43 @@ class Verdict:
 
 
 def verdicts(
-    posts: Posts, follower: Follower, withheld: Callable[[Message], bool]
-) -> Callable[[Observable[Event]], Observable[Reaction | Verdict]]:
-    """Reactions, and what askers say about an answer within the hour: as a reply to it, in its thread, or where they go
-    on with the conversation in which they asked.
+    posts: Posts, follower: Follower, people: People
+) -> Callable[[Observable[Posted]], Observable[InferredVote]]:
+    """What askers say about an answer within the hour: as a reply to it, in its thread, or where they go on with the
+    conversation in which they asked.
 
-        --question--[answer]--"thanks!"--👍--|
-        [ verdicts                           ]
-        ----------------------v----------r--|
+        --question--[answer]--"thanks!"--"hm"--|
+        [ verdicts                             ]
+        ----------------------up---------------|
+
+    Without a reply to the answer, what is said to somebody else is not about it, nor is what follows somebody else's
+    words. Every message comes here: the look-ups come first, and few messages are read.
     """
 
-    def found(event: Event) -> Iterable[Reaction | Verdict]:
-        if isinstance(event, Reaction):
-            return (event,)
-        if not isinstance(event, Posted) or event.message.is_system:
-            return ()
-        message = event.message
+    def found(posted: Posted) -> Iterable[InferredVote]:
+        message = posted.message
         post = answer_to(message)
-        if post is None or message.at - post.at >= REMEMBERED_SECONDS or withheld(message):
+        if post is None or not 0 <= message.at - post.at < REMEMBERED_SECONDS:
             return ()
         worked = verdict(message.text)
-        return () if worked is None else (Verdict(message.at, post, worked),)
+        return () if worked is None else (InferredVote(message.at, post, worked),)
 
     def answer_to(message: Message) -> Post | None:
-        """The answer that its author was given here, as far as that is what they speak of."""
-        replied = None if message.reply_to is None else posts.about(message.reply_to.message_id)
-        post = replied or posts.latest_for(message.channel_id, message.author.id)
-        if post is None or post.asker_id != message.author.id:
+        """The answer that its author was given here, as far as that is what they may speak of."""
+        if message.reply_to is not None:
+            post = posts.about(message.reply_to.message_id)
+            return post if post is not None and post.asker_id == message.author.id else None
+        post = posts.latest_for(message.channel_id, message.author.id)
+        if post is None or not goes_on(message, post):
             return None
-        if post is replied or post.place_id == message.channel_id:
-            return post
-        asked_in = follower.conversation_of(post.last_asked_id)
-        return post if asked_in is not None and asked_in == follower.conversation_of(message.id) else None
+        to_another = any(user_id != people.bot_id for user_id, _ in message.mentions)
+        return None if to_another or follower.is_among_people(message.id, since_id=post.message_id) else post
+
+    def goes_on(message: Message, post: Post) -> bool:
+        """Whether it is in the thread of the answer, or in the conversation of what was asked."""
+        if message.channel_id == post.place_id:
+            return True
+        name = follower.conversation_of(post.last_asked_id)
+        return name is not None and name == follower.conversation_of(message.id)
 
     return concat_map_iterable(found)

@@ -9,7 +9,7 @@ import secrets
 from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
-from operators.verdicts import Verdict
+from operators.verdicts import InferredVote
 from services.conversations import People, Post, Posts
 from services.discord import Poster, PostFailed
 from services.privacy import pseudonym
@@ -25,8 +25,10 @@ class Feedback:
     """Appends votes by community users to the feedback file, and posts calls for help.
 
     One line a change: `at`, `message_id`, `voter` (a keyed hash), `question`, `sources`, `vote` (`up`, `down` or
-    `withdrawn`), and `inferred` where it is taken from what the asker said; the last one of a voter about a message
-    counts. Nothing is inferred of who has voted, in this run.
+    `withdrawn`), and `inferred: true` where it is taken from what the asker said. The last one of a voter about a
+    message counts, an inferred one only where there is no other. None is inferred of who has voted in this run.
+
+    `offered`: votes are kept; `inferring`: inferred ones as well, since people see the answers.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Feedback:
         escalation_channel_id: int | None,
         *,
         offered: bool,
+        inferring: bool,
     ) -> None:
         self._folder = folder
         self._posts = posts
@@ -47,10 +50,12 @@ class Feedback:
         self._emoji = escalation_emoji
         self._channel_id = escalation_channel_id
         self._offered = offered
+        self._inferring = offered and inferring
         self._votes: dict[tuple[int, int], str] = {}
+        self._inferred: dict[tuple[int, int], str] = {}
         self._key: bytes | None = None
 
-    async def keep(self, vote: Reaction | Verdict) -> None:
+    async def keep(self, vote: Reaction | InferredVote) -> None:
         """Record one vote. A call for help that cannot be posted is logged.
 
         Raises:
@@ -58,8 +63,8 @@ class Feedback:
         """
         if isinstance(vote, Reaction):
             await self._react(vote)
-        elif self._offered and (vote.post.message_id, vote.post.asker_id) not in self._votes:
-            await self._write(vote.post, vote.post.asker_id, vote.at, UP if vote.worked else DOWN, inferred=True)
+        elif self._inferring:
+            await self._infer(vote)
 
     async def _react(self, reaction: Reaction) -> None:
         post = self._posts.about(reaction.message_id)
@@ -81,6 +86,15 @@ class Feedback:
         else:
             return  # an older vote is withdrawn after a newer one
         await self._write(post, reaction.user_id, reaction.at, vote)
+
+    async def _infer(self, said: InferredVote) -> None:
+        post, vote = said.post, UP if said.worked else DOWN
+        key = (post.message_id, post.asker_id)
+        forgotten = self._posts.about(post.message_id) is None  # since it was said
+        if forgotten or key in self._votes or self._inferred.get(key) == vote:
+            return
+        await self._write(post, post.asker_id, said.at, vote, inferred=True)
+        self._inferred[key] = vote
 
     async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
         line: dict[str, object] = {

@@ -16,7 +16,7 @@ from model.outcomes import Ignored, Reason, Result
 from operators import Amend, concat_map_iterable, map_async, quiet_window
 from operators.screen import Screened
 from operators.step import Gauge, named
-from operators.verdicts import Verdict
+from operators.verdicts import InferredVote
 from services.conversations import History, InFlight, People, Seen
 from services.telemetry import about_message
 
@@ -87,7 +87,7 @@ def batch_of(admitted: list[Posted]) -> Batch:
 
 
 def votes(
-    given: Observable[Reaction | Verdict], keep: Callable[[Reaction | Verdict], Coroutine[Any, Any, None]]
+    given: Observable[Reaction | InferredVote], keep: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
 ) -> Observable[Never]:
     """Hand each vote to the sink, in order. Emits nothing; completes when the last one is kept.
 
@@ -95,7 +95,7 @@ def votes(
     votes   --------------|
     """
 
-    def failed(vote: Reaction | Verdict, error: Exception) -> None:
+    def failed(vote: Reaction | InferredVote, error: Exception) -> None:
         about = vote.message_id if isinstance(vote, Reaction) else vote.post.message_id
         log.error("a vote about message %d was not kept: %s", about, error)
 

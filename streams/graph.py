@@ -2,10 +2,10 @@
 
                  Discord gateway | recording | export
                                   │ events
-             history, people, catch-up marks observe them ───────── verdicts → feedback sink
+             history, people, catch-up marks observe them ─────── reactions → feedback sink
                       follow: each message's conversation
          screen: each message once; edits and deletions amend those that wait
-                                  │ messages
+                                  │ messages ──────────────────── verdicts → feedback sink
                       quiet window per (place, author)
                                   │ batches
                    cut where the conversation changes, route
@@ -29,7 +29,7 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex.subject import Subject
 
-from model.events import Event
+from model.events import Event, Posted, Reaction
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.follow import follow
@@ -62,6 +62,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
     capturing = captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, s.capture_images, s.gauge)
     captured = capturing.pipe(fork("captures"))
+    inferred = screened.pipe(only(Posted), verdicts(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,
         files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end
@@ -69,8 +70,6 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
         curation(stored(captured), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
-        votes(events.pipe(verdicts(s.posts, s.follower, rules.screen.withheld)), sinks.feedback).pipe(
-            supervised("votes")
-        ),
+        votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),
     )
     return settled(results, s.in_flight, s.seen, sinks.results)

@@ -126,20 +126,23 @@ class Follower:
         spoken = self._memory.spoken
         return ids if place_id is None else tuple(i for i in ids if i in spoken and spoken[i].place_id == place_id)
 
-    def is_among_people(self, message_id: int) -> bool:
-        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken."""
+    def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
+        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken, after the
+        message with `since_id`.
+        """
         author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
-        return any(each.author_id != author_id and each.author_type is not BOT for each in self._before(message_id))
+        before = self._before(message_id, since_id)
+        return any(each.author_id != author_id and each.author_type is not BOT for each in before)
 
     def helps_user(self, message_id: int) -> bool:
         """Whether the message goes on with a conversation in which a community user had spoken."""
         return any(each.author_type is USER for each in self._before(message_id))
 
-    def _before(self, message_id: int) -> Iterable[Spoken]:
-        """What had been said in the conversation of a message."""
+    def _before(self, message_id: int, since_id: int = 0) -> Iterable[Spoken]:
+        """What had been said in the conversation of a message, after another."""
         spoken, name = self._memory.spoken, self.conversation_of(message_id)
         ids = () if name is None else self.messages_of(name)
-        return [spoken[each] for each in ids if each < message_id and each in spoken]
+        return [spoken[each] for each in ids if since_id < each < message_id and each in spoken]
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
         """Name the conversation of a message. One that has come before keeps its name.

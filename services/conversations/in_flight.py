@@ -83,14 +83,15 @@ class InFlight:
 
     def team_posted(self, message: Message, conversation: Iterable[int]) -> None:
         """A team member replied to a message, posted in its thread, or goes on with the `conversation` (message ids)
-        that it is part of.
+        that it is part of. What was said after that, as catch-up may bring it, is not answered yet.
         """
         if message.reply_to is not None:
             self._call_off(message.reply_to.message_id, Reason.TEAM_ANSWERED)
         # A thread has the id of the message that it was opened on.
         there = (message.channel_id, *self._in_threads.get(message.channel_id, ()))
         for message_id in (*there, *conversation):
-            self._call_off(message_id, Reason.TEAM_ANSWERED)
+            if message_id < message.id:
+                self._call_off(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
         """Cancel what a person waits for, who wants nothing of theirs read any more."""
