@@ -82,6 +82,7 @@ async def _played(recording: Path, settings: Settings, add: Callable[[Result], o
 
 
 def spoken(log: Log, results: Iterable[Result]) -> Spoken:
+    """Count the results of a run, by the annotated conversations that their messages are of."""
     conversation_of = {i: number for number, ids in enumerate(log.annotated) for i in ids}
     messages = {message.id: message for message in log.messages}
     staffed: set[int] = set()
@@ -135,6 +136,7 @@ def ids_of(result: Result) -> Sequence[int]:
 
 
 def requirements(found: Mapping[str, Spoken]) -> list[tuple[bool, str]]:
+    """Those of the figures that are judged; the others are only printed."""
     judged: list[tuple[bool, str]] = []
     for name, each in found.items():
         print(f"{name}: {each.replies} replies; into {each.ahead_of_staff} conversations ahead of staff")
@@ -157,6 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cli = argparse.ArgumentParser(prog="benchmarks.evaluation.keeping_out", description="Where the bot speaks.")
     cli.add_argument("files", nargs="*", type=Path, metavar="FILE", help="recordings with a .gold.json beside them")
     files: list[Path] = cli.parse_args(arguments).files or data.recordings()
+    if data.unusable(files, "keeping_out"):
+        return 2
     if not files:
         print(f"skipped: no annotated recordings; set {data.VARIABLE} to a folder that holds recordings/*.gold.json")
         return 0
