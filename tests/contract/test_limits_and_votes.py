@@ -182,9 +182,9 @@ async def test_what_the_asker_says_in_the_bots_thread_counts_as_a_vote_and_a_str
     later = world.last_reply_id
     assert later > reply
     thanks = world.says(ANNA, "thanks, that worked", where=question.id)
-    world.delivers(thanks)
     await world.wait(10)
     world.says(ANNA, "no, that didn't work", where=question.id)
+    world.delivers(thanks)
     await world.close()
     up, down = votes(tmp_path)
     assert up | {"voter": ""} == {
