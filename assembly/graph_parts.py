@@ -195,7 +195,9 @@ def assemble(
     )
     replies = Replies(poster, posts, history, people, state.budget, feedback=discord.feedback)
     escalation = discord.escalation_emoji, discord.escalation_channel_id
-    feedback = Feedback(state.folder, posts, people, poster, *escalation, offered=discord.feedback)
+    feedback = Feedback(
+        state.folder, posts, people, poster, *escalation, offered=discord.feedback, inferring=state.durable
+    )
     sinks = Sinks(reply=replies.post, archive=captures.keep, feedback=feedback.keep, results=results)
     return Parts(
         services=services,

@@ -14,7 +14,7 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators.quiet_window import Amend, Keep
 from operators.selecting import concat_map_iterable
-from services.conversations import TYPING_SECONDS, History, InFlight, People, TeamActivity, edited
+from services.conversations import TYPING_SECONDS, Follower, History, InFlight, People, TeamActivity, edited
 from services.discord import Dispatch
 from services.discord.wire import Decoder
 
@@ -55,7 +55,7 @@ class ScreenRules:
 
 
 def screen(
-    people: People, history: History, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
+    people: People, history: History, follower: Follower, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
 ) -> Callable[[Observable[Event]], Observable[Screened]]:
     """Let people's messages through, each once; the others become `Ignored` with a reason.
 
@@ -97,7 +97,8 @@ def screen(
         if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
             team.observe(message)
             if author_type is AuthorType.TEAM_MEMBER:
-                in_flight.team_posted(message)
+                name = follower.conversation_of(message.id)
+                in_flight.team_posted(message, () if name is None else follower.messages_of(name))
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)

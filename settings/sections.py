@@ -146,7 +146,9 @@ class DiscordSettings(SettingsSection):
     opt_out_marker: Word = setting(
         "!nobot", "A message that contains this is neither answered, learned from nor recorded."
     )
-    feedback: Flag = setting(False, "Add 👍 and 👎 below answers and keep the votes.")
+    feedback: Flag = setting(
+        False, "Add 👍 and 👎 below answers and keep the votes, and those inferred from what askers say."
+    )
     escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
     escalation_channel_id: SnowflakeOrNone = setting(
         None, "Where a link to an escalated thread is posted; null: nowhere."

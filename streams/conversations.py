@@ -15,9 +15,10 @@ from model.batches import Batch, Key
 from model.events import Event, Posted, Reaction, Ready, Typing
 from model.messages import Message
 from model.outcomes import Ignored, Reason, Result
-from operators import Amend, Keep, concat_map_iterable, map_async, only, quiet_window
+from operators import Amend, Keep, concat_map_iterable, map_async, quiet_window
 from operators.screen import Screened
 from operators.step import Gauge, named
+from operators.verdicts import InferredVote
 from services.conversations import History, InFlight, People, Seen, Typists
 from services.discord import render
 from services.search import looks_finished
@@ -132,15 +133,18 @@ def batch_of(admitted: list[Posted]) -> Batch:
     return Batch(tuple(in_order(admitted)), now())
 
 
-def votes(events: Observable[Event], keep: Callable[[Reaction], Coroutine[Any, Any, None]]) -> Observable[Never]:
-    """Hand each reaction to the sink, in order. Emits nothing; completes when the last one is kept.
+def votes(
+    given: Observable[Reaction | InferredVote], keep: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
+) -> Observable[Never]:
+    """Hand each vote to the sink, in order. Emits nothing; completes when the last one is kept.
 
-    events  --m1--r1--r2--|
+    given   --r1--v1--r2--|
     votes   --------------|
     """
 
-    def failed(reaction: Reaction, error: Exception) -> None:
-        log.error("a reaction to message %d was not kept: %s", reaction.message_id, error)
+    def failed(vote: Reaction | InferredVote, error: Exception) -> None:
+        about = vote.message_id if isinstance(vote, Reaction) else vote.post.message_id
+        log.error("a vote about message %d was not kept: %s", about, error)
 
-    kept = events.pipe(only(Reaction), map_async(keep, on_failure=failed, max_concurrent=1), ops.ignore_elements())
+    kept = given.pipe(map_async(keep, on_failure=failed, max_concurrent=1), ops.ignore_elements())
     return cast("Observable[Never]", kept)

@@ -38,7 +38,7 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     s = services
     screened = observed(events, s.history, s.people, s.seen, s.typists).pipe(
         follow(s.follower, s.people, s.history, rules.screen.withheld),
-        screen(s.people, s.history, s.team, s.in_flight, rules.screen),
+        screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen),
         fork("screen"),
     )
     spoken = batches(screened, s.typists, rules.window, s.gauge)

@@ -13,6 +13,7 @@ from operators.evidence import IngestResult, Intake
 from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
+from operators.verdicts import InferredVote
 from services.assistant import Assistant, Inquiry
 from services.conversations import (
     Context,
@@ -125,7 +126,7 @@ class Sinks:
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
-    feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
+    feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
     results: Sequence[Callable[[Result], object]] = ()
     decided: Callable[[Decided], None] | None = None
 

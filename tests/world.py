@@ -328,10 +328,11 @@ class World:
         fetcher: Fetcher | None = None,
         images: ImageSource | None = None,
         uploads: Uploads | None = None,
+        durable: bool = False,
         **settings: Mapping[str, Any],
     ) -> World:
         """A server on the running virtual loop, with three channels, from `START` on. With `uploads`, files that are
-        posted are read.
+        posted are read. `durable`: as if people saw the answers.
         """
         if now() < START:
             await asyncio.sleep(START - now())
@@ -341,7 +342,7 @@ class World:
         documents = None
         if uploads is not None:
             documents = await stack.enter_async_context(documents_for(placed, None, uploads, None))
-        state = read_state(placed, durable=False)
+        state = read_state(placed, durable=durable)
         parts = assemble(
             placed,
             state=state,

@@ -31,10 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cli.add_argument("files", nargs="*", type=Path, metavar="FILE", help="recordings with a .gold.json beside them")
     options = cli.parse_args(arguments)
     files: list[Path] = options.files or data.recordings()
-    unusable = [path for path in files if not path.is_file() or not data.gold_of(path).is_file()]
-    for path in unusable:
-        print(f"captures: {path}: there is no such recording, or no {data.gold_of(path).name} beside it")
-    if unusable:
+    if data.unusable(files, "captures"):
         return 2
     if not files:
         print(f"skipped: no annotated recordings; set {data.VARIABLE} to a folder that holds recordings/*.gold.json")

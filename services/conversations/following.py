@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -133,20 +133,23 @@ class Follower:
         last = None if talk is None or not talk.message_ids else self._memory.spoken.get(talk.message_ids[-1])
         return None if last is None else last.at
 
-    def is_among_people(self, message_id: int) -> bool:
-        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken."""
+    def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
+        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken, after the
+        message with `since_id`.
+        """
         author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
-        return any(each.author_id != author_id and each.author_type is not BOT for each in self._before(message_id))
+        before = self._before(message_id, since_id)
+        return any(each.author_id != author_id and each.author_type is not BOT for each in before)
 
     def helps_user(self, message_id: int) -> bool:
         """Whether the message goes on with a conversation in which a community user had spoken."""
         return any(each.author_type is USER for each in self._before(message_id))
 
-    def _before(self, message_id: int) -> Iterable[Spoken]:
-        """What had been said in the conversation of a message."""
+    def _before(self, message_id: int, since_id: int = 0) -> Iterable[Spoken]:
+        """What had been said in the conversation of a message, after another."""
         spoken, name = self._memory.spoken, self.conversation_of(message_id)
         ids = () if name is None else self.messages_of(name)
-        return [spoken[each] for each in ids if each < message_id and each in spoken]
+        return [spoken[each] for each in ids if since_id < each < message_id and each in spoken]
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
         """Name the conversation of a message. One that has come before keeps its name.
@@ -293,20 +296,3 @@ class Follower:
             listeners.add(talk.helper_id)
         for user_id in sorted(listeners - {turn.author_id}):
             self._memory.person(here, user_id).heard = last
-
-
-def taught(names: Mapping[int, int], spoken_by: Mapping[int, AuthorType]) -> dict[int, tuple[int, ...]]:
-    """The conversations to learn from, by name: those in which a team member speaks after a community user.
-
-    `names`: the conversation of each message. Gives the message ids of the whole conversation, in order.
-    """
-    conversations: dict[int, list[int]] = {}
-    for message_id in sorted(names):
-        conversations.setdefault(names[message_id], []).append(message_id)
-    return {name: tuple(ids) for name, ids in conversations.items() if teaches([spoken_by[i] for i in ids])}
-
-
-def teaches(author_types: Sequence[AuthorType]) -> bool:
-    """Whether the team has answered a user, by who said each message, in order."""
-    asked = author_types.index(USER) if USER in author_types else len(author_types)
-    return TEAM in author_types[asked:]

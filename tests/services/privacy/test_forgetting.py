@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> DataFolder:
     files.replace(folder.feedback_key, KEY)
     for voter, message_id, question in ((ADA, 200, BOBS), (BOB, 100, QUESTION), (BOB, 200, BOBS)):
         row = {"message_id": str(message_id), "voter": pseudonym(KEY, voter), "question": question, "vote": "up"}
+        row |= {"inferred": True} if voter == ADA else {}
         files.append(folder.feedback, json.dumps(row, ensure_ascii=False).encode() + b"\n")
     spent = Spent(day=20_000, answers=3, tokens=70, chains={ADA: deque([1.0]), BOB: deque([2.0])})
     files.replace(folder.usage, render_spent(spent))
