@@ -190,8 +190,8 @@ SCREENPLAY: tuple[Line, ...] = (
     Say(
         *("09:21:30", HELP, PIXEL, "oh nice! does require_mount take disk labels too, or only paths?"),
         key="labels",
-        note="The asker goes on, 50 s after the maintainer's reply",
-        expect=TEAM_TALKS,
+        note="The asker goes on with the maintainer, without a reply",
+        expect=NOT_ADDRESSED,
     ),
     Say(
         *("09:23:40", HELP, ROSALIND, "Only mount paths. Give the disk a fixed path in /etc/fstab and use that."),
@@ -281,7 +281,11 @@ SCREENPLAY: tuple[Line, ...] = (
         note="A message with `!nobot`",
         expect="`ignored` (`opted out`)",
     ),
-    Say("12:58:12", HELP, ROSALIND, "That's me, what is up?", note="Staff talk to the channel", expect=NOT_ADDRESSED),
+    Say(
+        *("12:58:12", HELP, ROSALIND, "That's me, what is up?"),
+        note="A maintainer answers, without a reply; the question must not be kept",
+        expect="`skipped` (`nothing to learn`)",
+    ),
     Say(
         *("13:05:30", HELP, TUOMAS),
         "this dialog comes up when i start a backup by hand: MSW-1107, the clock differs too much. how do i fix it?",
