@@ -144,11 +144,10 @@ def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
     return topics
 
 
-def corrections_of(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> tuple[Correction, ...]:
-    """Those in force, oldest first: of later pairs that are among the `active`."""
-    known = ((active[by], what) for by, what in placement.corrections(pair.key) if by in active)
-    later = sorted(((place(by), by.said_at, what) for by, what in known if place(by) > place(pair)))
-    return tuple(Correction(said_at, what) for _, said_at, what in later)
+def corrected_by(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> list[tuple[Pair, str]]:
+    """By whom of the `active` pairs it is superseded in part, and in what: only by later ones, oldest first."""
+    known = [(active[by], what) for by, what in placement.corrections(pair.key) if by in active]
+    return sorted((each for each in known if place(each[0]) > place(pair)), key=lambda each: (place(each[0]), each[1]))
 
 
 def _correct(topics: dict[str, Topic], placement: Placement, active: Mapping[Decimal, Pair]) -> set[str]:
@@ -157,7 +156,8 @@ def _correct(topics: dict[str, Topic], placement: Placement, active: Mapping[Dec
     for key in placement.corrected:
         if (pair := active.get(key)) is None:
             continue
-        name, corrections = placement.topic_of[key], corrections_of(pair, placement, active)
+        name = placement.topic_of[key]
+        corrections = tuple(Correction(by.said_at, what) for by, what in corrected_by(pair, placement, active))
         if topics[name].corrections.get(key, ()) != corrections:
             topics[name] = topics[name].corrected(pair, corrections)
             changed.add(name)
