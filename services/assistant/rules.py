@@ -91,7 +91,7 @@ SPEAKERS = """\
 CLASSIFY_RULES = """\
 The index lists the topics of the team's knowledge by id, each with a description. The pair is one conversation between
 community users ("User:") and the team ("Team:"), which is about to be filed under one topic.
-skip: true when it is not to be kept.
+skip: true when it is not to be kept. Being told where to turn ("write to support at …") is an answer.
 topic_name: for a topic of the index its id, copied exactly; for a new one two to four lower-case words joined by
 hyphens, no path, no ending, no name of a person; empty when skip is true."""
 
