@@ -95,6 +95,14 @@ skip: true when it is not to be kept. Being told where to turn ("write to suppor
 topic_name: for a topic of the index its id, copied exactly; for a new one two to four lower-case words joined by
 hyphens, no path, no ending, no name of a person; empty when skip is true."""
 
+NO_PIECES = """\
+pieces: null."""
+
+PIECES = """\
+pieces: null when the pair is about one matter. Else one for each matter that is to be kept, with its question and the
+team's answer: message_ids, the labels of its turns (t1, t2, …), and topic_name as above; topic_name itself is then that
+of the first."""
+
 INTEGRATE_RULES = """\
 The topic holds conversations that were filed before, each with its id (c1, c2, …) and when it took place, oldest first;
 the pair is new.

@@ -110,10 +110,12 @@ def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
     placement = library.fold.placement
     if pair.key in placement.withdrawn:
         raise CorrectionRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
-    topic = placement.topic_of.get(pair.key)
+    topic, topics = placement.topic_of.get(pair.key), placement.parts(pair.key)
     library.decide(Decision(pair.id, at, Action.REMOVED, By.OPERATOR, topic))
     if topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
+    if len(topics) > 1:
+        return f"{pair.id} is removed from {' and '.join(topics)}."
     left = library.topics.get(topic)
     rest = "held nothing else and is gone" if left is None else f"holds {len(left.pairs)} more"
     return f"{pair.id} is removed from {topic}, which {rest}."
