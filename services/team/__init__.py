@@ -22,7 +22,7 @@ from services.team import archive, archive_files, corrections, qa_ids, rebuildin
 from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker
 from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
-from services.team.corrections import OpenConflict, Overview, overview
+from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
 from services.team.filing import allowed_remarks, allowed_removals, parts_by_topic, replaced_by, together
 from services.team.library import TeamLibrary

@@ -59,7 +59,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FiledPiece:
     """Messages of a pair that go into a topic without the others. Their ids are texts: too long for numbers in JSON."""
 
     message_ids: tuple[str, ...]
@@ -95,7 +95,7 @@ class Decision:
     reason: str = ""
     superseded_parts: tuple[Remark, ...] = ()
     conflicts: tuple[Remark, ...] = ()
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[FiledPiece, ...] = ()
 
     @property
     def key(self) -> Decimal:

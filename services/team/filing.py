@@ -11,7 +11,7 @@ from typing import TypeVar
 from services.knowledge import files_of, first_of, is_topic_name, next_file, topic_name
 from services.team import qa_ids
 from services.team.archive import Pair, part_of
-from services.team.decisions import Action, Decision, Piece, Remark
+from services.team.decisions import Action, Decision, FiledPiece, Remark
 from services.team.fold import TopicFold
 from services.team.topics import Topic, block_of, is_exchange, place, render
 
@@ -103,7 +103,7 @@ def together(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision
         if decision.action is Action.ADDED
     ]
     whole = len(added) == 1 and added[0][0] == pair
-    pieces = (Piece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in added)
+    pieces = (FiledPiece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in added)
     return replace(
         added[0][1] if added else decisions[0],
         remove_ids=_each_once(each.remove_ids for each in decisions),

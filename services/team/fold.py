@@ -23,7 +23,7 @@ from operator import attrgetter
 
 from services.team import archive, qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision, Piece, Remark
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from services.team.topics import Correction, Topic, place, teaches
 
 Move = tuple[Decimal, str | None, str | None]
@@ -45,7 +45,7 @@ class Placement:
         """`start`: pairs up to this key need no decision; None: all do."""
         self.topic_of: dict[Decimal, str] = {}
         self.last_topic: dict[Decimal, str] = {}
-        self.pieces: dict[Decimal, tuple[Piece, ...]] = {}
+        self.pieces: dict[Decimal, tuple[FiledPiece, ...]] = {}
         self.decided: set[Decimal] = set()
         self.withdrawn: set[Decimal] = set()
         self.failed: set[Decimal] = set()
@@ -139,7 +139,7 @@ class Placement:
     def _obsolete(self, decision: Decision) -> set[Decimal]:
         return set(map(qa_ids.instant, decision.remove_ids)) - self._upheld
 
-    def _in(self, key: Decimal, topic: str, pieces: tuple[Piece, ...]) -> list[Move]:
+    def _in(self, key: Decimal, topic: str, pieces: tuple[FiledPiece, ...]) -> list[Move]:
         before = self.parts(key)
         self.topic_of[key] = self.last_topic[key] = topic
         self._successor.pop(key, None)

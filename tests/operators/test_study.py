@@ -13,7 +13,7 @@ from services.assistant.curator import IntegrationResult, TopicPiece
 from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision, Piece, Remark
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -235,7 +235,7 @@ async def test_a_pair_about_two_matters_is_filed_in_pieces_each_compared_with_it
     )
     decisions = await decided(tmp_path, curator, one, two, both)
     assert curator.shown == [[one.id], [two.id]]
-    assert decisions[-1].pieces == (Piece(("31", "33"), "cats"), Piece(("32", "34"), "dogs"))
+    assert decisions[-1].pieces == (FiledPiece(("31", "33"), "cats"), FiledPiece(("32", "34"), "dogs"))
     assert decisions[-1].remove_ids == (one.id, two.id)
     assert held(tmp_path) == {"cats": [both.id], "dogs": [both.id]}
 

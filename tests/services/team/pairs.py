@@ -10,7 +10,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive, archive_files, decisions, qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision, Piece, Remark
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from services.team.fold import Placement, fold
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
@@ -85,7 +85,7 @@ def corrects(pair: Pair, topic: str, *others: Pair, what: str = "Not so.") -> De
 
 def in_pieces(pair: Pair, *pieces: tuple[str, tuple[int, ...]]) -> Decision:
     """Topics, each with the messages that go into it."""
-    filed = tuple(Piece(tuple(map(str, message_ids)), topic) for topic, message_ids in pieces)
+    filed = tuple(FiledPiece(tuple(map(str, message_ids)), topic) for topic, message_ids in pieces)
     return replace(added(pair, pieces[0][0]), pieces=filed)
 
 

@@ -11,7 +11,7 @@ import pytest
 from services.team import corrections
 from services.team.archive import Pair, PairTurn, Speaker, part_of
 from services.team.archive import render as archived
-from services.team.decisions import Action, By, Decision, Piece, Remark, parse, render
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark, parse, render
 from services.team.filing import parts_by_topic, together
 from services.team.fold import Placement, fold
 from services.team.library import TeamLibrary
@@ -125,7 +125,7 @@ def test_pieces_go_into_the_first_files_with_room(tmp_path: Path) -> None:
     library = opened(tmp_path, chars=200)
     library.decide(added(OTHER, "gpu"))
     library.decide(SPLIT)
-    assert noted(tmp_path)[-1].pieces == (Piece(("11", "13"), "gpu-2"), Piece(("12", "14"), "net"))
+    assert noted(tmp_path)[-1].pieces == (FiledPiece(("11", "13"), "gpu-2"), FiledPiece(("12", "14"), "net"))
     assert noted(tmp_path)[-1].topic == "gpu-2"
     library.decide(decided(MIXED, Action.REMOVED, by=By.OPERATOR))
     corrections.restore(library, MIXED.id, "2026-03-01T00:00:00.000Z")
@@ -180,7 +180,7 @@ def test_one_decision_holds_what_was_decided_about_the_parts() -> None:
     assert both == replace(SPLIT, remove_ids=(OTHER.id, LATER.id), conflicts=gpu.conflicts)
     said_already = replace(net, action=Action.SKIPPED)
     one = together(MIXED, parts, [said_already, gpu])
-    assert (one.action, one.topic, one.pieces) == (Action.ADDED, "gpu", (Piece(("12", "14"), "gpu"),))
+    assert (one.action, one.topic, one.pieces) == (Action.ADDED, "gpu", (FiledPiece(("12", "14"), "gpu"),))
     none = together(MIXED, parts, [said_already, said_already])
     assert (none.action, none.remove_ids, none.pieces) == (Action.SKIPPED, (LATER.id, OTHER.id), ())
     assert together(MIXED, {"gpu": MIXED}, [gpu]) == gpu
