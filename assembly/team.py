@@ -141,7 +141,7 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
-    rules = prompts.CLASSIFY_RULES, prompts.INTEGRATE_RULES
+    rules = prompts.CLASSIFY_RULES, prompts.PIECES, prompts.INTEGRATE_RULES, prompts.SPEAKERS
     return key_of(model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *rules)
 
 

@@ -18,7 +18,7 @@ from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
 from services.assistant.ids import conversation_label
 from services.assistant.pair_fields import middle_cut, pair_fields
-from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES
+from services.assistant.rules import CLASSIFY_RULES, INTEGRATE_RULES, PIECES, SPEAKERS
 from services.knowledge import IndexEntry, as_shown, pair_ids
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Correction, Pair, has_several_askers
@@ -119,7 +119,7 @@ def generate(
     rules = _joined(
         fixed.GENERATE_RULES.format(max_chars=max_chars),
         *_if(any(_is_of_team(source.id) for source in sources), fixed.GENERATE_TEAM),
-        *_if(_several_users(sources), fixed.SPEAKERS),
+        *_if(_several_users(sources), SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
@@ -141,7 +141,7 @@ def verify(
     rules = _joined(
         fixed.VERIFY_RULES,
         *_if(any(_is_of_team(source.id) for source in sources), fixed.VERIFY_TEAM),
-        *_if(_several_users(sources), fixed.SPEAKERS),
+        *_if(_several_users(sources), SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), fixed.GENERATE_EXCERPTS),
         *_if(conversation.images, fixed.VERIFY_IMAGES),
         *_if(hint, fixed.VERIFY_OUT_OF_SCOPE.format(hint=hint)),
@@ -179,7 +179,7 @@ def conversations_in(sources: Sequence[Given]) -> list[str]:
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
     mixed = has_several_askers(pair)
-    rules = "\n".join((CLASSIFY_RULES, fixed.PIECES if mixed else fixed.NO_PIECES, *_if(mixed, fixed.SPEAKERS)))
+    rules = "\n".join((CLASSIFY_RULES, PIECES if mixed else fixed.NO_PIECES, *_if(mixed, SPEAKERS)))
     return Prompt(
         system(tasks.classify, tasks.project_introduction, rules),
         _joined(listed, section("pair", pair_fields(pair, name_turns=mixed)), "File this pair, or skip it."),
@@ -196,7 +196,7 @@ def integrate(
     """`topic` is the safe name of a file: letters, digits and hyphens. `corrections`: what is superseded in a pair."""
     shown = (pair_fields(each, conversation_label(place), corrections(each)) for place, each in enumerate(held))
     topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
-    rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), fixed.SPEAKERS))
+    rules = _joined(INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), SPEAKERS))
     return Prompt(
         system(tasks.integrate, tasks.project_introduction, rules),
         _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),
