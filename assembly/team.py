@@ -142,7 +142,7 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
-    fixed = rules.CLASSIFY_RULES, rules.INTEGRATE_RULES
+    fixed = rules.CLASSIFY_RULES, rules.PIECES, rules.INTEGRATE_RULES, rules.SPEAKERS
     return key_of(model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *fixed)
 
 

@@ -24,7 +24,9 @@ from services.team import (
     TeamLibrary,
     allowed_remarks,
     allowed_removals,
+    parts_by_topic,
     replaced_by,
+    together,
 )
 
 TRIES = 3  # of one pair (SPEC 6)
@@ -52,8 +54,10 @@ def study(
     """
     tries: Counter[str] = Counter()
 
-    async def classified(pair: Pair) -> str | Decision:
-        """The safe name of the pair's topic, from the team index or a new one; or that it is skipped."""
+    async def classified(pair: Pair) -> dict[str, Pair] | Decision:
+        """By the safe name of its topic, from the team index or a new one, the pair or a piece of it; or that it is
+        skipped.
+        """
         index = library.index()
         try:
             with in_flight(gauge, "classify"):
@@ -62,11 +66,15 @@ def study(
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
         topic = "" if result.skip else topic_name(result.topic_name)
-        log.info("topic_classified %s: %s", pair.id, topic or "skipped")
-        if not result.skip and not topic:
+        pieces = () if result.skip else result.pieces or ()
+        parts = parts_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
+        if topic and not parts:
+            parts = {topic: pair}
+        log.info("topic_classified %s: %s", pair.id, ", ".join(parts) or "skipped")
+        if not result.skip and not parts:
             log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
         reason = "classified as not worth keeping" if result.skip else "no topic was named"
-        return topic or Decision(pair.id, time(), Action.SKIPPED, curator.by, reason=reason)
+        return parts or Decision(pair.id, time(), Action.SKIPPED, curator.by, reason=reason)
 
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
@@ -100,7 +108,11 @@ def study(
         while True:
             try:
                 found = await classified(pair)
-                decision = found if isinstance(found, Decision) else await integrated(pair, found)
+                if isinstance(found, Decision):
+                    decision = found
+                else:
+                    decided = [await integrated(part, topic) for topic, part in found.items()]
+                    decision = together(pair, found, decided)
             except NOT_NOW:
                 raise
             except Exception as error:

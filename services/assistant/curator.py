@@ -12,12 +12,13 @@ from pydantic import BaseModel, Field
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
 from services.assistant.ids import clean_id, resolve_conversations, resolve_ids
+from services.assistant.pair_fields import turn_label
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
 from services.search import ranked
 from services.storage import in_thread
-from services.team import By, Capture, Correction, Pair, Picture, Remark, Speaker
+from services.team import By, Capture, Correction, Pair, Picture, Remark, Speaker, as_read
 
 
 class ImageSummary(BaseModel):
@@ -30,9 +31,17 @@ class ImageSummaryResult(BaseModel):
     summaries: list[ImageSummary]
 
 
+class TopicPiece(BaseModel):
+    message_ids: list[str]
+    topic_name: str
+
+
 class ClassificationResult(BaseModel):
+    """`pieces`: of a pair about several matters what goes where; None: all of it goes into the topic."""
+
     skip: bool
     topic_name: str
+    pieces: list[TopicPiece] | None = None
 
 
 class IntegrationResult(BaseModel):
@@ -101,8 +110,12 @@ class ModelCurator:
         shown = await in_thread(_most_alike, index, pair, self._max_entries)
         prompt = prompts.classify(self._tasks, pair, shown)
         result = await self._asker.ask("classify", prompt, ClassificationResult, usage)
-        known, _ = resolve_ids([result.topic_name], [entry.id for entry in index])
-        return result.model_copy(update={"topic_name": known[0] if known else clean_id(result.topic_name)})
+        ids = [entry.id for entry in index]
+        pieces = [
+            TopicPiece(message_ids=_messages(piece.message_ids, pair), topic_name=_topic(piece.topic_name, ids))
+            for piece in result.pieces or ()
+        ]
+        return ClassificationResult(skip=result.skip, topic_name=_topic(result.topic_name, ids), pieces=pieces or None)
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
         shown = await in_thread(_nearest, held, pair, self._max_topic_chars)
@@ -116,6 +129,19 @@ class ModelCurator:
             superseded_parts=[Remark(_conversation(each.id, ids), each.what) for each in result.superseded_parts],
             conflicts=[Remark(_conversation(each.id, ids), each.what) for each in result.conflicts],
         )
+
+
+def _topic(named: str, ids: Sequence[str]) -> str:
+    known, _ = resolve_ids([named], ids)
+    return known[0] if known else clean_id(named)
+
+
+def _messages(named: Sequence[str], pair: Pair) -> list[str]:
+    """The ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
+    by_name = {str(message_id): [str(message_id)] for message_id in pair.message_ids}
+    by_name |= {turn_label(at): list(map(str, turn.message_ids)) for at, turn in enumerate(as_read(pair))}
+    known, unknown = resolve_ids(named, by_name)
+    return [*dict.fromkeys(message_id for each in known for message_id in by_name[each]), *unknown]
 
 
 def _conversation(named: str, shown: Sequence[str]) -> str:

@@ -14,9 +14,16 @@ _DAY, _MINUTE = 10, 16
 """Characters of a time stamp."""
 
 
-def pair_fields(pair: Pair, label: str = "", corrections: Sequence[Correction] = ()) -> Iterable[Field]:
+def turn_label(place: int) -> str:
+    """What a turn is called in a prompt that lets turns be named: `t1` is the first (place 0)."""
+    return f"t{place + 1}"
+
+
+def pair_fields(
+    pair: Pair, label: str = "", corrections: Sequence[Correction] = (), *, name_turns: bool = False
+) -> Iterable[Field]:
     """The middle of a very long conversation is left out: its subject comes first, its solution last. `label`: what it
-    is called, if it may be named.
+    is called, if it may be named; `name_turns`: whether its turns may be.
     """
     if label:
         yield Field("Id", label)
@@ -24,7 +31,7 @@ def pair_fields(pair: Pair, label: str = "", corrections: Sequence[Correction] =
     for each in corrections:
         yield Field(f"Superseded in part on {each.said_at[:_DAY]}", each.what)
     turns = as_read(pair)
-    texts = [middle_cut(text, TURN_CHARS) for _, text in turns]
+    texts = [middle_cut(turn.text, TURN_CHARS) for turn in turns]
     room = PAIR_CHARS - sum(map(len, texts))
     at = len(texts) // 2
     first = last = at
@@ -35,11 +42,11 @@ def pair_fields(pair: Pair, label: str = "", corrections: Sequence[Correction] =
         else:
             first -= 1
             room += len(texts[first])
-    for number, ((speaker, _), text) in enumerate(zip(turns, texts, strict=True)):
+    for number, (turn, text) in enumerate(zip(turns, texts, strict=True)):
         if number == first < last:
             yield Field("Left out", f"{last - first} messages")
         if not first <= number < last:
-            yield Field(speaker, text)
+            yield Field(f"{turn.label} ({turn_label(number)})" if name_turns else turn.label, text)
 
 
 def middle_cut(text: str, max_chars: int) -> str:

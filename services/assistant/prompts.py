@@ -179,10 +179,12 @@ def conversations_in(sources: Sequence[Given]) -> list[str]:
 
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
-    rules = _joined(fixed.CLASSIFY_RULES, *_if(has_several_askers(pair), fixed.SPEAKERS))
+    mixed = has_several_askers(pair)
+    pieces = fixed.PIECES if mixed else fixed.NO_PIECES
+    rules = "\n".join((fixed.CLASSIFY_RULES, pieces, *_if(mixed, fixed.SPEAKERS)))
     return Prompt(
         system(tasks.classify, tasks.project_introduction, rules),
-        _joined(listed, section("pair", pair_fields(pair)), "File this pair, or skip it."),
+        _joined(listed, section("pair", pair_fields(pair, name_turns=mixed)), "File this pair, or skip it."),
     )
 
 

@@ -99,6 +99,13 @@ skip: true when it is not to be kept.
 topic_name: for a topic of the index its id, copied exactly; for a new one two to four lower-case words joined by
 hyphens, no path, no ending, no name of a person; empty when skip is true."""
 
+NO_PIECES = """\
+pieces: null."""
+
+PIECES = """\
+pieces: null when the pair is about one matter. Else one for each matter that is to be kept, with its question and the
+team's answer: message_ids, the labels of its turns (t1, t2, …), and topic_name as above."""
+
 INTEGRATE_RULES = """\
 The topic holds conversations that were filed before, each with its id (c1, c2, …) and when it took place, oldest first;
 the pair is new.
@@ -106,10 +113,9 @@ the pair is new.
 skip: true when the pair is not to be added; otherwise it is added as it is.
 remove_ids: ids of conversations of the topic that are to be taken out, copied exactly; only of those older than the
 pair, and no more than a few; empty when there are none.
-superseded_parts: conversations that stay although the pair makes something in them wrong: id, and in what the sentence
-that no longer holds; empty when there are none.
-conflicts: conversations that contradict the pair where you cannot tell which is right: id, and in what the two
-statements; empty when there are none."""
+superseded_parts: one for each that stays although the pair makes a part of it wrong. id: as above; what: that part, in
+one sentence.
+conflicts: the same, for those that contradict the pair when you cannot tell which is right."""
 
 SUMMARISE_IMAGES_RULES = """\
 The attached images belong to the messages whose labels name them. What you write stands in the conversation in the

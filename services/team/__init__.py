@@ -25,7 +25,7 @@ from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
 from services.team.corrections import Overview, overview
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.filing import allowed_remarks, allowed_removals, replaced_by, topic_files
+from services.team.filing import allowed_remarks, allowed_removals, parts_by_topic, replaced_by, together, topic_files
 from services.team.growth import Growth
 from services.team.library import TeamLibrary
 from services.team.opening import open_library

@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -138,6 +139,21 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
         else:
             raise Malformed(f"{line[:40]!r} is neither a turn nor the rest of one")
     return values, tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in said)
+
+
+def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
+    """The pair with these of its messages only; None: it has none of them. `messages`: None means all."""
+    if messages is None:
+        return pair
+    kept = [at for at, message_id in enumerate(pair.message_ids) if message_id in messages]
+    if not kept:
+        return None
+    return replace(
+        pair,
+        message_ids=tuple(pair.message_ids[at] for at in kept),
+        author_ids=tuple(pair.author_ids[at] for at in kept),
+        turns=tuple(pair.turns[at] for at in kept),
+    )
 
 
 def without(pair: Pair, author_id: int) -> Pair:

@@ -4,13 +4,15 @@
      "remove_ids": [], "replaces": [], "by": "llm", "reason": ""}
 
 The file is append-only and has one such object a line. A line counts once its line feed is written. Only where there is
-something to say it also has `"superseded_parts"` and `"conflicts"`, lists of `{"id", "what"}`.
+something to say it also has `"superseded_parts"` and `"conflicts"`, lists of `{"id", "what"}`, and `"pieces"`, a list
+of `{"message_ids", "topic"}`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
@@ -57,6 +59,18 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
+class FiledPiece:
+    """Messages of a pair that go into a topic without the others. Their ids are texts: too long for numbers in JSON."""
+
+    message_ids: tuple[str, ...]
+    topic: str
+
+    @property
+    def messages(self) -> frozenset[int]:
+        return frozenset(map(int, self.message_ids))
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """One step taken on a pair.
 
@@ -67,6 +81,8 @@ class Decision:
         replaces: earlier captures of the same conversation.
         superseded_parts: pairs of the topic that this one corrects in a part, and which.
         conflicts: pairs of the topic that contradict this one, where it is open which is right.
+        pieces: where the pair is about several matters, what goes where; `topic` is that of the first. Empty: it goes
+            there as a whole.
     """
 
     qa_id: str
@@ -79,6 +95,7 @@ class Decision:
     reason: str = ""
     superseded_parts: tuple[Remark, ...] = ()
     conflicts: tuple[Remark, ...] = ()
+    pieces: tuple[FiledPiece, ...] = ()
 
     @property
     def key(self) -> Decimal:
@@ -88,7 +105,8 @@ class Decision:
 
 _DECISION = TypeAdapter(Decision)
 _FIELDS = ("qa_id", "at", "action", "topic", "remove_ids", "replaces", "by", "reason")
-_IF_ANY = ("superseded_parts", "conflicts")
+_MESSAGE_ID = re.compile(r"[0-9]{1,20}")
+_IF_ANY = ("superseded_parts", "conflicts", "pieces")
 
 
 def render(decision: Decision) -> str:
@@ -186,8 +204,11 @@ def _check(decision: Decision) -> None:
     for pair_id in (decision.qa_id, *decision.remove_ids, *decision.replaces, *remarks):
         qa_ids.instant(pair_id)
     from_rfc3339(decision.at)
-    if decision.topic is not None and not is_topic_name(decision.topic):
-        raise ValueError(f"{decision.topic[:80]!r} is no safe name of a topic")
+    for topic in (decision.topic, *(piece.topic for piece in decision.pieces)):
+        if topic is not None and not is_topic_name(topic):
+            raise ValueError(f"{topic[:80]!r} is no safe name of a topic")
+    if not all(_MESSAGE_ID.fullmatch(each) for piece in decision.pieces for each in piece.message_ids):
+        raise ValueError("a piece has an id that is none of a message")
 
 
 def _without_words(line: bytes, keys: AbstractSet[Decimal]) -> bytes:

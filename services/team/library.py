@@ -104,8 +104,8 @@ class TeamLibrary:
 
     def corrections(self, pair: Pair) -> Sequence[Correction]:
         """What later conversations have corrected in a pair."""
-        topic = self.fold.topics.get(self.fold.placement.topic_of.get(pair.key, ""))
-        return () if topic is None else topic.corrections.get(pair.key, ())
+        topics = (self.fold.topics.get(name) for name in self.fold.placement.parts(pair.key))
+        return next((topic.corrections[pair.key] for topic in topics if topic and pair.key in topic.corrections), ())
 
     def pair(self, pair_id: str) -> Pair | None:
         """A pair of the archive, if it is there. Raises BadId, OSError."""

@@ -20,10 +20,10 @@ from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import decisions as grammar
 from services.team import qa_ids, state, topics
-from services.team.archive import REMOVED, Pair, PairTurn
+from services.team.archive import REMOVED, Pair, PairTurn, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
-from services.team.fold import Placement, TopicFold, fold
+from services.team.fold import Placement, TopicFold
 from services.team.index import TeamIndex
 from services.team.library import TeamLibrary
 from services.team.state import LibraryUnusable, TeamPlaces, TeamState
@@ -69,7 +69,8 @@ def open_library(
     active = [pair for pair in reader.survey(placement.is_undecided) if pair.key in placement.topic_of]
     if missing := count_missing(places.raw, placement, active):
         log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
-    held = fold(active, placement)
+    folded = TopicFold(placement, active)
+    held = folded.topics
     _repair(places.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
     index = TeamIndex(places.index, places.cache, describer_key)
     index.load(held, described_in)
@@ -77,7 +78,7 @@ def open_library(
         places=places,
         reader=reader,
         decisions=noted,
-        fold=TopicFold(placement, held),
+        fold=folded,
         state=known,
         team_index=index,
         max_topic_chars=max_topic_chars,
@@ -108,10 +109,16 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
 
 
 class _Held(NamedTuple):
-    """What a topic held at a time: the keys of its pairs; which of them were corrected by which pair, and in what."""
+    """What a topic held at a time: the keys of its pairs, and which of their messages (None: all); which of them were
+    corrected by which pair, and in what.
+    """
 
-    keys: frozenset[Decimal]
+    parts: frozenset[tuple[Decimal, frozenset[int] | None]]
     corrections: frozenset[tuple[Decimal, Decimal, str]]
+
+    @property
+    def keys(self) -> frozenset[Decimal]:
+        return frozenset(key for key, _ in self.parts)
 
     def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
         """Whether these are the corrections of a block in a file of that time, possibly before people were forgotten.
@@ -146,13 +153,15 @@ class TopicHistory:
 
     def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _Held) -> bool:
         """Whether these were the blocks of a topic that held the pairs of that time, as far as the archive has them."""
-        pairs = self.reader.find(then.keys)
+        found = self.reader.find(then.keys)
+        parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
+        pairs = {key: part for key, part in parts.items() if part is not None}
         if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
             return False
         order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
         if order != [key for key in blocks if key in pairs]:
             return False
-        known = pairs | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
+        known = found | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
         return all(
             _once_was(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
         )
@@ -164,10 +173,11 @@ class TopicHistory:
         for decision in (None, *self.since):
             moves = placement.apply(decision) if decision is not None else []
             if last is None or placement.corrected or any(topic in move[1:] for move in moves):
-                keys = frozenset(key for key, name in placement.topic_of.items() if name == topic)
-                corrected = keys & placement.corrected.keys()
+                places = ((key, placement.parts(key)) for key in placement.topic_of)
+                parts = frozenset((key, own[topic]) for key, own in places if topic in own)
+                corrected = {key for key, _ in parts} & placement.corrected.keys()
                 corrections = ((key, *each) for key in corrected for each in placement.corrections(key))
-                now = _Held(keys, frozenset(corrections))
+                now = _Held(parts, frozenset(corrections))
                 if now != last:
                     yield now
                 last = now

@@ -12,6 +12,7 @@ import re
 from itertools import groupby
 from operator import itemgetter
 from string import ascii_uppercase
+from typing import NamedTuple
 
 from services.team.archive import REMOVED, Pair, PairTurn, Speaker
 
@@ -55,11 +56,23 @@ def spoken(pair: Pair) -> list[tuple[str, PairTurn]]:
     return [(label, turn) for label, turn in zip(labels_of(pair), pair.turns, strict=True) if turn.text not in _NOTHING]
 
 
-def as_read(pair: Pair) -> list[tuple[str, str]]:
-    """Labels and texts. What one person wrote without a break is one text: many send a sentence in two messages."""
-    said = zip(labels_of(pair), pair.author_ids, pair.turns, strict=True)
-    left = [(label, author, turn.text) for label, author, turn in said if turn.text not in _NOTHING]
-    return [(label, "\n".join(text for *_, text in own)) for (label, _), own in groupby(left, key=itemgetter(0, 1))]
+class Utterance(NamedTuple):
+    """What somebody said in one or more messages without a break."""
+
+    label: str
+    text: str
+    message_ids: tuple[int, ...]
+
+
+def as_read(pair: Pair) -> list[Utterance]:
+    """What one person wrote without a break is one turn: many send a sentence in two messages."""
+    said = zip(labels_of(pair), pair.author_ids, pair.message_ids, pair.turns, strict=True)
+    left = [(label, author, message, turn.text) for label, author, message, turn in said if turn.text not in _NOTHING]
+    turns = ((label, list(own)) for (label, _), own in groupby(left, key=itemgetter(0, 1)))
+    return [
+        Utterance(label, "\n".join(text for *_, text in own), tuple(message for _, _, message, _ in own))
+        for label, own in turns
+    ]
 
 
 def _askers(pair: Pair) -> list[int]:

@@ -62,8 +62,8 @@ class TopicBlock:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Pairs, in order of `place`, and the corrections of some, by their keys. `_blocks` is the text of each pair, if it
-    is known already.
+    """Pairs or pieces of them, in order of `place`, and the corrections of some, by their keys. `_blocks`: the text of
+    each, if it is known already.
     """
 
     name: str
@@ -102,8 +102,12 @@ class Topic:
         known = {key: each for key, each in self.corrections.items() if key != pair.key}
         if corrections:
             known[pair.key] = corrections
-        at, block = self.pairs.index(pair), render(block_of(pair, corrections))
+        at = next(at for at, each in enumerate(self.pairs) if each.key == pair.key)
+        block = render(block_of(self.pairs[at], corrections))
         return Topic(self.name, self.pairs, known, (*self._blocks[:at], block, *self._blocks[at + 1 :]))
+
+    def holds(self, key: Decimal) -> bool:
+        return any(pair.key == key for pair in self.pairs)
 
     def quotes(self, author_id: int) -> bool:
         """Whether it holds anything that this person wrote."""
@@ -118,6 +122,11 @@ def place(pair: Pair) -> tuple[Decimal, Decimal]:
 def teaches(pair: Pair) -> bool:
     """Whether any text of the team is left in it."""
     return any(turn.speaker is Speaker.TEAM and turn.text != REMOVED for turn in pair.turns)
+
+
+def is_exchange(pair: Pair) -> bool:
+    """Whether both sides have something in it."""
+    return {turn.speaker for turn in pair.turns if turn.text != REMOVED} == set(Speaker)
 
 
 def block_of(pair: Pair, corrections: tuple[Correction, ...] = ()) -> TopicBlock:

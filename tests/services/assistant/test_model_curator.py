@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 from model.conversations import Conversation, Image, Role, Turn
@@ -11,6 +12,7 @@ from services.assistant.curator import (
     ImageSummaryResult,
     IntegrationResult,
     ModelCurator,
+    TopicPiece,
 )
 from services.assistant.pair_fields import PAIR_CHARS, TURN_CHARS
 from services.knowledge.index_file import IndexEntry
@@ -162,12 +164,33 @@ def test_who_speaks_to_whom_is_shown_and_explained_where_several_ask() -> None:
         (prompts.classify(TASKS, mixed(), INDEX), "pair"),
         (prompts.integrate(TASKS, pair(2), "gpu", [mixed()]), "topic"),
     ):
-        labels = [field.label for field in sections(prompt)[section]]
-        assert labels[-4:] == ["User A", "Team (to User A)", "User B", "Team"]
-        assert Field("User A", "My node\ndoes not start.") in sections(prompt)[section]
+        fields = [(re.sub(r" \(t\d\)$", "", field.label), field.text) for field in sections(prompt)[section]]
+        assert [label for label, _ in fields[-4:]] == ["User A", "Team (to User A)", "User B", "Team"]
+        assert ("User A", "My node\ndoes not start.") in fields
         assert told in prompt.system
     assert told not in prompts.classify(TASKS, pair(1), INDEX).system
     assert told not in prompts.integrate(TASKS, pair(2), "gpu", [pair(1)]).system
+
+
+async def test_a_mixed_pair_can_be_filed_in_pieces_by_the_labels_of_its_turns() -> None:
+    pieces = [
+        {"message_ids": ["t1", "t2"], "topic_name": "`team:gpu.txt`"},
+        {"message_ids": ["14", " [T4] ", "t9"], "topic_name": "slow-nodes"},
+    ]
+    answer = {"skip": False, "topic_name": "team:gpu.txt", "pieces": pieces}
+    asker = ScriptedAsker(ClassificationResult.model_validate_json(json.dumps(answer)), named("gpu"))
+    curator = ModelCurator(asker, TASKS)
+    result = await curator.classify(mixed(), INDEX, Usage())
+    assert result.pieces == [
+        TopicPiece(message_ids=["11", "12", "13"], topic_name="team:gpu.txt"),
+        TopicPiece(message_ids=["14", "15", "t9"], topic_name="slow-nodes"),
+    ]
+    assert (await curator.classify(pair(1), INDEX, Usage())).pieces is None
+    (_, prompt), (_, plain) = asker.asked
+    labels = [field.label for field in sections(prompt)["pair"]]
+    assert labels == ["Said", "User A (t1)", "Team (to User A) (t2)", "User B (t3)", "Team (t4)"]
+    assert "t1, t2" in prompt.system
+    assert "pieces: null." in plain.system
 
 
 def test_no_message_can_put_words_into_the_teams_mouth() -> None:

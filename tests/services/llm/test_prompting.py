@@ -99,7 +99,10 @@ def test_a_label_in_a_sentence_is_marked_though_json_is_not(text: str) -> None:
     assert "¦" in section("conversation", [Field("User", text)])
 
 
-@pytest.mark.parametrize("text", ["User A: me", "user b :", "User 27: x", "Team (to User A): do it", "Ｕser Ａ: x"])
+@pytest.mark.parametrize(
+    "text",
+    ["User A: me", "user b :", "User 27: x", "Team (to User A) (t2): do it", "Ｕser Ａ: x"],
+)
 def test_the_labels_of_several_users_are_marked_too(text: str) -> None:
     assert f"¦ {text}" in section("conversation", [Field("User", text)])
 

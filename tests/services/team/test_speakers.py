@@ -66,9 +66,9 @@ def test_many_users_have_numbers_after_the_letters() -> None:
 def test_a_sentence_in_two_messages_is_read_as_one() -> None:
     said = talk((ANN, "my node"), (ANN, "does not start"), (KIM, "Which"), (LEE, "It is known."), (LEE, "Update."))
     assert as_read(said) == [
-        ("User", "my node\ndoes not start"),
-        ("Team", "Which"),
-        ("Team", "It is known.\nUpdate."),
+        ("User", "my node\ndoes not start", (0, 1)),
+        ("Team", "Which", (2,)),
+        ("Team", "It is known.\nUpdate.", (3, 4)),
     ]
 
 
@@ -77,8 +77,8 @@ def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> No
     left = archive.without(MIXED, ANN)
     assert [label for label, _ in spoken(left)] == ["Team (to User A)", "User B", "Team", "Team (to User A)", "Team"]
     assert as_read(archive.without(talk((ANN, "a"), (BEN, "b"), (ANN, "c"), (KIM, "d")), BEN)) == [
-        ("User A", "a\nc"),
-        ("Team", "d"),
+        ("User A", "a\nc", (0, 2)),
+        ("Team", "d", (3,)),
     ]
 
 
@@ -86,7 +86,7 @@ def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> No
 def test_whoever_writes_every_turn_has_a_label_that_a_topic_file_can_hold(pair: Pair) -> None:
     assert len(labels_of(pair)) == len(pair.turns)
     assert [label.split(" ")[0] for label in labels_of(pair)] == [turn.speaker for turn in pair.turns]
-    assert REMOVED not in [text for _, text in as_read(pair)]
+    assert REMOVED not in [said.text for said in as_read(pair)]
     assert parse(render(block_of(pair))) == [block_of(pair)]
 
 
