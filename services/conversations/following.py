@@ -47,8 +47,9 @@ class FollowRules:
         own: how soon anybody else does.
         heard: how soon somebody answers, without replying, what was said to them, or to all. They have to see it first.
         leading: how soon a reply follows a line that leads to it. Both are in one batch then, so none was captured yet.
-        remembered: how long a conversation with the team goes on for who turns to the team again; and how long a name
-            or mention means what that person was talking about.
+        remembered: how soon who turns to the team again goes on with their conversation. Later it is over, and filed
+            (`kb.settle_minutes`).
+        named: how long a name or mention means what that person was talking about.
     """
 
     breath: float = 90.0
@@ -56,6 +57,7 @@ class FollowRules:
     heard: float = 600.0
     leading: float = 60.0
     remembered: float = 600.0
+    named: float = 3600.0
 
 
 class Link(StrEnum):
@@ -110,7 +112,7 @@ class Follower:
 
     def __init__(self, rules: FollowRules | None = None) -> None:
         self._rules = rules or FollowRules()
-        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf)
+        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf, named=math.inf)
         self._memory = Memory()
         self._rarity = Rarity()
 
@@ -183,7 +185,7 @@ class Follower:
             return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
         for user_id in self._addressees(turn):
             person = self._memory.people.get(Key(turn.place.id, user_id))
-            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.remembered:
+            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.named:
                 return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
         return None
 
