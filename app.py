@@ -63,6 +63,8 @@ def parser() -> argparse.ArgumentParser:
         metavar=("ACTION", "NAME"),
         help="team knowledge: list | show TOPIC | remove QA_ID | restore QA_ID",
     )
+    kb = cli.add_argument_group("with --kb list")
+    kb.add_argument("--conflicts", action="store_true", help="only conversations that contradict each other")
     replay = cli.add_argument_group("with --replay")
     replay.add_argument("--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one)")
     replay.add_argument(

@@ -115,7 +115,7 @@ async def recorded(
     async def download(attachment: Attachment) -> bytes:
         return await discord.attachments.content(attachment, limit)
 
-    recorder = Recorder(path, opted_out=parts.state.withheld, download=download)
+    recorder = Recorder(path, opted_out=parts.state.opted_out, download=download)
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:

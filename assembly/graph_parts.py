@@ -27,6 +27,7 @@ from services.conversations import (
     Router,
     RouteRules,
     TeamActivity,
+    Typists,
     Viewing,
 )
 from services.discord import Fetcher, Poster
@@ -40,6 +41,7 @@ from sinks.evidence import FileNotes
 from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
+from streams.conversations import WindowRules
 from streams.curation import CurationParts
 from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
@@ -181,18 +183,21 @@ def assemble(
         budget=state.budget,
         in_flight=InFlight(),
         seen=state.seen,
+        typists=Typists(people),
         viewing=viewing,
         images=images,
         evidence=evidence,
         lookup=lookup,
         capture_images=captures.images,
-        curation=captures.curation,
+        curation=None if captures.curation is None else replace(captures.curation, last_said=follower.last_said),
         gauge=gauge,
         usage=state.usage,
     )
     replies = Replies(poster, posts, history, people, state.budget, feedback=discord.feedback)
     escalation = discord.escalation_emoji, discord.escalation_channel_id
-    feedback = Feedback(state.folder, posts, people, poster, *escalation, offered=discord.feedback)
+    feedback = Feedback(
+        state.folder, posts, people, poster, *escalation, offered=discord.feedback, inferring=state.durable
+    )
     sinks = Sinks(reply=replies.post, archive=captures.keep, feedback=feedback.keep, results=results)
     return Parts(
         services=services,
@@ -214,8 +219,11 @@ def graph_rules(settings: Settings, state: RunState, *, to_the_end: bool) -> Rul
             ended=state.seen_before.has_end,
         ),
         answers=answer_rules(settings),
-        quiet_seconds=discord.message_batch_wait_seconds,
-        max_window_seconds=discord.message_batch_max_seconds,
+        window=WindowRules(
+            quiet=discord.message_batch_wait_seconds,
+            settle=discord.message_batch_settle_seconds,
+            longest=discord.message_batch_max_seconds,
+        ),
         evidence=evidence_rules(settings.documents),
         curation=curation_rules(settings, to_the_end=to_the_end),
     )

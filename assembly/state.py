@@ -28,12 +28,14 @@ class RunState:
     """What a run knows of earlier ones, and adds to.
 
     Attributes:
+        durable: it adds to them for good; not so in replays and dry runs, whose answers nobody sees.
         seen: the catch-up marks; `seen_before`: as they were at the start.
         usage: LLM calls and tokens of the run; they count against `budget`.
         changed: set whenever there is something new to save.
     """
 
     folder: DataFolder
+    durable: bool
     seen: Seen
     seen_before: Seen
     posts: Posts
@@ -77,6 +79,7 @@ def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTo
     budget, changed = Budget(limited, read_spent(folder.usage)), asyncio.Event()
     return RunState(
         folder=folder,
+        durable=durable,
         seen=Seen(marks, on_change=changed.set),
         seen_before=Seen(copy.deepcopy(marks)),
         posts=Posts(read_posts(folder.posts), folder.posts if durable else None),

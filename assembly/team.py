@@ -13,7 +13,7 @@ from operators.capturing import summarise_images
 from operators.step import Gauge
 from services.assistant import Curator, Describer, ModelCurator, ModelDescriber, Tasks, key_of, rules
 from services.assistant.extractive import ExtractiveCurator, ExtractiveTopicDescriber
-from services.llm import ImageSource, StructuredLLM, Usage
+from services.llm import Asker, ImageSource, StructuredLLM, Usage
 from services.storage import DataFolder, in_thread
 from services.team import Action, By, Decision, PendingFolder, TeamLibrary, TeamPlaces, open_library
 from settings import Settings
@@ -67,6 +67,7 @@ def curation_rules(settings: Settings, *, to_the_end: bool) -> CurationRules:
         tick_seconds=settings.kb.runtime_refresh_tick_seconds,
         # One call with its retries, as for an answer.
         describe_seconds=settings.ai_response.graph_timeout_seconds,
+        settle_seconds=60 * settings.kb.settle_minutes,
         to_the_end=to_the_end,
     )
 
@@ -104,14 +105,15 @@ def capture_images(
     return Images(work, pending, archive.keep_late, withheld, settings.kb.runtime_refresh_tick_seconds)
 
 
-def curator_of(settings: Settings, asker: StructuredLLM | None, library: TeamLibrary) -> Curator:
+def curator_of(settings: Settings, asker: Asker | None, library: TeamLibrary) -> Curator:
     """The model's, or the extractive one if there is no model."""
     if asker is None:
         return ExtractiveCurator(lambda: {name: topic.pairs for name, topic in library.topics.items()})
-    return ModelCurator(asker, curating_tasks(settings), max_entries=settings.ai_response.max_index_entries)
+    entries = settings.ai_response.max_index_entries
+    return ModelCurator(asker, curating_tasks(settings), max_entries=entries, corrections=library.corrections)
 
 
-def topic_describer_of(settings: Settings, asker: StructuredLLM | None, usage: Usage) -> Describer:
+def topic_describer_of(settings: Settings, asker: Asker | None, usage: Usage) -> Describer:
     """As `curator_of`, for the descriptions of topics."""
     if asker is None:
         return ExtractiveTopicDescriber()
@@ -140,7 +142,7 @@ def curating_key(settings: Settings, *, by_model: bool) -> str:
     if not by_model:
         return key_of("extractive", limits)
     tasks = curating_tasks(settings)
-    fixed = rules.CLASSIFY_RULES, rules.INTEGRATE_RULES
+    fixed = rules.CLASSIFY_RULES, rules.PIECES, rules.INTEGRATE_RULES, rules.SPEAKERS
     return key_of(model_of(settings), limits, tasks.classify, tasks.integrate, tasks.project_introduction, *fixed)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 
 class CancelToken:
@@ -12,13 +13,14 @@ class CancelToken:
     May be created without a running loop; used from the loop's thread only.
     """
 
-    __slots__ = ("_stop", "_timer", "error")
+    __slots__ = ("_late", "_stop", "_timer", "error")
 
     def __init__(self) -> None:
         self.error: Exception | None = None
         """Why the item was cancelled; None while it is not."""
         self._stop: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._late: Exception | None = None
 
     def cancel(self, error: Exception) -> None:
         """Cancel the item. A second call changes nothing."""
@@ -32,7 +34,23 @@ class CancelToken:
     def expire_in(self, seconds: float, error: Exception) -> None:
         """Cancel with `error` after `seconds` of the loop's time, unless closed before; only the first call counts."""
         if self._timer is None and self.error is None:
+            self._late = error
             self._timer = asyncio.get_running_loop().call_later(seconds, self.cancel, error)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Stop the expiry while the block runs; afterwards the rest of its time begins."""
+        timer, late, loop = self._timer, self._late, asyncio.get_running_loop()
+        if timer is None or late is None:
+            yield
+            return
+        left = timer.when() - loop.time()
+        timer.cancel()
+        try:
+            yield
+        finally:
+            if self._timer is timer:  # else the item was cancelled or finished meanwhile
+                self._timer = loop.call_later(left, self.cancel, late)
 
     def attach(self, stop: Callable[[], object]) -> None:
         """Call `stop` when the token is cancelled; one step processes an item at a time.

@@ -40,6 +40,7 @@ WITH = {
     "speed": ("replay",),
     "json": ("replay",),
     "restart": ("regen",),
+    "conflicts": ("kb",),
     "record": ("bot",),
     "llm_record": ("replay", "ask", "init_kb", "regen", "bot"),
     "llm_replay": ("replay", "ask", "init_kb", "regen", "bot"),
@@ -62,6 +63,8 @@ def check_combination(options: argparse.Namespace) -> None:
         raise Unusable('--ask needs a question: --ask "How do I install it?"')
     if options.kb is not None:
         check_kb(*options.kb)
+        if options.conflicts and options.kb[0] != "list":
+            raise Unusable("--conflicts works only with --kb list; leave it out")
 
 
 def check_kb(action: str, *names: str) -> None:
@@ -202,7 +205,7 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "check": lambda: check(settings),
         "init_kb": lambda: init_kb(settings, **llm),
         "forget": lambda: forget(settings, options.forget),
-        "kb": lambda: team_knowledge(settings, *options.kb),
+        "kb": lambda: team_knowledge(settings, *options.kb, conflicts=options.conflicts),
         "import": lambda: import_files(settings, getattr(options, "import")),
         "regen": lambda: regen(settings, restart=options.restart, **llm),
         "replay": lambda: run_replay(settings, options),

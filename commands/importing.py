@@ -1,4 +1,6 @@
-"""`--import FILE…`: puts what the team answered in recordings or exports into the raw archive."""
+"""`--import FILE…`: puts what the team answered in recordings or exports, or what another archive holds, into the raw
+archive.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from rich.console import Console
@@ -26,7 +30,7 @@ from services.storage import DataFolder, lock
 from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
-from sinks.archive import Imported, RawArchive
+from sinks.archive import Imported, RawArchive, TakenOver
 from sinks.results import Tally
 from streams.importing import learning
 from streams.recording import first_time
@@ -35,38 +39,56 @@ DONE, FAILED = 0, 1
 
 
 def import_files(settings: Settings, files: Sequence[Path]) -> int:
-    """Learn from recordings and exports, merged; print the result. Gives the exit code: 1 if something failed. A run
-    that was cut off is resumed by the next one.
+    """Learn from recordings and exports, merged, and take over files of other archives; print the result. Gives the
+    exit code: 1 if something failed. A run that was cut off is resumed by the next one.
     """
+    archives = [path for path in files if path.is_file() and archive_files.is_archive(path)]
+    talks = [path for path in files if path not in archives]
     discord = settings.discord
-    if not discord.team_member_ids and not discord.team_role_ids:
+    if talks and not discord.team_member_ids and not discord.team_role_ids:
         raise Unusable("--import: nobody is of the team; set discord.team_member_ids or discord.team_role_ids")
-    start = first_time(*files)
+    start = first_time(*talks) if talks else time.time()
     collect_rarely()
     with (
         terminated_as_interrupted(),
         lock(settings.app.data_dir, "app.py --import"),
         asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
     ):
-        tally, imported, finished = runner.run(_import(settings, files))
-    show(Console(), tally, imported)
-    return DONE if finished and not tally.failed else FAILED
+        run = runner.run(_import(settings, archives, talks))
+    show(Console(), run)
+    return DONE if run.finished and not run.tally.failed else FAILED
 
 
-async def _import(settings: Settings, files: Sequence[Path]) -> tuple[Tally, Imported, bool]:
+@dataclass(frozen=True, slots=True)
+class ImportRun:
+    """What was learned, and what was taken over from other archives; None if there were none."""
+
+    tally: Tally
+    imported: Imported
+    taken: TakenOver | None
+    finished: bool
+
+
+async def _import(settings: Settings, archives: Sequence[Path], talks: Sequence[Path]) -> ImportRun:
     tally = Tally()
     parts, imported = assembled(settings, tally)
-    with counted(
-        Console(file=sys.stderr),
-        lambda: Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture")),
-    ):
-        finished = await play(
-            *files,
-            through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
-            in_flight=parts.services.in_flight,
-            tally=tally,
-        )
-    return tally, imported, finished
+    taken = None
+    if archives:
+        pairs = [pair for path in archives for pair in archive_files.pairs_of(path)]
+        taken = imported.take_over(sorted(pairs, key=attrgetter("key")))
+    finished = True
+    if talks:
+        with counted(
+            Console(file=sys.stderr),
+            lambda: Count(tally.messages, None, "message", number_of(tally.parts[OutcomeKind.CAPTURED], "capture")),
+        ):
+            finished = await play(
+                *talks,
+                through=lambda events: learning(events, parts.services, parts.sinks, parts.rules),
+                in_flight=parts.services.in_flight,
+                tally=tally,
+            )
+    return ImportRun(tally, imported, taken, finished)
 
 
 def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = time.time) -> tuple[Parts, Imported]:
@@ -93,17 +115,21 @@ def assembled(settings: Settings, tally: Tally, clock: Callable[[], float] = tim
     return parts, imported
 
 
-def show(console: Console, tally: Tally, imported: Imported) -> None:
+def show(console: Console, run: ImportRun) -> None:
+    tally, taken = run.tally, run.taken
     skipped = tally.reasons.get(OutcomeKind.SKIPPED, Counter[str]())
     stored = tally.parts[OutcomeKind.CAPTURED]
     left_out = tally.ignored[Reason.OPTED_OUT]
     for number, what in (
         (tally.messages, "messages" + (f", {left_out} of them left out as their authors wish" if left_out else "")),
-        (stored, f"captures stored, of {number_of(len(imported.conversations), 'conversation')}"),
+        (stored, f"captures stored, of {number_of(len(run.imported.conversations), 'conversation')}"),
         (skipped[Reason.DUPLICATE], "captures that the archive holds already"),
         (skipped[Reason.NOTHING_TO_LEARN], "with nothing to learn from"),
         (tally.parts[OutcomeKind.FAILED], "failed"),
     ):
         console.print(f"{number:>7}  {what}", highlight=False, soft_wrap=True)
-    if stored:
+    if taken is not None:
+        known = f", {taken.known} more are in the archive already" if taken.known else ""
+        console.print(f"{taken.stored:>7}  taken over from other archives{known}", highlight=False, soft_wrap=True)
+    if stored or (taken is not None and taken.stored):
         console.print("They are filed under topics at the next start of the bot, or by --regen.", soft_wrap=True)

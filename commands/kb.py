@@ -12,7 +12,7 @@ from assembly.team import open_team, team_places
 from clock import rfc3339
 from services.knowledge import is_topic_name, topic_name
 from services.storage import lock
-from services.team import Overview, block_of, corrections, overview
+from services.team import Overview, Pair, corrections, overview, spoken
 from services.telemetry import number_of
 from settings import Settings
 from sinks.terminal import one_line, visible_lines
@@ -22,15 +22,17 @@ _DAY, _MINUTE = 10, 16
 """Characters of a time stamp."""
 
 
-def team_knowledge(settings: Settings, action: str, name: str = "") -> int:
-    """Print, or correct and print what was done. Gives the exit code."""
+def team_knowledge(settings: Settings, action: str, name: str = "", *, conflicts: bool = False) -> int:
+    """Print, or correct and print what was done. `conflicts`: list these. Gives the exit code."""
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
     if action in {"remove", "restore"}:
         return _say([_correct(settings, action, name)])
     found = overview(team_places(settings), settings.kb.qa_raw_last_processed_id, time.time())
-    return _say(_listed(found) if action == "list" else _shown(found, name))
+    if action == "show":
+        return _say(_shown(found, name))
+    return _say(_contradicting(found) if conflicts else _listed(found))
 
 
 def _correct(settings: Settings, action: str, pair_id: str) -> str:
@@ -51,6 +53,8 @@ def _listed(found: Overview) -> Iterator[str]:
         yield f"{number_of(found.undecided, 'conversation')} to be filed when the bot runs."
     if found.failed:
         yield f"{number_of(found.failed, 'conversation')} could not be filed; --regen tries again."
+    if found.conflicts:
+        yield f"{number_of(len(found.conflicts), 'open conflict')}; --kb list --conflicts shows what contradicts what."
     for name, topic in found.topics.items():
         days = [pair.said_at[:_DAY] for pair in topic.pairs]
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
@@ -64,6 +68,18 @@ def _listed(found: Overview) -> Iterator[str]:
             yield f"{_INDENT}{pair_id}" + (f"  from {topic}" if topic is not None else "")
 
 
+def _contradicting(found: Overview) -> Iterator[str]:
+    topic_of = {pair.id: name for name, topic in found.topics.items() for pair in topic.pairs}
+    yield f"{number_of(len(found.conflicts), 'open conflict')}" + (
+        "; --kb remove QA_ID settles one." if found.conflicts else "."
+    )
+    for newer, older, what in found.conflicts:
+        yield ""
+        for pair in (newer, older):
+            yield f"{topic_of[pair.id]}: {pair.id}  (said {_minute(pair)})"
+        yield from _indented(what)
+
+
 def _shown(found: Overview, asked: str) -> Iterator[str]:
     name = asked if is_topic_name(asked) else topic_name(asked)
     topic = found.topics.get(name)
@@ -73,12 +89,20 @@ def _shown(found: Overview, asked: str) -> Iterator[str]:
     yield from _indented(found.descriptions[name])
     for pair in topic.pairs:
         yield ""
-        said_at = pair.said_at[:_MINUTE].replace("T", " ")
-        yield f"{pair.id}  (said {said_at} UTC, {pair.conversation_id})"
-        for turn in block_of(pair).turns:
+        yield f"{pair.id}  (said {_minute(pair)}, {pair.conversation_id})"
+        if replaced := found.replaced.get(pair.id):
+            yield f"{_INDENT}[replaces {', '.join(replaced)}]"
+        for by, what in found.corrected.get(pair.id, ()):
+            [shown] = visible_lines(what)
+            yield f"{_INDENT}[superseded in part by {by.id}, said {_minute(by)}: {shown}]"
+        for label, turn in spoken(pair):
             first, *rest = visible_lines(turn.text)
-            yield f"{_INDENT}{turn.speaker}: {first}"
+            yield f"{_INDENT}{label}: {first}"
             yield from (f"{_INDENT}  {line}".rstrip() for line in rest)
+
+
+def _minute(pair: Pair) -> str:
+    return f"{pair.said_at[:_MINUTE].replace('T', ' ')} UTC"
 
 
 def _indented(text: str) -> Iterator[str]:

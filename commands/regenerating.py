@@ -16,15 +16,27 @@ from assembly import Unusable
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
-from clock import now, rfc3339, utc_clock
+from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.progress import Count, counted
-from services.assistant import Describer
-from services.llm import StructuredLLM, Usage
+from operators.foreseeing import Guesses
+from services.assistant import key_of
+from services.llm import AskedAhead, Asker, Usage
 from services.storage import DataFolder, files, in_thread, lock
-from services.team import Action, Build, Decision, DecisionLog, RebuildPlan, archive_files, open_library, rebuilding
+from services.team import (
+    Action,
+    Build,
+    Decision,
+    DecisionLog,
+    RebuildPlan,
+    TeamLibrary,
+    archive_files,
+    open_library,
+    rebuilding,
+)
 from services.telemetry import number_of
 from settings import Settings
-from streams.curation import CurationParts, CurationRules, Described, GivenUp, regeneration
+from streams.curation import CurationParts, Described
+from streams.regeneration import GivenUp, RebuildRules, SoFar, regeneration
 
 DONE, FAILED = 0, 1
 
@@ -93,7 +105,7 @@ async def rebuild(settings: Settings, *, restart: bool, record: Path | None, rep
             await in_thread(build.clear)
         log.info("regeneration_started: %s", number_of(report.plan.kept, "pair"))
         try:
-            await rebuilt(settings, build, report, asker, describer)
+            await rebuilt(settings, build, report, asker)
         except GivenUp as error:
             report.given_up = str(error)
             return report
@@ -115,36 +127,50 @@ def planned(build: Build) -> RebuildPlan:
     return found
 
 
-async def rebuilt(
-    settings: Settings, build: Build, report: RebuildReport, asker: StructuredLLM | None, describer: Describer
-) -> None:
+async def rebuilt(settings: Settings, build: Build, report: RebuildReport, asker: Asker | None) -> None:
     """Build to the end, and swap in. Raises GivenUp."""
-    key = curating_key(settings, by_model=asker is not None)
-    for decision in await in_thread(build.begin, report.plan, key):
+    most = settings.kb.regeneration_concurrency
+    asked = None if asker is None or most == 1 else AskedAhead(asker, most)
+    describer = topic_describer_of(settings, asked or asker, report.usage)
+    # What a pair is classified with includes descriptions.
+    key = key_of(curating_key(settings, by_model=asker is not None), describer.key)
+    begun = await in_thread(build.begin, report.plan, key, rfc3339(now()))
+    for decision, *_ in begun.decided:
         report.add(decision)
     report.resumed = report.done
+    at = from_rfc3339(begun.at)
     library = await in_thread(
         open_library,
         build.places,
         max_topic_chars=settings.kb.max_topic_chars,
         describer_key=describer.key,
-        time=utc_clock(asyncio.get_running_loop()),
+        described_in=build.live.cache,
+        time=lambda: at,
     )
-    curator = curator_of(settings, asker, library)
-    parts = CurationParts(library, curator, describer, report.usage)
-    rules = CurationRules(describe_seconds=settings.ai_response.graph_timeout_seconds)
+    curator = curator_of(settings, asked or asker, library)
+    work = regeneration(
+        report.plan.tasks,
+        CurationParts(library, curator, describer, report.usage),
+        RebuildRules(settings.ai_response.graph_timeout_seconds, most, begun.at),
+        None if asked is None else guesses_of(settings, asked, library, report.usage),
+        SoFar(report.resumed, begun.growth(report.plan)),
+    )
     with counted(Console(file=sys.stderr), lambda: report.count):
-        left = report.plan.tasks[report.resumed :]
-        await regeneration(left, parts, rules).pipe(ops.do_action(report.add), ops.last_or_default(None))
+        await work.pipe(ops.do_action(report.add), ops.last_or_default(None))
     report.topics = len(library.topics)
     report.undescribed = len(await in_thread(library.undescribed))
     if report.done and report.done == report.actions[Action.FAILED]:
         raise GivenUp("not one conversation could be decided about")
-    await in_thread(build.finish, report.plan, curator.by, rfc3339(now()))
+    await in_thread(build.finish, report.plan, curator.by, begun.at)
     try:
         await in_thread(build.adopt)
     except OSError as error:
         raise GivenUp(files.why(error)) from error
+
+
+def guesses_of(settings: Settings, asked: AskedAhead, library: TeamLibrary, usage: Usage) -> Guesses:
+    curator = curator_of(settings, asked.ahead, library)
+    return Guesses(asked, curator, topic_describer_of(settings, asked.ahead, usage), usage)
 
 
 def show(console: Console, report: RebuildReport) -> None:

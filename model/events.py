@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.messages import Attachment, Message, Place
+from model.messages import Attachment, Author, Message, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +77,14 @@ class Reaction:
     role_ids: tuple[int, ...] | None = None
 
 
-Event = Ready | PlaceSeen | PlaceGone | GuildGone | Posted | Edited | Deleted | Reaction
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """Somebody is typing. Discord's clients say so when it begins, and about every ten seconds while it lasts."""
+
+    at: float
+    channel_id: int
+    author: Author
+    """Without a name: nobody needs it."""
+
+
+Event = Ready | PlaceSeen | PlaceGone | GuildGone | Posted | Edited | Deleted | Reaction | Typing

@@ -9,7 +9,7 @@ from clock.cancel_token import CancelToken
 from operators.delay_unless_replaced import delay_unless_replaced
 from operators.fork import fork, supervised
 from operators.map_async import CancelledWithin, Overflow, map_async
-from operators.quiet_window import Amend, quiet_window
+from operators.quiet_window import Amend, Keep, quiet_window
 from operators.selecting import concat_map_iterable, only, pass_through
 from operators.serialize_by_key import serialize_by_key
 from operators.triggering import unfold

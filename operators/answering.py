@@ -18,7 +18,7 @@ from services.assistant import (
     Inquiry,
     Offered,
     Unanswered,
-    keep_citations,
+    cited_in,
     linkable_texts,
     remove_foreign_links,
     resolve_ids,
@@ -224,11 +224,16 @@ def generate(
         if len(text) > max_chars:
             inquiry.decisions["generate"] = {"answer": True, "characters": len(text)}
             return skipped(inquiry, Reason.TOO_LONG)
-        citations = tuple(keep_citations(named, [source.id for source in inquiry.sources]))
+        cited = cited_in(named, inquiry.sources)
+        citations, unknown = cited.sources, cited.unknown
         if inquiry.toolset is not None:
-            citations += tuple(inquiry.toolset.citations(each for each in named if each.strip() not in citations))
+            toolset = inquiry.toolset
+            citations += tuple(toolset.citations(unknown))
+            unknown = tuple(each for each in unknown if not toolset.citations([each]))
             quotable = [source.text for source in inquiry.sources] + [turn.text for turn in inquiry.conversation.turns]
             text = inquiry.toolset.checked(text, quotable)
+        if unknown:
+            log.warning("generate: citations of nothing that was given were dropped: %.200r", unknown)
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
@@ -236,7 +241,7 @@ def generate(
         draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
         if not draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)
-        drafted = inquiry._replace(draft=draft, citations=citations)
+        drafted = inquiry._replace(draft=draft, citations=citations, cited_pairs=cited.pairs)
         return drafted if finished is None else await finished(drafted)
 
     async def ask(inquiry: Inquiry, *, shorten: bool) -> AnswerResult:

@@ -80,10 +80,14 @@ def linked(
         return inquiry._replace(links=links_of(inquiry, await search.find(inquiry.query)))
 
     def links_of(inquiry: Inquiry, found: Found) -> tuple[str, ...]:
-        """Of the sections that fit, for the sources that are shown."""
+        """Of the sections that fit, for the sources that are shown; of the conversations that are cited."""
         best = {hit.source_id: hit.kept for hit in reversed(found.hits)}
-        shown = ((source_id, best.get(source_id)) for source_id in inquiry.shown_sources)
-        links = (addresses.section(kept) if kept else addresses.of(source_id) for source_id, kept in shown)
+        quoted = [(source_id, addresses.of(source_id, anchor=pair_id)) for source_id, pair_id in inquiry.cited_pairs]
+        links: list[str | None] = []
+        for source_id in inquiry.shown_sources:
+            own = [address for cited_id, address in quoted if cited_id == source_id and address]
+            kept = best.get(source_id)
+            links += own or [addresses.section(kept) if kept else addresses.of(source_id)]
         return tuple(dict.fromkeys(filter(None, links)))
 
     return with_links

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
@@ -23,13 +23,16 @@ class HasDeadline(Protocol):
 
 D = TypeVar("D", bound=HasDeadline)
 
+OUTDATED = 64
+"""So many outdated entries of the heap are not worth the work of removing them."""
+
 
 class Deadlines(Generic[K, D]):
     """Things by key, the one with the earliest deadline first.
 
     With one constant quiet time, deadlines come in the order of arrival, for which an ordered dictionary is enough. The
-    exceptions (earlier than the last one given) go to a heap, whose outdated entries are skipped. Nothing else is kept
-    of a key that was popped.
+    exceptions (earlier than the last one given) go to a heap, whose outdated entries are skipped, and removed when they
+    are the most of it. Nothing else is kept of a key that was popped.
     """
 
     __slots__ = ("_heap", "_in_order", "_last", "_out_of_order", "_pushes")
@@ -62,6 +65,17 @@ class Deadlines(Generic[K, D]):
             self._out_of_order[key] = thing
             self._pushes += 1
             heapq.heappush(self._heap, (deadline, self._pushes, key))
+            if len(self._heap) > 2 * len(self._out_of_order) + OUTDATED:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the outdated entries; of those of one key and deadline, the first counts."""
+        newest: dict[K, tuple[float, int, K]] = {}
+        for entry in sorted(self._heap, reverse=True):
+            thing = self._out_of_order.get(entry[2])
+            if thing is not None and thing.deadline == entry[0]:
+                newest[entry[2]] = entry
+        self._heap = sorted(newest.values())
 
     def pop(self, key: K) -> None:
         if self._in_order.pop(key, None) is None:
@@ -95,10 +109,20 @@ class Amend(Generic[K, T]):
     change: Callable[[T], T | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Keep(Generic[K]):
+    """A sign of life of `key` at the time `at`: its window, if it is open then, stays so for at least `seconds`."""
+
+    key: K
+    at: float
+    seconds: float
+
+
 @dataclass(slots=True)
 class _Window(Generic[T]):
     deadline: float
     opened: float
+    last: float  # the time of its latest item
     items: list[T]
 
 
@@ -107,10 +131,11 @@ def quiet_window(
     key: Callable[[T], K],
     *,
     max_seconds: float = float("inf"),
+    settled: Callable[[Sequence[T]], float] | None = None,
     at: Callable[[T], float] | None = None,
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = lambda loop: loop.time,
     gauge: Callable[[int], object] | None = None,
-) -> Callable[[Observable[T | Amend[K, T]]], Observable[list[T]]]:
+) -> Callable[[Observable[T | Amend[K, T] | Keep[K]]], Observable[list[T]]]:
     """Emit a key's items as one list once the key has been quiet for `seconds`.
 
         --a-a-b-------|
@@ -125,16 +150,25 @@ def quiet_window(
         [ quiet_window(5) ]
         ------C---|              x = Amend(a → c), C = [c]; y = Amend(b → nothing): an empty window vanishes
 
+        -a--j-k-------|
+        [ quiet_window(4) ]
+        ---------A----|          j, k = Keep(a, 3 seconds)
+
+        -a-q----rk----|
+        [ quiet_window(5, settled=…) ]
+        -----A-------B|          q and r settle their windows in 2 seconds: A = [a, q]; k = Keep(b): r's no longer
+
     A window is half open: an item exactly on the deadline starts a new one. Completion flushes open windows, earliest
-    deadline first; dispose drops them. `at` gives the time of an item (default: now) on the clock that `clock` makes of
-    the running loop; windows of past items close by those times, on the loop's next turn. `gauge` gets the number of
-    open windows whenever it may have changed.
+    deadline first; dispose drops them. `settled` gives the quiet time of a window by its items; it counts until the
+    window is kept, and again from the next item on. Only an item brings a deadline forward. `at` gives the time of an
+    item (default: now) on the clock that `clock` makes of the running loop; windows of past items close by those
+    times, on the loop's next turn. `gauge` gets the number of open windows whenever it may have changed.
 
     One timer, set to the earliest deadline, serves all keys. (`group_by_until` with `debounce` keeps 16.7 kB a
     window, measured with reactivex 6.1; here it is 0.3 kB.)
     """
 
-    def subscribed(observer: abc.ObserverBase[list[T]]) -> Handlers[T | Amend[K, T]]:
+    def subscribed(observer: abc.ObserverBase[list[T]]) -> Handlers[T | Amend[K, T] | Keep[K]]:
         loop = asyncio.get_running_loop()
         now = clock(loop)
         windows: Deadlines[K, _Window[T]] = Deadlines()
@@ -167,39 +201,58 @@ def quiet_window(
             report()
             observer.on_next(window.items)
 
-        def on_next(item: T | Amend[K, T]) -> None:
-            if isinstance(item, Amend):
-                amend(cast("Amend[K, T]", item))
+        def on_next(item: T | Amend[K, T] | Keep[K]) -> None:
+            if isinstance(item, (Amend, Keep)):
+                change(cast("Amend[K, T] | Keep[K]", item))
                 return
             try:
                 name = key(item)
                 moment = now() if at is None else at(item)
+                earlier = windows.get(name)
+                if earlier is not None and moment < earlier.deadline:
+                    window, earlier = earlier, None
+                    window.items.append(item)
+                    window.last = max(window.last, moment)
+                else:
+                    window = _Window(0.0, moment, moment, [item])
+                quiet = seconds if settled is None else settled(window.items)
             except Exception as error:  # noqa: BLE001 (Rx's rule: a raising selector ends the stream)
                 observer.on_error(error)
                 return
-            window = windows.get(name)
-            if window is not None and moment < window.deadline:
-                window.items.append(item)
-                windows.put(name, window, max(window.deadline, min(moment + seconds, window.opened + max_seconds)))
-                return
-            fresh = _Window(0.0, moment, [item])
-            windows.put(name, fresh, moment + min(seconds, max_seconds))
-            arm(fresh.deadline)
-            report()
-            if window is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
-                observer.on_next(window.items)
+            windows.put(name, window, min(window.last + quiet, window.opened + max_seconds))
+            if len(window.items) == 1:
+                arm(window.deadline)
+                report()
+            elif settled is not None:
+                arm(window.deadline)
+            if earlier is not None:  # last: the subscriber may raise, leave, or push the key's next item meanwhile
+                observer.on_next(earlier.items)
 
-        def amend(change: Amend[K, T]) -> None:
-            window = windows.get(change.key)
+        def change(what: Amend[K, T] | Keep[K]) -> None:
+            window = windows.get(what.key)
             if window is None:
                 return
+            if isinstance(what, Amend):
+                amend(what, window)
+            elif what.at < window.deadline:
+                put_off(what.key, window, max(window.last + seconds, what.at + what.seconds))
+
+        def put_off(name: K, window: _Window[T], until: float) -> None:
+            deadline = min(until, window.opened + max_seconds)
+            if deadline > window.deadline:
+                windows.put(name, window, deadline)
+
+        def amend(change: Amend[K, T], window: _Window[T]) -> None:
             try:
                 changed = [change.change(item) for item in window.items]
+                window.items = [item for item in changed if item is not None]
+                quiet = seconds if settled is None or not window.items else settled(window.items)
             except Exception as error:  # noqa: BLE001 (as above)
                 observer.on_error(error)
                 return
-            window.items = [item for item in changed if item is not None]
-            if not window.items:
+            if window.items:
+                put_off(change.key, window, window.last + quiet)
+            else:
                 windows.pop(change.key)
                 report()
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from reactivex import Observable
 
 from model.batches import Key
-from model.events import Deleted, Edited, Event, Posted
+from model.events import Deleted, Edited, Event, Posted, Typing
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
-from operators.quiet_window import Amend
+from operators.quiet_window import Amend, Keep
 from operators.selecting import concat_map_iterable
-from services.conversations import History, InFlight, People, TeamActivity, edited
+from services.conversations import TYPING_SECONDS, Follower, History, InFlight, People, TeamActivity, edited
 from services.discord import Dispatch
 from services.discord.wire import Decoder
 
@@ -22,9 +22,9 @@ from services.discord.wire import Decoder
 def decode(decoder: Decoder | None = None) -> Callable[[Observable[Dispatch]], Observable[Event]]:
     """The events of each dispatch; none for types that are not used.
 
-        --GUILD_CREATE----TYPING_START--MESSAGE_CREATE--|
-        [ decode                                        ]
-        --(PlaceSeen …)-----------------Posted----------|
+        --GUILD_CREATE----VOICE_STATE_UPDATE--MESSAGE_CREATE--|
+        [ decode                                              ]
+        --(PlaceSeen …)-----------------------Posted----------|
 
     An unusable payload is logged and left out.
     """
@@ -35,7 +35,7 @@ DEDUPLICATED = 50_000
 """Message ids kept against a second delivery."""
 
 
-Screened = Posted | Amend[Key, Posted] | Ignored | Removed
+Screened = Posted | Amend[Key, Posted] | Keep[Key] | Ignored | Removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,17 @@ class ScreenRules:
 
 
 def screen(
-    people: People, history: History, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
+    people: People, history: History, follower: Follower, team: TeamActivity, in_flight: InFlight, rules: ScreenRules
 ) -> Callable[[Observable[Event]], Observable[Screened]]:
     """Let people's messages through, each once; the others become `Ignored` with a reason.
 
-        --m1--m1--bot--(m1→edit)--(m1→delete)--|
-        [ screen                               ]
-        --m1--i---i----~----------(~ r)--------|   i = Ignored, ~ = Amend, r = Removed
+        --m1--m1--bot--t--(m1→edit)--(m1→delete)--|
+        [ screen                                  ]
+        --m1--i---i----k--~----------(~ r)--------|   i = Ignored, k = Keep, ~ = Amend, r = Removed
 
-    Edits and deletions amend what still waits in a window; later, a deletion cancels the answer and an edit has no
-    effect. A team member's message cancels the answers it makes unnecessary.
+    Typing keeps open the window of whoever types. Edits and deletions amend what still waits in a window; later, a
+    deletion cancels the answer and an edit has no effect. A team member's message cancels the answers it makes
+    unnecessary.
     """
     seen: OrderedDict[int, None] = OrderedDict()
 
@@ -76,6 +77,8 @@ def screen(
                 return change(event)
             case Deleted():
                 return delete(event)
+            case Typing():
+                return (Keep(Key(event.channel_id, event.author.id), event.at, TYPING_SECONDS),)
             case _:
                 return ()
 
@@ -94,7 +97,8 @@ def screen(
         if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
             team.observe(message)
             if author_type is AuthorType.TEAM_MEMBER:
-                in_flight.team_posted(message)
+                name = follower.conversation_of(message.id)
+                in_flight.team_posted(message, () if name is None else follower.messages_of(name))
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)

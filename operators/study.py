@@ -16,7 +16,18 @@ from operators.step import Gauge, expected, in_flight
 from services.assistant import Curator, IntegrationResult
 from services.knowledge import topic_name
 from services.llm import LLMError, TimedOut, Unavailable, UnknownRequest, Usage
-from services.team import Action, Decision, LibraryUnwritable, Pair, TeamLibrary, allowed_removals, replaced_by
+from services.team import (
+    Action,
+    Decision,
+    LibraryUnwritable,
+    Pair,
+    TeamLibrary,
+    allowed_remarks,
+    allowed_removals,
+    parts_by_topic,
+    replaced_by,
+    together,
+)
 
 TRIES = 3  # of one pair (SPEC 6)
 REASON_CHARS = 300
@@ -29,18 +40,24 @@ log = logging.getLogger(__name__)
 
 
 def study(
-    library: TeamLibrary, curator: Curator, usage: Usage, gauge: Gauge | None = None
+    library: TeamLibrary,
+    curator: Curator,
+    usage: Usage,
+    gauge: Gauge | None = None,
+    time: Callable[[], str] = lambda: rfc3339(now()),
 ) -> Callable[[Pair], Coroutine[Any, Any, Decision]]:
     """Classify a pair and integrate it into its topic. `library` is only read: the caller keeps the decision, before
-    the next pair is studied.
+    the next pair is studied. `time`: of a decision, RFC 3339, UTC.
 
     An unusable answer or a refused request costs the pair a try, also over several calls; after three, the decision is
     `failed`. Pairs may come in any order. Raises those of `NOT_NOW`, which cost no try.
     """
     tries: Counter[str] = Counter()
 
-    async def classified(pair: Pair) -> str | Decision:
-        """The safe name of the pair's topic, from the team index or a new one; or that it is skipped."""
+    async def classified(pair: Pair) -> dict[str, Pair] | Decision:
+        """By the safe name of its topic, from the team index or a new one, the pair or a piece of it; or that it is
+        skipped.
+        """
         index = library.index()
         try:
             with in_flight(gauge, "classify"):
@@ -49,11 +66,15 @@ def study(
             log.warning("llm_classification_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
         topic = "" if result.skip else topic_name(result.topic_name)
-        log.info("topic_classified %s: %s", pair.id, topic or "skipped")
-        if not result.skip and not topic:
+        pieces = () if result.skip else result.pieces or ()
+        parts = parts_by_topic(pair, [(each.message_ids, topic_name(each.topic_name)) for each in pieces])
+        if topic and not parts:
+            parts = {topic: pair}
+        log.info("topic_classified %s: %s", pair.id, ", ".join(parts) or "skipped")
+        if not result.skip and not parts:
             log.warning("%s: neither a topic nor a reason to skip was given; it is left out", pair.id)
         reason = "classified as not worth keeping" if result.skip else "no topic was named"
-        return topic or Decision(pair.id, rfc3339(now()), Action.SKIPPED, curator.by, reason=reason)
+        return parts or Decision(pair.id, time(), Action.SKIPPED, curator.by, reason=reason)
 
     async def integrated(pair: Pair, topic: str) -> Decision:
         """Whether the pair is added to its topic, and which pairs there it makes obsolete."""
@@ -67,18 +88,31 @@ def study(
             log.warning("llm_integration_failed %s: %s: %s", pair.id, type(error).__name__, error)
             raise
         removed = allowed_removals(pair, held, result.remove_ids)
-        at = rfc3339(now())
+        at = time()
         if result.skip:
             reason = "the topic says the same"
             return Decision(pair.id, at, Action.SKIPPED, curator.by, topic, remove_ids=removed, reason=reason)
-        replaced = replaced_by(pair, held)
-        return Decision(pair.id, at, Action.ADDED, curator.by, topic, remove_ids=removed, replaces=replaced)
+        return Decision(
+            pair.id,
+            at,
+            Action.ADDED,
+            curator.by,
+            topic,
+            remove_ids=removed,
+            replaces=replaced_by(pair, held),
+            superseded_parts=allowed_remarks(pair, held, removed, result.superseded_parts),
+            conflicts=allowed_remarks(pair, held, removed, result.conflicts),
+        )
 
     async def studied(pair: Pair) -> Decision:
         while True:
             try:
                 found = await classified(pair)
-                decision = found if isinstance(found, Decision) else await integrated(pair, found)
+                if isinstance(found, Decision):
+                    decision = found
+                else:
+                    decided = [await integrated(part, topic) for topic, part in found.items()]
+                    decision = together(pair, found, decided)
             except NOT_NOW:
                 raise
             except Exception as error:
@@ -89,7 +123,7 @@ def study(
                     continue
                 reason = _reason(error)[:REASON_CHARS]
                 log.error("%s failed %d times and is left for --regen: %s", pair.id, TRIES, reason)  # noqa: TRY400 (for the operator)
-                decision = Decision(pair.id, rfc3339(now()), Action.FAILED, curator.by, reason=reason)
+                decision = Decision(pair.id, time(), Action.FAILED, curator.by, reason=reason)
             del tries[pair.id]
             return decision
 

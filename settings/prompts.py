@@ -56,8 +56,8 @@ File a conversation between users and the team under a topic of the team's knowl
 
 Skip it when it would not help to answer somebody else later: chatter, thanks and greetings; an answer that cannot
 be understood without what is missing here ("this error" without the error, "see above"); news that has passed; a
-matter of one account or person only; a team reply that settles nothing. A reply that says where to turn does settle
-something.
+matter of one account or person only; a team reply that settles nothing. A reply that says where to turn ("write to
+support at …") is an answer: keep it.
 
 Otherwise choose the topic from the index that fits. Open a new one only when none does; name it by its subject,
 broad enough for more such conversations to come. When unsure whether it helps, skip."""
@@ -68,8 +68,9 @@ Decide how a new conversation goes into its topic.
 Skip it when the topic already says all of it.
 
 Take an earlier conversation out only when the new one makes it wrong or wholly superfluous: the same question with a
-newer, different or more complete answer. Keep whatever still says something true that the new one does not. What the
-team said later holds over what it said before. When in doubt, take out nothing."""
+newer, different or more complete answer. Keep whatever still says something true that the new one does not, and say
+which part of it no longer holds. What the team said later holds over what it said before. When in doubt, take out
+nothing."""
 
 TEAM_SUMMARIZATION = """\
 Describe a topic of the team's knowledge for the index from which sources are chosen.

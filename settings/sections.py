@@ -24,6 +24,7 @@ from settings.kinds import (
     Level,
     LogFormat,
     Minutes,
+    MinutesOrNone,
     MinutesOrOff,
     OutputMethod,
     PathBeside,
@@ -110,6 +111,11 @@ class DiscordSettings(SettingsSection):
     message_batch_wait_seconds: Seconds = setting(
         60, "A batch closes when its author has written nothing for this long."
     )
+    message_batch_settle_seconds: Seconds = setting(
+        15,
+        "A batch that looks finished closes this soon where Discord tells when its author is typing, "
+        "and they are not; never later than message_batch_wait_seconds.",
+    )
     message_batch_max_seconds: Seconds = setting(600, "A batch closes at the latest this long after its first message.")
     message_grouping_window_seconds: Seconds = setting(
         300, "Messages of one author no further apart than this count as one in gathered context."
@@ -140,7 +146,9 @@ class DiscordSettings(SettingsSection):
     opt_out_marker: Word = setting(
         "!nobot", "A message that contains this is neither answered, learned from nor recorded."
     )
-    feedback: Flag = setting(False, "Add 👍 and 👎 below answers and keep the votes.")
+    feedback: Flag = setting(
+        False, "Add 👍 and 👎 below answers and keep the votes, and those inferred from what askers say."
+    )
     escalation_emoji: Word = setting("🆘", "The reaction with which users ask for a person.")
     escalation_channel_id: SnowflakeOrNone = setting(
         None, "Where a link to an escalated thread is posted; null: nowhere."
@@ -258,6 +266,12 @@ class KnowledgeSettings(SettingsSection):
     team_state_path: LearnedPath = setting(LEARNED / "state.json", "How far the archive has been filed.")
     qa_raw_last_processed_id: QaIdOrEmpty = setting(
         "", "Where classification starts in an archive without decisions; empty: at its start."
+    )
+    settle_minutes: MinutesOrNone = setting(
+        10, "A captured conversation is filed when nothing was added for this long; 0: at once."
+    )
+    regeneration_concurrency: Count = setting(
+        8, "How many calls of the LLM a rebuild (--regen) makes at once; 1 where it answers one at a time."
     )
     max_topic_chars: Count = setting(40_000, "A longer topic continues in a second file.")
     internal_topics: TopicNames = setting(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -94,8 +94,7 @@ class RawArchive:
 
     def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
         """Append a capture made at `at`, in seconds since 1970, durably. Blocking. Raises OSError."""
-        last = self._timestamp or archive_files.last_timestamp(self.folder)
-        self._timestamp = timestamp = qa_ids.next_timestamp(at, last)
+        timestamp = self._next_timestamp(at)
         pair = Pair(
             id=qa_ids.qa_id(timestamp),
             timestamp=timestamp,
@@ -105,6 +104,25 @@ class RawArchive:
             author_ids=tuple(said.author_id for said in capture.said),
             turns=tuple(said.turn for said in capture.said),
         )
+        self._append(pair)
+        if not self.rehearsed:
+            self._note_place(pair.id, capture)
+        return pair
+
+    def take_over(self, pair: Pair, at: float) -> Pair:
+        """As `write`, for a pair of another archive: it keeps everything but its id."""
+        timestamp = self._next_timestamp(at)
+        taken = replace(pair, id=qa_ids.qa_id(timestamp), timestamp=timestamp)
+        self._append(taken)
+        self.captures.remember(taken)
+        return taken
+
+    def _next_timestamp(self, at: float) -> str:
+        last = self._timestamp or archive_files.last_timestamp(self.folder)
+        self._timestamp = qa_ids.next_timestamp(at, last)
+        return self._timestamp
+
+    def _append(self, pair: Pair) -> None:
         path = self.folder / qa_ids.week_file(pair.key)
         if self._sound != path and not self.rehearsed:
             archive_files.repair_tail(path)
@@ -114,9 +132,7 @@ class RawArchive:
             start = files.append(path, block.encode())
             if self.on_stored is not None:
                 self.on_stored(StoredBlock(path.name, start, block, pair))
-            self._note_place(pair.id, capture)
         self._sound = path
-        return pair
 
     def _note_place(self, qa_id: str, capture: Capture) -> None:
         line = None if self.places is None else place_line(qa_id, capture)
@@ -139,6 +155,14 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
     return None if len(said) == len(stored) else replace(capture, said=tuple(said[i] for i in sorted(said)))
 
 
+@dataclass(slots=True)
+class TakenOver:
+    """Pairs of another archive that were stored, and those that were `known` already."""
+
+    stored: int = 0
+    known: int = 0
+
+
 class Imported:
     """Stores what no single block contains, so that importing a file again, or resuming it, adds nothing twice.
 
@@ -159,14 +183,31 @@ class Imported:
         """As `RawArchive.keep`; `skipped("duplicate")` for what is in the archive."""
         joined = self._archive.captures.join(capture)
         message_ids = [said.message_id for said in joined.said]
-        holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
-        if capture.part is not None and holding and set[int].intersection(*holding):
+        if capture.part is not None and self._held(message_ids):
             return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
         outcome = await self._archive.keep(capture)
         if outcome.result is OutcomeKind.CAPTURED:
             self._add_block(message_ids)
             self.conversations.add(joined.conversation_id or "")
         return outcome
+
+    def take_over(self, pairs: Iterable[Pair]) -> TakenOver:
+        """Store pairs of another archive, of which no single block holds all. Blocking. Raises OSError."""
+        taken = TakenOver()
+        for pair in pairs:
+            if self._held(pair.message_ids):
+                taken.known += 1
+                continue
+            self._archive.take_over(pair, self._archive.clock())
+            self._add_block(pair.message_ids)
+            self.conversations.add(pair.conversation_id)
+            taken.stored += 1
+        return taken
+
+    def _held(self, message_ids: Sequence[int]) -> bool:
+        """Whether one block holds all of these messages."""
+        holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
+        return bool(holding and set[int].intersection(*holding))
 
     def _add_block(self, message_ids: Iterable[int]) -> None:
         self._blocks += 1

@@ -9,6 +9,7 @@ import secrets
 from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
+from operators.verdicts import InferredVote
 from services.conversations import People, Post, Posts
 from services.discord import Poster, PostFailed
 from services.privacy import pseudonym
@@ -24,7 +25,10 @@ class Feedback:
     """Appends votes by community users to the feedback file, and posts calls for help.
 
     One line a change: `at`, `message_id`, `voter` (a keyed hash), `question`, `sources`, `vote` (`up`, `down` or
-    `withdrawn`); the last one of a voter about a message counts.
+    `withdrawn`), and `inferred: true` where it is taken from what the asker said. The last one of a voter about a
+    message counts, an inferred one only where there is no other. None is inferred of who has voted in this run.
+
+    `offered`: votes are kept; `inferring`: inferred ones as well, since people see the answers.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class Feedback:
         escalation_channel_id: int | None,
         *,
         offered: bool,
+        inferring: bool,
     ) -> None:
         self._folder = folder
         self._posts = posts
@@ -45,15 +50,23 @@ class Feedback:
         self._emoji = escalation_emoji
         self._channel_id = escalation_channel_id
         self._offered = offered
+        self._inferring = offered and inferring
         self._votes: dict[tuple[int, int], str] = {}
+        self._inferred: dict[tuple[int, int], str] = {}
         self._key: bytes | None = None
 
-    async def keep(self, reaction: Reaction) -> None:
-        """Record one reaction. A call for help that cannot be posted is logged.
+    async def keep(self, vote: Reaction | InferredVote) -> None:
+        """Record one vote. A call for help that cannot be posted is logged.
 
         Raises:
             OSError: the vote could not be written.
         """
+        if isinstance(vote, Reaction):
+            await self._react(vote)
+        elif self._inferring:
+            await self._infer(vote)
+
+    async def _react(self, reaction: Reaction) -> None:
         post = self._posts.about(reaction.message_id)
         voter = Author(reaction.user_id, "", reaction.is_bot, reaction.role_ids)
         if post is None or self._people.type_of(voter) is not AuthorType.COMMUNITY_USER:
@@ -72,14 +85,28 @@ class Feedback:
             vote = self._votes[key] = WITHDRAWN
         else:
             return  # an older vote is withdrawn after a newer one
-        line = {
-            "at": rfc3339(reaction.at),
+        await self._write(post, reaction.user_id, reaction.at, vote)
+
+    async def _infer(self, said: InferredVote) -> None:
+        post, vote = said.post, UP if said.worked else DOWN
+        key = (post.message_id, post.asker_id)
+        forgotten = self._posts.about(post.message_id) is None  # since it was said
+        if forgotten or key in self._votes or self._inferred.get(key) == vote:
+            return
+        await self._write(post, post.asker_id, said.at, vote, inferred=True)
+        self._inferred[key] = vote
+
+    async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
+        line: dict[str, object] = {
+            "at": rfc3339(at),
             "message_id": str(post.message_id),
-            "voter": await self._pseudonym(reaction.user_id),
+            "voter": await self._pseudonym(user_id),
             "question": post.question,
             "sources": list(post.sources),
             "vote": vote,
         }
+        if inferred:
+            line["inferred"] = True
         data = json.dumps(line, ensure_ascii=False).encode() + b"\n"
         await run_blocking(files.append, self._folder.feedback, data, own_line=True)
 

@@ -6,7 +6,7 @@ Calls must not overlap, as decisions follow each other. One that is cancelled is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from clock import run_blocking
 from services.team import Decision, Pair, TeamLibrary, Topic
@@ -14,8 +14,11 @@ from services.team import Decision, Pair, TeamLibrary, Topic
 log = logging.getLogger(__name__)
 
 
-async def keep(library: TeamLibrary, decision: Decision, pair: Pair, then: Callable[[], None] | None = None) -> None:
-    """Write a decision about `pair`, and what follows from it; then call `then`, still off the event loop.
+async def keep(
+    library: TeamLibrary, decision: Decision, pair: Pair, then: Callable[[], None] | None = None
+) -> Sequence[str]:
+    """Write a decision about `pair`, and what follows from it; then call `then`, still off the event loop. Gives the
+    names of the topics that changed.
 
     Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
     """
@@ -26,15 +29,20 @@ async def keep(library: TeamLibrary, decision: Decision, pair: Pair, then: Calla
             then()
         return changed
 
-    for topic in sorted(await run_blocking(decided)):
+    changed = sorted(await run_blocking(decided))
+    for topic in changed:
         log.info("topic_file_updated %s by %s", topic, decision.qa_id)
+    return changed
 
 
-async def describe(library: TeamLibrary, topic: Topic, summary: str, key: str, then: Callable[[], None]) -> None:
+async def describe(
+    library: TeamLibrary, topic: Topic, summary: str, key: str, then: Callable[[], None] | None = None
+) -> None:
     """As `keep`, for the description of a topic; `key` is its describer's."""
 
     def described() -> None:
         library.describe(topic, summary, key)
-        then()
+        if then is not None:
+            then()
 
     await run_blocking(described)

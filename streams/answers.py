@@ -20,6 +20,7 @@ from model.outcomes import Outcome, OutcomeKind, Reason
 from operators import only, serialize_by_key
 from operators.answering import announce, gate, generate, load, retrieve, select, verify
 from operators.gathering import gather
+from operators.holding import hold
 from operators.pointing import linked, point, remembered
 from operators.step import Gauge, Step, step
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
@@ -38,12 +39,16 @@ def answers(
     rules: AnswerRules,
     in_context: ObserverBase[Inquiry],
 ) -> Observable[Outcome]:
-    """One outcome for each inquiry; one asker's inquiries in one place one after another: gather, the chain, reply.
+    """One outcome for each inquiry: gather, the chain, hold, reply; one asker's in one place one after another.
 
     `in_context` receives each inquiry once its conversation is gathered, and completes with the answers.
 
     inquiries  --a1-a2-b1--------------------|
     answers    ---------a1---b1----a2--------|      a2 sees the answer to a1
+
+    chain      --a--b-------c----------------|      b and c find a team member typing
+    hold       --a-------b-------o-----------|      b went on when they stopped; their reply cancelled c: o
+    reply      ---a-------b------o-----------|
     """
     s, repeats = services, Repeats()
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
@@ -51,6 +56,7 @@ def answers(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         ops.do_action(lambda item: in_context.on_next(item) if isinstance(item, Inquiry) else None),
         chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup, repeats),
+        step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
         step("reply", remembered(reply, repeats), rules.max_concurrent, s.gauge),
         only(Outcome),
     )

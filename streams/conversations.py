@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Never, cast
 
 from reactivex import Observable
@@ -11,24 +12,33 @@ from reactivex import operators as ops
 
 from clock import now, utc_clock
 from model.batches import Batch, Key
-from model.events import Event, Posted, Reaction, Ready
+from model.events import Event, Posted, Reaction, Ready, Typing
+from model.messages import Message
 from model.outcomes import Ignored, Reason, Result
-from operators import Amend, concat_map_iterable, map_async, only, quiet_window
+from operators import Amend, Keep, concat_map_iterable, map_async, quiet_window
 from operators.screen import Screened
 from operators.step import Gauge, named
-from services.conversations import History, InFlight, People, Seen
+from operators.verdicts import InferredVote
+from services.conversations import History, InFlight, People, Seen, Typists
+from services.discord import render
+from services.search import looks_finished
 from services.telemetry import about_message
 
 log = logging.getLogger(__name__)
 
 
-def observed(events: Observable[Event], history: History, people: People, seen: Seen) -> Observable[Event]:
-    """The same events, after history, people and the catch-up marks have recorded them."""
+def observed(
+    events: Observable[Event], history: History, people: People, seen: Seen, typists: Typists
+) -> Observable[Event]:
+    """The same events, after history, people, the catch-up marks and who is typing have been brought up to date."""
 
     def observe(event: Event) -> None:
         history.observe(event)
         if isinstance(event, Posted):
             seen.arrived(event.message)
+            typists.posted(event.message)
+        elif isinstance(event, Typing):
+            typists.heard(event)
         elif isinstance(event, Ready):
             people.bot_id = event.bot_id
 
@@ -51,27 +61,47 @@ def settled(
     return results.pipe(ops.do_action(settle))
 
 
-def batches(
-    screened: Observable[Screened], quiet_seconds: float, max_seconds: float, gauge: Gauge | None
-) -> Observable[Batch]:
-    """What each person wrote in one place until falling quiet.
+@dataclass(frozen=True, slots=True)
+class WindowRules:
+    """When a batch closes, in seconds.
 
-    screened --m1-m2-----m3--------|
-    batches  ----------B1-----B2---|      B1 = [m1, m2]
+    Attributes:
+        quiet: after its author's last message.
+        settle: after that message, where their typing is heard of, none was since, and what they wrote looks finished.
+        longest: after its first message, at the latest.
     """
 
-    def waiting(item: Screened) -> tuple[Posted | Amend[Key, Posted], ...]:
+    quiet: float = 60.0
+    settle: float = 15.0
+    longest: float = 600.0
+
+
+def batches(
+    screened: Observable[Screened], typists: Typists, rules: WindowRules, gauge: Gauge | None
+) -> Observable[Batch]:
+    """What each person wrote in one place until falling quiet; while they type, they are not.
+
+    screened --m1-m2-----m3-k-k-----------|      k = Keep: the author is typing
+    batches  ----------B1------------B2---|      B1 = [m1, m2]
+    """
+
+    def waiting(item: Screened) -> tuple[Posted | Amend[Key, Posted] | Keep[Key], ...]:
         # For every message: no more than a look at the level where INFO is off.
         if isinstance(item, Posted) and log.isEnabledFor(logging.INFO):
-            log.info("discord.user_batch_wait: %g s", quiet_seconds, extra=about_message(item.message))
-        return (item,) if isinstance(item, Posted | Amend) else ()
+            log.info("discord.user_batch_wait: %g s", rules.quiet, extra=about_message(item.message))
+        return (item,) if isinstance(item, Posted | Amend | Keep) else ()
+
+    def settled(window: Sequence[Posted]) -> float:
+        finished = typists.tells(key_of(window[-1]), window[-1].at) and looks_finished(written(window))
+        return min(rules.settle, rules.quiet) if finished else rules.quiet
 
     return screened.pipe(
         concat_map_iterable(waiting),
         quiet_window(
-            quiet_seconds,
-            lambda admitted: Key(admitted.message.channel_id, admitted.message.author.id),
-            max_seconds=max_seconds,
+            rules.quiet,
+            key_of,
+            max_seconds=rules.longest,
+            settled=settled,
             at=lambda admitted: admitted.at,
             clock=utc_clock,
             gauge=named(gauge, "quiet_window"),
@@ -80,20 +110,41 @@ def batches(
     )
 
 
+def key_of(admitted: Posted) -> Key:
+    return Key(admitted.message.channel_id, admitted.message.author.id)
+
+
+JUDGED_CHARS = 4_000
+"""What is longer does not look finished: it is judged anew with each message, and somebody may post it in many."""
+
+
+def written(admitted: Iterable[Posted]) -> str:
+    """What somebody wrote so far, in one text, files by their placeholders; empty where it is too much to be judged."""
+    messages = in_order(admitted)
+    short = sum(len(message.text) + 1 for message in messages) <= JUDGED_CHARS
+    return "\n".join(render(message, {}) for message in messages) if short else ""
+
+
+def in_order(admitted: Iterable[Posted]) -> list[Message]:
+    return sorted((item.message for item in admitted), key=lambda message: message.id)
+
+
 def batch_of(admitted: list[Posted]) -> Batch:
-    messages = sorted((item.message for item in admitted), key=lambda message: message.id)
-    return Batch(tuple(messages), now())
+    return Batch(tuple(in_order(admitted)), now())
 
 
-def votes(events: Observable[Event], keep: Callable[[Reaction], Coroutine[Any, Any, None]]) -> Observable[Never]:
-    """Hand each reaction to the sink, in order. Emits nothing; completes when the last one is kept.
+def votes(
+    given: Observable[Reaction | InferredVote], keep: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
+) -> Observable[Never]:
+    """Hand each vote to the sink, in order. Emits nothing; completes when the last one is kept.
 
-    events  --m1--r1--r2--|
+    given   --r1--v1--r2--|
     votes   --------------|
     """
 
-    def failed(reaction: Reaction, error: Exception) -> None:
-        log.error("a reaction to message %d was not kept: %s", reaction.message_id, error)
+    def failed(vote: Reaction | InferredVote, error: Exception) -> None:
+        about = vote.message_id if isinstance(vote, Reaction) else vote.post.message_id
+        log.error("a vote about message %d was not kept: %s", about, error)
 
-    kept = events.pipe(only(Reaction), map_async(keep, on_failure=failed, max_concurrent=1), ops.ignore_elements())
+    kept = given.pipe(map_async(keep, on_failure=failed, max_concurrent=1), ops.ignore_elements())
     return cast("Observable[Never]", kept)

@@ -2,7 +2,8 @@
 
 start-up, tick, each capture stored
         │ coalesced: what comes meanwhile causes one more run
-    the oldest pair without a decision ── classify ── integrate ── decision and topic sinks
+    the oldest pair without a decision whose conversation is quiet ── classify ── integrate ── decision and topic sinks
+        │ before the next: a topic that is new, or has doubled ── describe ── team index
         │ again, until there is none left
     topics that have changed ── describe ── team index
 """
@@ -11,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Never, TypeVar, cast
@@ -21,17 +21,17 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex import operators as ops
 
-from clock import run_blocking
+from clock import from_rfc3339, now, rfc3339, run_blocking, utc_clock
 from clock.backoff import Backoff
 from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
-from operators.step import Gauge, expected, in_flight
-from operators.study import NOT_NOW, TRIES, study
+from operators.describing import describing
+from operators.step import Gauge
+from operators.study import NOT_NOW, study
 from operators.triggering import coalesce
-from services.assistant import Curator, Describer, NotDescribed
-from services.knowledge import harmless
-from services.llm import Rejected, UnknownRequest, Usage
-from services.team import Action, Decision, LibraryUnwritable, Pair, Task, TeamLibrary, Topic, rebuilding
+from services.assistant import Curator, Describer
+from services.llm import Usage
+from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, TeamLibrary, Topic
 from services.telemetry import about
 from sinks import topics
 from streams.ticks import Tick, ticks
@@ -53,13 +53,19 @@ Decided = Decision | Described
 
 @dataclass(frozen=True, slots=True)
 class CurationParts:
-    """The services that curation uses."""
+    """The services that curation uses.
+
+    Attributes:
+        last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
+            None: not known. It may be asked from threads.
+    """
 
     library: TeamLibrary
     curator: Curator
     describer: Describer
     usage: Usage = field(default_factory=Usage)
     gauge: Gauge | None = None
+    last_said: Callable[[int], float | None] = lambda _message_id: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,13 @@ class CurationRules:
         describe_seconds: the limit for one description, retries included.
         to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
             the work stops there, between two writes, and continues at the next start.
+        settle_seconds: how long after its last message a conversation counts as quiet; 0: at once.
     """
 
     tick_seconds: float = 300.0
     describe_seconds: float = 200.0
     to_the_end: bool = False
+    settle_seconds: float = 0.0
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:
@@ -94,8 +102,9 @@ def curation(
     on_decided   -d1-d2------d3-d4--|      d1 and d2 were left from the last run; c and c are decided as d3 and d4
     curation     -------------------|
 
-    `captures` says that something was stored, and never waits here. While the endpoint or the disk fails, the work
-    pauses, longer each time, then continues where it was. Emits nothing.
+    `captures` says that something was stored, and never waits here. A pair is taken up when its conversation has been
+    quiet for `rules.settle_seconds`, or when captures end; the oldest of those first. While the endpoint or the disk
+    fails, the work pauses, longer each time, then continues where it was. Emits nothing.
     """
     if parts is None:
         return cast("Observable[Never]", rx.empty())
@@ -103,7 +112,9 @@ def curation(
     work = Work(parts, rules)
     # The start counts at once, even if captures end before the loop has had its turn.
     timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
-    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(ops.do_action(on_completed=work.hurry))
+    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(
+        ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.hurry)
+    )
 
     def worked_off(_trigger: object) -> Observable[Decided]:
         work.look_again()
@@ -119,46 +130,81 @@ class Work:
 
     def __init__(self, parts: CurationParts, rules: CurationRules) -> None:
         self._parts = parts
-        self._describe_seconds = rules.describe_seconds
         self._studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
+        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        described = parts.library.described()
+        self._growth = Growth(topics=described)
         self._backoff = Backoff()
         self._pause = 0.0  # seconds before anything else is started
-        self._tries: Counter[tuple[str, int]] = Counter()  # by topic and content
         self._hurried = False
         self._pair: Pair | None = None
-        self._left: list[Topic] = []  # topics to describe once no pair is left
+        # Topics to describe before the next pair, by name; and once no pair is left.
+        self._grown = sorted(parts.library.topics.keys() - described.keys())
+        self._left: list[Topic] = []
         self._looked = False  # whether these two are up to date
+        self._settle_seconds = rules.settle_seconds
+        self._time = utc_clock(asyncio.get_running_loop())  # asked from threads as well
+        self._stirred = asyncio.Event()
 
     def look_again(self) -> None:
         """Something may have come in since the last look."""
         self._looked = False
+        self._stirred.set()
 
     def hurry(self) -> None:
-        """Nothing more will come: what cannot be done now is left to the next start."""
+        """Nothing more will come: no conversation goes on, and what cannot be done now is left to the next start."""
         self._hurried = True
+        self.look_again()
 
     async def next(self) -> Decided | None:
-        """Decide about the oldest pair that is left, or else describe a topic that has changed; None: all is done."""
+        """Decide about the oldest pair that is left, or describe a topic: while there are pairs, one that is new or has
+        doubled; else any that has changed. None: all is done.
+        """
         return await self._patiently(self._next)
 
-    async def description(self) -> Described | None:
-        """Describe a topic that has changed; None: there is none."""
-        return await self._patiently(self._describe)
-
     async def _next(self) -> Decided | None:
-        return await self._decide() or await self._describe()
+        while True:
+            self._stirred.clear()
+            if done := await self._describe_grown() or await self._decide() or await self._describe_changed():
+                return done
+            if not await self._waited():
+                return None
+
+    async def _waited(self) -> bool:
+        """Wait for the next conversation to be quiet, or for more to come in; False: there is none."""
+        soonest = min(map(self._quiet_at, self._parts.library.waiting()), default=None)
+        if soonest is None or self._hurried:
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, soonest - self._time())):
+                await self._stirred.wait()
+        self._looked = False
+        return True
+
+    def _quiet_at(self, pair: Pair) -> float:
+        captured = min(from_rfc3339(pair.said_at), from_rfc3339(pair.timestamp))
+        return max(captured, self._parts.last_said(pair.message_ids[-1]) or captured) + self._settle_seconds
+
+    def _is_ready(self, pair: Pair) -> bool:
+        """Whether its conversation is quiet; or has a later capture, so that this one is not worth a call."""
+        if self._hurried or not self._settle_seconds:
+            return True
+        return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None
 
     async def _decide(self) -> Decision | None:
         if not self._looked:
-            self._pair = self._parts.library.peek()
+            self._pair = self._parts.library.peek(self._is_ready)
             if self._pair is None:
                 await run_blocking(self._look)
         pair = self._pair
         if pair is None:
             return None
-        decision = await self._studied(pair)
+        later = self._parts.library.later(pair)
+        decision = await self._studied(pair) if later is None else self._superseded(pair, later)
         self._looked = False
-        await topics.keep(self._parts.library, decision, pair, then=self._look_if_possible)
+        changed = await topics.keep(self._parts.library, decision, pair, then=self._look_if_possible)
+        self._growth.note(self._parts.library.topics, changed)
+        self._grown += [topic.name for topic in self._growth.due()]
         if decision.action is Action.FAILED:
             # Perhaps every pair fails now (a key was withdrawn): the archive must not be used up in a minute.
             self._pause = self._backoff.pause()
@@ -166,40 +212,47 @@ class Work:
             self._backoff.reset()
         return decision
 
-    async def _describe(self) -> Described | None:
-        library, describer = self._parts.library, self._parts.describer
-        if not self._looked or self._pair is not None:
-            self._left = list(await run_blocking(library.undescribed))
-        while self._left:
-            topic = self._left.pop(0)
-            known = topic.name, hash(topic.text)
-            if self._tries[known] >= TRIES:
-                continue
-            try:
-                with in_flight(self._parts.gauge, "describe"):
-                    written = await describer.summarize_for_kb_index(
-                        f"team:{topic.file}", topic.text, self._describe_seconds
-                    )
-                if not (summary := harmless(written)):
-                    raise NotDescribed("the description is empty")  # noqa: TRY301 (logged and counted below)
-            except NOT_NOW:
-                self._looked = False
-                raise
-            except Exception as error:
-                self._tries[known] += 1
-                bug = None if expected(error) else error
-                log.warning("topic %s is not described: %s: %s", topic.name, type(error).__name__, error, exc_info=bug)
-                continue
-            self._looked = False
-            await topics.describe(library, topic, summary, describer.key, then=self._look_if_possible)
-            self._backoff.reset()
-            return Described(topic.name)
+    def _superseded(self, pair: Pair, later: Pair) -> Decision:
+        """Readers use the last capture of a conversation, so an earlier one needs no call (Pitfall 72)."""
+        reason = f"{later.id} is a later capture of the same conversation"
+        return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._parts.curator.by, reason=reason)
+
+    async def _describe_grown(self) -> Described | None:
+        while self._grown:
+            topic = self._parts.library.topics.get(self._grown[0])
+            lacks = topic is not None and await run_blocking(self._parts.library.lacking, [topic])
+            described = await self._describe(topic) if topic is not None and lacks else None
+            self._grown.pop(0)
+            if described is not None:
+                return described
         return None
+
+    async def _describe_changed(self) -> Described | None:
+        if not self._looked or self._pair is not None:
+            self._left = list(await run_blocking(self._parts.library.undescribed))
+        while self._left:
+            if (described := await self._describe(self._left.pop(0))) is not None:
+                return described
+        return None
+
+    async def _describe(self, topic: Topic) -> Described | None:
+        try:
+            summary = await self._described(topic)
+        except NOT_NOW:
+            self._looked = False
+            raise
+        if summary is None:
+            return None
+        self._looked = False
+        key = self._parts.describer.key
+        await topics.describe(self._parts.library, topic, summary, key, then=self._look_if_possible)
+        self._backoff.reset()
+        return Described(topic.name)
 
     def _look(self) -> None:
         """See what there is to do. Blocking."""
         library = self._parts.library
-        self._pair = library.undecided()
+        self._pair = library.undecided(self._is_ready)
         self._left = [] if self._pair is not None else list(library.undescribed())
         self._looked = True
 
@@ -223,69 +276,3 @@ class Work:
                     return None
                 self._pause = self._backoff.pause(getattr(error, "retry_after", None) or 0.0)
                 log.warning("team knowledge: %s; continues in %g s", why, self._pause)
-
-
-ATTEMPTS = 3  # for a pair while the endpoint fails, each with its own retries, before the work is given up
-REFUSED_IN_A_ROW = 3  # so many refused pairs are no pair's fault: it is the key, the credit or the model
-
-
-class GivenUp(Exception):
-    """The work cannot go on: one readable line that says why. What has been decided stays decided."""
-
-
-def regeneration(tasks: Iterable[Task], parts: CurationParts, rules: CurationRules) -> Observable[Decision | Described]:
-    """Tier 2 made again from tier 1: decide about each pair, then describe the topics, in the library `parts.library`.
-
-    tasks         --t1--t2--t3--|         the fullest capture of each conversation, in order of `said_at`
-    decisions     ---d1--d2--d3--|
-    descriptions  ----------------s1--s2--|
-
-    Ends with `GivenUp` if the model or the disk fails. A topic that cannot be described keeps its stand-in, and is left
-    to the bot.
-    """
-    work = Work(parts, rules)
-    work.hurry()
-    return rx.concat(unfold(rebuilt(tasks, parts)), unfold(work.description))
-
-
-def rebuilt(tasks: Iterable[Task], parts: CurationParts) -> Callable[[], Coroutine[Any, Any, Decision | None]]:
-    """A function that decides about the next pair, and gives None if there is none. Raises GivenUp."""
-    left = iter(tasks)
-    studied = study(parts.library, parts.curator, parts.usage, parts.gauge)
-    refused_in_a_row = 0
-
-    async def following() -> Decision | None:
-        nonlocal refused_in_a_row
-        task = next(left, None)
-        if task is None:
-            return None
-        decision = await _patiently(studied, task.pair)
-        try:
-            await topics.keep(parts.library, decision, task.pair)
-            if (kept := rebuilding.keeping(task, decision)) is not None:
-                await topics.keep(parts.library, kept, task.pair)
-        except (LibraryUnwritable, OSError) as error:
-            raise GivenUp(str(error)) from error
-        refused = decision.action is Action.FAILED and decision.reason.startswith(f"{Rejected.__name__}:")
-        refused_in_a_row = refused_in_a_row + 1 if refused else 0
-        if refused_in_a_row >= REFUSED_IN_A_ROW:
-            raise GivenUp(f"{refused_in_a_row} conversations in a row were refused; {decision.reason}")
-        return decision
-
-    return following
-
-
-async def _patiently(studied: Callable[[Pair], Coroutine[Any, Any, Decision]], pair: Pair) -> Decision:
-    backoff, failures = Backoff(), 0
-    while True:
-        try:
-            return await studied(pair)
-        except UnknownRequest as error:  # waiting does not change the recording
-            raise GivenUp(str(error)) from error
-        except NOT_NOW as error:
-            failures += 1
-            if failures == ATTEMPTS:
-                raise GivenUp(f"{type(error).__name__}: {error}") from error
-            seconds = backoff.pause(getattr(error, "retry_after", None) or 0.0)
-            log.warning("%s: %s; tried again in %g s", type(error).__name__, error, seconds)
-            await asyncio.sleep(seconds)

@@ -2,10 +2,10 @@
 
                  Discord gateway | recording | export
                                   │ events
-             history, people, catch-up marks observe them ───────── votes → feedback sink
+       history, people, catch-up marks, typists observe them ────── reactions → feedback sink
                       follow: each message's conversation
-         screen: each message once; edits and deletions amend those that wait
-                                  │ messages
+  screen: each message once; typing, edits and deletions concern those that wait
+                                  │ messages ──────────────────── verdicts → feedback sink
                       quiet window per (place, author)
                                   │ batches
                    cut where the conversation changes, route
@@ -17,6 +17,7 @@ announce, gate   chunk → embed    │                             │ one pair
 select, load     → collections    │             curation: classify → integrate → topic sink
 retrieve ◄───────────┘            │                                      → describe → index
 generate, verify                  │                             │
+hold while the team types         │                             │
 reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
@@ -29,12 +30,13 @@ import reactivex as rx
 from reactivex import Observable
 from reactivex.subject import Subject
 
-from model.events import Event
+from model.events import Event, Posted, Reaction
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.follow import follow
 from operators.route import cut, route
 from operators.screen import screen
+from operators.verdicts import verdicts
 from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
 from streams.captures import captures
@@ -50,9 +52,9 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     """
     s = services
     following = follow(s.follower, s.people, s.history, rules.screen.withheld)
-    events = observed(events, s.history, s.people, s.seen).pipe(following, fork("events"))
-    screened = events.pipe(screen(s.people, s.history, s.team, s.in_flight, rules.screen), fork("screen"))
-    batched = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    events = observed(events, s.history, s.people, s.seen, s.typists).pipe(following, fork("events"))
+    screened = events.pipe(screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen), fork("screen"))
+    batched = batches(screened, s.typists, rules.window, s.gauge)
     pieces = batched.pipe(cut(s.people, s.history, s.follower, s.in_flight))
     parts = pieces.pipe(route(s.router, s.usage, s.gauge), fork("parts"))
 
@@ -61,6 +63,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
     capturing = captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, s.capture_images, s.gauge)
     captured = capturing.pipe(fork("captures"))
+    inferred = screened.pipe(only(Posted), verdicts(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,
         files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end
@@ -68,6 +71,6 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
         curation(stored(captured), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),
         screened.pipe(only(Ignored, Removed)),
         parts.pipe(only(Ignored, Outcome)),
-        votes(events, sinks.feedback).pipe(supervised("votes")),
+        votes(rx.merge(events.pipe(only(Reaction)), inferred), sinks.feedback).pipe(supervised("votes")),
     )
     return settled(results, s.in_flight, s.seen, sinks.results)

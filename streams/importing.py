@@ -36,12 +36,12 @@ from streams.wiring import Rules, Services, Sinks
 def learning(events: Observable[Event], services: Services, sinks: Sinks, rules: Rules) -> Observable[Result]:
     """Completes when `events` has and all is stored; every message comes out in one `Result`."""
     s = services
-    screened = observed(events, s.history, s.people, s.seen).pipe(
+    screened = observed(events, s.history, s.people, s.seen, s.typists).pipe(
         follow(s.follower, s.people, s.history, rules.screen.withheld),
-        screen(s.people, s.history, s.team, s.in_flight, rules.screen),
+        screen(s.people, s.history, s.follower, s.team, s.in_flight, rules.screen),
         fork("screen"),
     )
-    spoken = batches(screened, rules.quiet_seconds, rules.max_window_seconds, s.gauge)
+    spoken = batches(screened, s.typists, rules.window, s.gauge)
     parts = spoken.pipe(cut(s.people, s.history, s.follower, s.in_flight), fork("parts"))
     routed = parts.pipe(ops.filter(is_of_the_team), route(s.router, s.usage, s.gauge), fork("routed"))
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
 import clock
-from model.messages import Attachment, Message
+from model.messages import Attachment
 from services.discord import BadRecording, Clearing, Dispatch, recordings, render_line
 from services.discord.wire import message
 
@@ -84,14 +84,14 @@ def attachments_folder(recording: Path) -> Path:
 class Recorder:
     """Appends dispatches to a recording, without what must not be kept (see `services.discord.recordings.Clearing`).
 
-    `opted_out` judges each message. `download` fetches an attachment, within limits of its own; without it, none
-    are saved. A failure to write is logged once, and the next line is tried again.
+    `opted_out` judges by an author's id and a text. `download` fetches an attachment, within limits of its own; without
+    it, none are saved. A failure to write is logged once, and the next line is tried again.
 
     Raises:
         BadRecording: the file cannot be written at the start.
     """
 
-    def __init__(self, path: Path, *, opted_out: Callable[[Message], bool], download: Download | None = None) -> None:
+    def __init__(self, path: Path, *, opted_out: Callable[[int, str], bool], download: Download | None = None) -> None:
         self._path = path
         self._clearing = Clearing(opted_out)
         self._download = download

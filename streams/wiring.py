@@ -13,6 +13,7 @@ from operators.evidence import IngestResult, Intake
 from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
+from operators.verdicts import InferredVote
 from services.assistant import Assistant, Inquiry
 from services.conversations import (
     Context,
@@ -24,6 +25,7 @@ from services.conversations import (
     Router,
     Seen,
     TeamActivity,
+    Typists,
     Viewing,
 )
 from services.documents import Cases, IngestJob, Lookup
@@ -32,6 +34,7 @@ from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
 from streams.captures import Images
+from streams.conversations import WindowRules
 from streams.curation import CurationParts, CurationRules, Decided
 
 
@@ -101,6 +104,7 @@ class Services:
     budget: Budget
     in_flight: InFlight
     seen: Seen
+    typists: Typists
     viewing: Viewing
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
@@ -122,7 +126,7 @@ class Sinks:
 
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
-    feedback: Callable[[Reaction], Coroutine[Any, Any, None]]
+    feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
     results: Sequence[Callable[[Result], object]] = ()
     decided: Callable[[Decided], None] | None = None
 
@@ -150,7 +154,6 @@ class Rules:
 
     screen: ScreenRules
     answers: AnswerRules = AnswerRules()
-    quiet_seconds: float = 60.0
-    max_window_seconds: float = 600.0
+    window: WindowRules = field(default_factory=WindowRules)
     evidence: EvidenceRules = EvidenceRules()
     curation: CurationRules = field(default_factory=CurationRules)

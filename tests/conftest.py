@@ -1,4 +1,6 @@
-"""Async tests run on the virtual loop, where waiting takes no time; those marked `real_time` on an ordinary one."""
+"""Async tests run on the virtual loop, where waiting takes no time; those marked `real_time` on an ordinary one, those
+marked `virtual_sockets` on a virtual one that waits for sockets.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import hypothesis
 import pytest
 
 from clock import VirtualLoop
+from tests.loopback.patient_loop import PatientLoop
 
 # A machine that is busy is no failure.
 hypothesis.settings.register_profile("millrace", deadline=None)
@@ -20,4 +23,6 @@ def pytest_asyncio_loop_factories(
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     if item.get_closest_marker("real_time"):
         return {"real": asyncio.new_event_loop}
+    if item.get_closest_marker("virtual_sockets"):
+        return {"virtual": PatientLoop}
     return {"virtual": VirtualLoop}

@@ -28,7 +28,7 @@ from assembly.running import GraphRun
 from assembly.state import read_state
 from clock import VirtualLoop, now
 from model.conversations import Conversation
-from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready
+from model.events import Deleted, Edited, Event, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
 from model.messages import DISCORD_EPOCH_MS, Attachment, Author, Message, Place, PlaceKind, Reference
 from model.outcomes import Ignored, Outcome, OutcomeKind, Removed, Result
 from services.assistant.answering import AnswerResult, Assistant, GatingResult, SelectionResult, VerificationResult
@@ -328,10 +328,11 @@ class World:
         fetcher: Fetcher | None = None,
         images: ImageSource | None = None,
         uploads: Uploads | None = None,
+        durable: bool = False,
         **settings: Mapping[str, Any],
     ) -> World:
         """A server on the running virtual loop, with three channels, from `START` on. With `uploads`, files that are
-        posted are read.
+        posted are read. `durable`: as if people saw the answers.
         """
         if now() < START:
             await asyncio.sleep(START - now())
@@ -341,7 +342,7 @@ class World:
         documents = None
         if uploads is not None:
             documents = await stack.enter_async_context(documents_for(placed, None, uploads, None))
-        state = read_state(placed, durable=False)
+        state = read_state(placed, durable=durable)
         parts = assemble(
             placed,
             state=state,
@@ -385,6 +386,10 @@ class World:
         self.delivered[message.id] += 1
         self.happens(Posted(now(), message))
         return message
+
+    def types(self, author: Author, *, where: int = HELP) -> None:
+        """As Discord says it: once as somebody begins, and every ten seconds while they go on."""
+        self.happens(Typing(now(), where, replace(author, name="")))
 
     def edits(self, message: Message, text: str) -> None:
         self.happens(Edited(now(), message.channel_id, message.id, text))

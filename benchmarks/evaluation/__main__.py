@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-SUITES = ("captures", "following", "answers", "documents")
+SUITES = ("captures", "following", "keeping_out", "answers", "documents")
 
 
 def main() -> int:

@@ -17,9 +17,12 @@ from pathlib import Path
 
 from benchmarks.evaluation import data
 from benchmarks.evaluation.conversations import Result, requirements
-from benchmarks.evaluation.replaying import configured, content_of, judged, replayed, replayed_apart
+from benchmarks.evaluation.replaying import configured, content_of, filed_in, judged, replayed, replayed_apart
 from benchmarks.evaluation.sweep import sweep
 from benchmarks.verdicts import verdict
+
+MOST_FILED = 1.05
+"""Classifications a captured conversation: a growing one is filed when it is quiet."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,10 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cli.add_argument("files", nargs="*", type=Path, metavar="FILE", help="recordings with a .gold.json beside them")
     options = cli.parse_args(arguments)
     files: list[Path] = options.files or data.recordings()
-    unusable = [path for path in files if not path.is_file() or not data.gold_of(path).is_file()]
-    for path in unusable:
-        print(f"captures: {path}: there is no such recording, or no {data.gold_of(path).name} beside it")
-    if unusable:
+    if data.unusable(files, "captures"):
         return 2
     if not files:
         print(f"skipped: no annotated recordings; set {data.VARIABLE} to a folder that holds recordings/*.gold.json")
@@ -49,14 +49,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def evaluated(recording: Path) -> tuple[Result, list[tuple[bool, str]]]:
-    """What is captured, and whether two runs end well and alike."""
+    """What is captured; how often it is filed; and whether two runs end well and alike."""
     with tempfile.TemporaryDirectory(prefix="millrace-eval-") as made:
         folder = Path(made)
         config = configured(recording, folder)
         codes = replayed(recording, config, folder / "one"), replayed_apart(recording, config, folder / "two")
         same = content_of(folder / "one") == content_of(folder / "two")
         found = judged(recording, folder / "one")
+        filed = filed_in(folder / "one")
+    calls = filed / max(found.captured, 1)
     return found, [
+        (calls <= MOST_FILED, f"{recording.stem}: {calls:.3f} classifications a conversation, at most {MOST_FILED}"),
         (codes == (0, 0), f"{recording.stem}: both runs end well (exit codes {codes[0]} and {codes[1]})"),
         (same, f"{recording.stem}: all files byte-identical over two runs: {'yes' if same else 'no'}"),
     ]

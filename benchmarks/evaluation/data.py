@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 VARIABLE = "EVAL_DATA"
@@ -19,6 +20,14 @@ def folder() -> Path:
 def gold_of(recording: Path) -> Path:
     """The annotations of a recording: `day.jsonl` has `day.gold.json` beside it."""
     return recording.with_suffix(".gold.json")
+
+
+def unusable(files: Iterable[Path], command: str) -> bool:
+    """Whether one of these recordings is not there or not annotated; says which."""
+    absent = [path for path in files if not path.is_file() or not gold_of(path).is_file()]
+    for path in absent:
+        print(f"{command}: {path}: there is no such recording, or no {gold_of(path).name} beside it")
+    return bool(absent)
 
 
 def recordings() -> list[Path]:

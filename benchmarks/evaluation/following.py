@@ -21,7 +21,8 @@ from benchmarks.evaluation.replaying import staff_of
 from benchmarks.verdicts import verdict
 from model.events import PlaceSeen, Posted
 from model.messages import AuthorType, Message, Place, PlaceKind
-from services.conversations.following import Follower, FollowRules, taught
+from services.conversations.following import Follower, FollowRules
+from services.conversations.teaching import taught
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 
@@ -111,10 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cli.add_argument("files", nargs="*", type=Path, metavar="FILE", help="recordings with a .gold.json beside them")
     options = cli.parse_args(arguments)
     files: list[Path] = options.files or data.recordings()
-    unusable = [path for path in files if not path.is_file() or not data.gold_of(path).is_file()]
-    for path in unusable:
-        print(f"following: {path}: there is no such recording, or no {data.gold_of(path).name} beside it")
-    if unusable:
+    if data.unusable(files, "following"):
         return 2
     if not files:
         print(f"skipped: no annotated recordings; set {data.VARIABLE} to a folder that holds recordings/*.gold.json")

@@ -18,7 +18,7 @@ from commands.replay import ReplayOptions, replay
 from model.events import Posted
 from services.discord.recordings import read
 from services.discord.wire import Decoder
-from services.team import archive_files
+from services.team import DecisionLog, archive_files
 from services.team.archive import Pair, Speaker
 from settings import load
 
@@ -61,6 +61,12 @@ def replayed_apart(recording: Path, config: Path, data: Path, seed: int = 4711) 
 
 def pairs_in(data: Path) -> list[Pair]:
     return archive_files.pairs_in(data / "team-knowledge" / "raw")
+
+
+def filed_in(data: Path) -> int:
+    """How many captures were classified: all but those that a later one of their conversation overtook."""
+    decisions = DecisionLog(data / "team-knowledge" / "decisions.jsonl").read()
+    return sum("later capture of the same conversation" not in each.reason for each in decisions)
 
 
 def content_of(data: Path) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from model.conversations import Conversation
 from services.assistant import prompts
+from services.assistant.ids import resolve_conversations
 from services.assistant.prompts import Given, Offered
 from services.documents import Toolset
 from services.knowledge import Source
@@ -72,7 +73,9 @@ class Assistant(Protocol):
         shorten: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
-        """`shorten`: an earlier draft was longer than `max_chars`; this changes the prompt. `toolset`: what may be
+        """Citations name sources, or the ids of conversations in sources of the team.
+
+        `shorten`: an earlier draft was longer than `max_chars`; this changes the prompt. `toolset`: what may be
         looked up before answering.
         """
         ...
@@ -125,18 +128,22 @@ class ModelAssistant:
         shorten: bool = False,
         toolset: Toolset | None = None,
     ) -> AnswerResult:
+        given = _given(sources)
         files, tools = (None, ()) if toolset is None else (toolset.files, toolset.tools)
         prompt = prompts.generate(
             self._tasks,
             conversation,
             query,
-            _given(sources),
+            given,
             max_chars=max_chars,
             shorten=shorten,
             files=files,
             out_of_scope_hint=self._out_of_scope_hint,
         )
-        return await self._asker.ask("generate", prompt, AnswerResult, usage, tools=tools, limits=self._limits)
+        result = await self._asker.ask("generate", prompt, AnswerResult, usage, tools=tools, limits=self._limits)
+        shown = prompts.conversations_in(given)
+        cited = [next(iter(resolve_conversations([each], shown)[0]), each) for each in result.citations]
+        return result.model_copy(update={"citations": cited})
 
     async def verify(
         self, conversation: Conversation, draft: str, sources: Sequence[Source], usage: Usage

@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant import prompts
-from services.assistant.ids import clean_id, resolve_ids
+from services.assistant.ids import clean_id, resolve_conversations, resolve_ids
+from services.assistant.pair_fields import turn_label
 from services.assistant.prompts import IMAGE_SUMMARY_CHARS
 from services.knowledge import IndexEntry
 from services.llm import Asker, BadOutput, Usage, clean
 from services.search import ranked
 from services.storage import in_thread
-from services.team import By, Capture, Pair, Picture, Speaker
+from services.team import By, Capture, Correction, Pair, Picture, Remark, Speaker, as_read
 
 
 class ImageSummary(BaseModel):
@@ -30,14 +31,26 @@ class ImageSummaryResult(BaseModel):
     summaries: list[ImageSummary]
 
 
-class ClassificationResult(BaseModel):
-    skip: bool
+class TopicPiece(BaseModel):
+    message_ids: list[str]
     topic_name: str
 
 
+class ClassificationResult(BaseModel):
+    """`pieces`: of a pair about several matters what goes where; None: all of it goes into the topic."""
+
+    skip: bool
+    topic_name: str
+    pieces: list[TopicPiece] | None = None
+
+
 class IntegrationResult(BaseModel):
+    """`superseded_parts`: what the pair corrects in others that stay; `conflicts`: what it leaves open."""
+
     skip: bool
     remove_ids: list[str]
+    superseded_parts: list[Remark] = Field(default_factory=list[Remark])
+    conflicts: list[Remark] = Field(default_factory=list[Remark])
 
 
 class Curator(Protocol):
@@ -67,18 +80,25 @@ class ModelCurator:
     """Composes the prompts, and leaves calls and retries to the asker.
 
     `max_entries`: of a longer index the topics that rank best are shown; `max_topic_chars`: of a longer topic the pairs
-    that do.
+    that do. `corrections`: what is known to be superseded in a pair.
     """
 
     by = By.LLM
 
     def __init__(
-        self, asker: Asker, tasks: prompts.Tasks, *, max_entries: int = 30, max_topic_chars: int = 60_000
+        self,
+        asker: Asker,
+        tasks: prompts.Tasks,
+        *,
+        max_entries: int = 30,
+        max_topic_chars: int = 60_000,
+        corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
     ) -> None:
         self._asker = asker
         self._tasks = tasks
         self._max_entries = max_entries
         self._max_topic_chars = max_topic_chars
+        self._corrections = corrections
 
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
@@ -90,15 +110,43 @@ class ModelCurator:
         shown = await in_thread(_most_alike, index, pair, self._max_entries)
         prompt = prompts.classify(self._tasks, pair, shown)
         result = await self._asker.ask("classify", prompt, ClassificationResult, usage)
-        known, _ = resolve_ids([result.topic_name], [entry.id for entry in index])
-        return result.model_copy(update={"topic_name": known[0] if known else clean_id(result.topic_name)})
+        ids = [entry.id for entry in index]
+        pieces = [
+            TopicPiece(message_ids=_messages(piece.message_ids, pair), topic_name=_topic(piece.topic_name, ids))
+            for piece in result.pieces or ()
+        ]
+        return ClassificationResult(skip=result.skip, topic_name=_topic(result.topic_name, ids), pieces=pieces or None)
 
     async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
         shown = await in_thread(_nearest, held, pair, self._max_topic_chars)
-        prompt = prompts.integrate(self._tasks, pair, topic, shown)
+        prompt = prompts.integrate(self._tasks, pair, topic, shown, self._corrections)
         result = await self._asker.ask("integrate", prompt, IntegrationResult, usage)
-        known, unknown = resolve_ids(result.remove_ids, [each.id for each in shown])
-        return result.model_copy(update={"remove_ids": [*known, *map(clean_id, unknown)]})
+        ids = [each.id for each in shown]
+        known, unknown = resolve_conversations(result.remove_ids, ids)
+        return IntegrationResult(
+            skip=result.skip,
+            remove_ids=[*known, *map(clean_id, unknown)],
+            superseded_parts=[Remark(_conversation(each.id, ids), each.what) for each in result.superseded_parts],
+            conflicts=[Remark(_conversation(each.id, ids), each.what) for each in result.conflicts],
+        )
+
+
+def _topic(named: str, ids: Sequence[str]) -> str:
+    known, _ = resolve_ids([named], ids)
+    return known[0] if known else clean_id(named)
+
+
+def _messages(named: Sequence[str], pair: Pair) -> list[str]:
+    """The ids of the messages in the turns that a model named; what is neither a label nor an id stays."""
+    by_name = {str(message_id): [str(message_id)] for message_id in pair.message_ids}
+    by_name |= {turn_label(at): list(map(str, turn.message_ids)) for at, turn in enumerate(as_read(pair))}
+    known, unknown = resolve_ids(named, by_name)
+    return [*dict.fromkeys(message_id for each in known for message_id in by_name[each]), *unknown]
+
+
+def _conversation(named: str, shown: Sequence[str]) -> str:
+    known, _ = resolve_conversations([named], shown)
+    return known[0] if known else clean_id(named)
 
 
 def _text(pair: Pair) -> str:

@@ -6,9 +6,9 @@ A model copies what it was shown, and often what stands around it: quotes, backt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-_AROUND = " \t\r\n\"'`“”‘’„«»\u200b\ufeff"
+_AROUND = " \t\r\n\"'`[]“”‘’„«»\u200b\ufeff"
 _BEFORE = re.compile(r"(?:¦+|[Ii][Dd]\s{0,9}:)\s{0,9}")
 _NAMESPACE = re.compile(r"(?:kb|team):")
 
@@ -40,6 +40,18 @@ def resolve_ids(named: Iterable[str], known: Collection[str]) -> tuple[list[str]
         else:
             found[meant] = None
     return list(found), list(unknown)
+
+
+def conversation_label(place: int) -> str:
+    """What a conversation is called in a prompt: `c1` is the first of those shown (place 0)."""
+    return f"c{place + 1}"
+
+
+def resolve_conversations(named: Iterable[str], shown: Sequence[str]) -> tuple[list[str], list[str]]:
+    """As `resolve_ids`, for conversations: `shown` are their ids, in the order of their labels. Either may be named."""
+    by_name = {conversation_label(place): each for place, each in enumerate(shown)} | {each: each for each in shown}
+    found, unknown = resolve_ids(named, by_name)
+    return list(dict.fromkeys(by_name[each] for each in found)), unknown
 
 
 def _resolver(known: Collection[str]) -> Callable[[str], str | None]:

@@ -29,6 +29,7 @@ class Inquiry(NamedTuple):
         reply_place_id: the thread to reply in; None for a new one.
         asked_in_view: whether the asker can view the place; true where they write in it.
         level: of the draft: an answer, or one that only points somewhere.
+        cited_pairs: conversations of the team that the draft is from: the source and the conversation, by their ids.
         links: addresses that follow the draft.
         toolset: for looking things up in files and runbooks; None if none concern this inquiry.
     """
@@ -47,6 +48,7 @@ class Inquiry(NamedTuple):
     sources: tuple[Source, ...] = ()
     draft: str = ""
     citations: tuple[str, ...] = ()
+    cited_pairs: tuple[tuple[str, str], ...] = ()
     level: Level = Level.ANSWER
     links: tuple[str, ...] = ()
 

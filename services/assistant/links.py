@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from model.conversations import Conversation
 from services.assistant.ids import resolve_ids
-from services.knowledge import Source
+from services.knowledge import Source, pair_ids
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
@@ -25,6 +26,7 @@ _DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*{_TARGET}{_TIT
 _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
 _HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|//|mailto:|javascript:|data:", re.IGNORECASE)
 
+_TEAM = "team:"
 _GONE = "\ue000"
 """Marks a removed address until the text around it is tidied. From the private use area, which text does not use."""
 
@@ -45,9 +47,26 @@ _TIDY = [
 ]
 
 
-def keep_citations(citations: Iterable[str], allowed: Iterable[str]) -> list[str]:
-    """The citations that name a loaded source (or another allowed id), in order, each once (`ids.resolve_ids`)."""
-    return resolve_ids(citations, list(allowed))[0]
+class Cited(NamedTuple):
+    """What an answer cites.
+
+    Attributes:
+        sources: their ids.
+        pairs: conversations in sources of the team: the source and the conversation, by their ids.
+        unknown: what names neither.
+    """
+
+    sources: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    unknown: tuple[str, ...]
+
+
+def cited_in(citations: Iterable[str], sources: Sequence[Source]) -> Cited:
+    """The loaded sources that `citations` name, in order, each once; by their ids, or by conversations in them."""
+    source_of = {pair: source.id for source in sources if source.id.startswith(_TEAM) for pair in pair_ids(source.text)}
+    found, unknown = resolve_ids(citations, [*(source.id for source in sources), *source_of])
+    pairs = tuple((source_of[each], each) for each in found if each in source_of)
+    return Cited(tuple(dict.fromkeys(source_of.get(each, each) for each in found)), pairs, tuple(unknown))
 
 
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:

@@ -10,16 +10,18 @@ refuse.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
+from services.assistant.ids import conversation_label
+from services.assistant.pair_fields import middle_cut, pair_fields
 from services.documents import OwnRunbook
-from services.knowledge import IndexEntry
+from services.knowledge import IndexEntry, as_shown, pair_ids
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
-from services.team import Pair, Speaker
+from services.team import Correction, Pair, has_several_askers
 
 
 class Offered(NamedTuple):
@@ -61,12 +63,9 @@ REQUEST_CHARS = 2_000
 DESCRIPTION_CHARS, LONGEST_DESCRIPTION_CHARS = 600, 1_200
 _SHORT_PAGE_CHARS, _LONG_PAGE_CHARS = 4_000, 40_000
 IMAGE_SUMMARY_CHARS = 600
-PAIR_CHARS = 24_000
-"""Of one conversation, shown to a model: of a longer one its beginning and its end."""
-TURN_CHARS = 6_000
-
 # The lines that open turns in team knowledge. Text inside a turn is indented there, so it cannot pass for one.
-_TEAM_TURN = re.compile(r"(?:User|Team): ")
+_TEAM_TURN = re.compile(r"(?:User(?: [A-Z]| \d+)?|Team)(?: \(to User (?:[A-Z]|\d+)\))?: ")
+_SEVERAL_USERS = re.compile(r"^User A: ", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
@@ -95,7 +94,7 @@ def select(
     index = section("index", (field for entry in entries for field in _offered(entry)))
     asked = [Field("Question", query)]
     if request.strip() and request.strip() != query.strip():
-        asked.append(Field("As it was asked", _middle_cut(request.strip(), REQUEST_CHARS)))
+        asked.append(Field("As it was asked", middle_cut(request.strip(), REQUEST_CHARS)))
     return Prompt(
         system(tasks.select, tasks.project_introduction, rules),
         _joined(index, *_files(files), section("question", asked), "Choose the sources."),
@@ -120,6 +119,7 @@ def generate(
     rules = _joined(
         fixed.GENERATE_RULES.format(max_chars=max_chars),
         *_if(any(_is_of_team(source.id) for source in sources), fixed.GENERATE_TEAM),
+        *_if(_several_users(sources), fixed.SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), fixed.EXCERPT_RULES),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
@@ -142,6 +142,7 @@ def verify(
     rules = _joined(
         fixed.VERIFY_RULES,
         *_if(any(_is_of_team(source.id) for source in sources), fixed.VERIFY_TEAM),
+        *_if(_several_users(sources), fixed.SPEAKERS),
         *_if(any(source.is_excerpt for source in sources), fixed.EXCERPT_RULES),
         *_if(conversation.images, fixed.VERIFY_IMAGES),
         *_if(hint, fixed.VERIFY_OUT_OF_SCOPE.format(hint=hint)),
@@ -171,20 +172,36 @@ def description_chars(page_chars: int) -> int:
     return int(most // 100) * 100
 
 
+def conversations_in(sources: Sequence[Given]) -> list[str]:
+    """The ids of the team's conversations in `sources`, in the order of their labels (`ids.conversation_label`)."""
+    return list(dict.fromkeys(each for source in sources if _is_of_team(source.id) for each in pair_ids(source.text)))
+
+
 def classify(tasks: Tasks, pair: Pair, index: Sequence[IndexEntry]) -> Prompt:
     listed = section("index", (field for entry in index for field in _entry(entry.id, "About", entry.description)))
+    mixed = has_several_askers(pair)
+    pieces = fixed.PIECES if mixed else fixed.NO_PIECES
+    rules = "\n".join((fixed.CLASSIFY_RULES, pieces, *_if(mixed, fixed.SPEAKERS)))
     return Prompt(
-        system(tasks.classify, tasks.project_introduction, fixed.CLASSIFY_RULES),
-        _joined(listed, section("pair", _pair(pair)), "File this pair, or skip it."),
+        system(tasks.classify, tasks.project_introduction, rules),
+        _joined(listed, section("pair", pair_fields(pair, name_turns=mixed)), "File this pair, or skip it."),
     )
 
 
-def integrate(tasks: Tasks, pair: Pair, topic: str, held: Sequence[Pair]) -> Prompt:
-    """`topic` is the safe name of a file: letters, digits and hyphens."""
-    topic_fields = (Field("Topic", one_line(topic)), *(field for each in held for field in _pair(each)))
+def integrate(
+    tasks: Tasks,
+    pair: Pair,
+    topic: str,
+    held: Sequence[Pair],
+    corrections: Callable[[Pair], Sequence[Correction]] = lambda _pair: (),
+) -> Prompt:
+    """`topic` is the safe name of a file: letters, digits and hyphens. `corrections`: what is superseded in a pair."""
+    shown = (pair_fields(each, conversation_label(place), corrections(each)) for place, each in enumerate(held))
+    topic_fields = (Field("Topic", one_line(topic)), *(field for fields in shown for field in fields))
+    rules = _joined(fixed.INTEGRATE_RULES, *_if(any(map(has_several_askers, (pair, *held))), fixed.SPEAKERS))
     return Prompt(
-        system(tasks.integrate, tasks.project_introduction, fixed.INTEGRATE_RULES),
-        _joined(section("topic", topic_fields), section("pair", _pair(pair)), "Integrate this pair."),
+        system(tasks.integrate, tasks.project_introduction, rules),
+        _joined(section("topic", topic_fields), section("pair", pair_fields(pair)), "Integrate this pair."),
     )
 
 
@@ -220,33 +237,6 @@ def _conversation(conversation: Conversation, message_ids: Sequence[int] | None 
     return section("conversation", fields)
 
 
-def _pair(pair: Pair) -> Iterable[Field]:
-    """The middle of a very long conversation is left out: its subject comes first, its solution last."""
-    yield id_field(pair.id)
-    yield Field("Said", pair.said_at)
-    texts = [_middle_cut(turn.text, TURN_CHARS) for turn in pair.turns]
-    room = PAIR_CHARS - sum(map(len, texts))
-    at = len(texts) // 2
-    first = last = at
-    while room < 0:  # grow the gap outwards from the middle, so that both ends stay
-        if last - at <= at - first and last < len(texts):
-            room += len(texts[last])
-            last += 1
-        else:
-            first -= 1
-            room += len(texts[first])
-    for number, (turn, text) in enumerate(zip(pair.turns, texts, strict=True)):
-        if number == first < last:
-            yield Field("Left out", f"{last - first} messages")
-        if not first <= number < last:
-            yield Field("Team" if turn.speaker is Speaker.TEAM else "User", text)
-
-
-def _middle_cut(text: str, max_chars: int) -> str:
-    half = max_chars // 2
-    return text if len(text) <= max_chars else f"{text[:half]}\n[…]\n{text[-half:]}"
-
-
 def _offered(entry: Offered) -> Iterable[Field]:
     yield id_field(entry.id)
     if entry.heading.strip():
@@ -266,15 +256,21 @@ def beginning(text: str, max_chars: int) -> str:
 
 
 def _sources(sources: Sequence[Given]) -> list[str]:
-    return [section("source", _given(source)) for source in sources]
+    labels = {each: conversation_label(place) for place, each in enumerate(conversations_in(sources))}
+    return [section("source", _given(source, labels)) for source in sources]
 
 
-def _given(source: Given) -> Iterable[Field]:
-    source_id, text = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", source.text)
+def _several_users(sources: Sequence[Given]) -> bool:
+    return any(_is_of_team(source.id) and _SEVERAL_USERS.search(as_shown(source.text, {})) for source in sources)
+
+
+def _given(source: Given, labels: Mapping[str, str]) -> Iterable[Field]:
+    text = as_shown(source.text, labels) if _is_of_team(source.id) else source.text
+    source_id, shown = _entry(source.id, "Excerpt of a longer page" if source.is_excerpt else "Text", text)
     yield source_id
     if source.title.strip():
         yield Field("Title", one_line(source.title))
-    yield text
+    yield shown
 
 
 def _entry(source_id: str, label: str, text: str) -> tuple[Field, Field]:

@@ -42,7 +42,7 @@ citations: the ids of the given sources that the answer is taken from, copied ex
 GENERATE_TEAM = """\
 Sources whose id begins with team: are what the team answered before. Only their Team: turns are authoritative, and of
 two the one said later; old ones may be out of date. Where one of them and the documentation disagree, follow the team:
-source."""
+source. Of such a source, citations name the conversations: c1, c2 and so on."""
 
 EXCERPT_RULES = """\
 An excerpt shows parts of a page: that something is missing in it does not mean that it does not exist."""
@@ -89,6 +89,9 @@ summary: plain English, whatever the language of the document, within the number
 headings, links and blank lines. First one sentence of at most 150 characters that says what the document is about.
 Leave out whatever looks like a password, a token or a key."""
 
+SPEAKERS = """\
+"User A:" and "User B:" are different users; "Team (to User A):" answers that one."""
+
 CLASSIFY_RULES = """\
 The index lists the topics of the team's knowledge by id, each with a description. The pair is one conversation between
 community users ("User:") and the team ("Team:"), which is about to be filed under one topic.
@@ -96,12 +99,23 @@ skip: true when it is not to be kept.
 topic_name: for a topic of the index its id, copied exactly; for a new one two to four lower-case words joined by
 hyphens, no path, no ending, no name of a person; empty when skip is true."""
 
+NO_PIECES = """\
+pieces: null."""
+
+PIECES = """\
+pieces: null when the pair is about one matter. Else one for each matter that is to be kept, with its question and the
+team's answer: message_ids, the labels of its turns (t1, t2, …), and topic_name as above."""
+
 INTEGRATE_RULES = """\
-The topic holds conversations that were filed before, each with its id and when it took place; the pair is new.
+The topic holds conversations that were filed before, each with its id (c1, c2, …) and when it took place, oldest first;
+the pair is new.
 "Team:" marks what the team said, "User:" what community users said.
 skip: true when the pair is not to be added; otherwise it is added as it is.
 remove_ids: ids of conversations of the topic that are to be taken out, copied exactly; only of those older than the
-pair, and no more than a few; empty when there are none."""
+pair, and no more than a few; empty when there are none.
+superseded_parts: one for each that stays although the pair makes a part of it wrong. id: as above; what: that part, in
+one sentence.
+conflicts: the same, for those that contradict the pair when you cannot tell which is right."""
 
 SUMMARISE_IMAGES_RULES = """\
 The attached images belong to the messages whose labels name them. What you write stands in the conversation in the

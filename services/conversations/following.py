@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -47,15 +47,17 @@ class FollowRules:
         own: how soon anybody else does.
         heard: how soon somebody answers, without replying, what was said to them, or to all. They have to see it first.
         leading: how soon a reply follows a line that leads to it. Both are in one batch then, so none was captured yet.
-        remembered: how long a conversation with the team goes on for who turns to the team again; and how long a name
-            or mention means what that person was talking about.
+        remembered: how soon who turns to the team again goes on with their conversation. Later it is over, and filed
+            (`kb.settle_minutes`).
+        named: how long a name or mention means what that person was talking about.
     """
 
     breath: float = 90.0
     own: float = 300.0
     heard: float = 600.0
     leading: float = 60.0
-    remembered: float = 3600.0
+    remembered: float = 600.0
+    named: float = 3600.0
 
 
 class Link(StrEnum):
@@ -110,7 +112,7 @@ class Follower:
 
     def __init__(self, rules: FollowRules | None = None) -> None:
         self._rules = rules or FollowRules()
-        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf)
+        self._rules_of_threads = replace(self._rules, own=math.inf, heard=math.inf, remembered=math.inf, named=math.inf)
         self._memory = Memory()
         self._rarity = Rarity()
 
@@ -126,20 +128,30 @@ class Follower:
         spoken = self._memory.spoken
         return ids if place_id is None else tuple(i for i in ids if i in spoken and spoken[i].place_id == place_id)
 
-    def is_among_people(self, message_id: int) -> bool:
-        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken."""
+    def last_said(self, message_id: int) -> float | None:
+        """When something was last said in the conversation of a message; None: it has not come, or was long ago."""
+        name = self.conversation_of(message_id)
+        talk = None if name is None else self._memory.talks.get(name)
+        last = None if talk is None or not talk.message_ids else self._memory.spoken.get(talk.message_ids[-1])
+        return None if last is None else last.at
+
+    def is_among_people(self, message_id: int, *, since_id: int = 0) -> bool:
+        """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken, after the
+        message with `since_id`.
+        """
         author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
-        return any(each.author_id != author_id and each.author_type is not BOT for each in self._before(message_id))
+        before = self._before(message_id, since_id)
+        return any(each.author_id != author_id and each.author_type is not BOT for each in before)
 
     def helps_user(self, message_id: int) -> bool:
         """Whether the message goes on with a conversation in which a community user had spoken."""
         return any(each.author_type is USER for each in self._before(message_id))
 
-    def _before(self, message_id: int) -> Iterable[Spoken]:
-        """What had been said in the conversation of a message."""
+    def _before(self, message_id: int, since_id: int = 0) -> Iterable[Spoken]:
+        """What had been said in the conversation of a message, after another."""
         spoken, name = self._memory.spoken, self.conversation_of(message_id)
         ids = () if name is None else self.messages_of(name)
-        return [spoken[each] for each in ids if each < message_id and each in spoken]
+        return [spoken[each] for each in ids if since_id < each < message_id and each in spoken]
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
         """Name the conversation of a message. One that has come before keeps its name.
@@ -173,7 +185,7 @@ class Follower:
             return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
         for user_id in self._addressees(turn):
             person = self._memory.people.get(Key(turn.place.id, user_id))
-            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.remembered:
+            if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.named:
                 return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
         return None
 
@@ -286,20 +298,3 @@ class Follower:
             listeners.add(talk.helper_id)
         for user_id in sorted(listeners - {turn.author_id}):
             self._memory.person(here, user_id).heard = last
-
-
-def taught(names: Mapping[int, int], spoken_by: Mapping[int, AuthorType]) -> dict[int, tuple[int, ...]]:
-    """The conversations to learn from, by name: those in which a team member speaks after a community user.
-
-    `names`: the conversation of each message. Gives the message ids of the whole conversation, in order.
-    """
-    conversations: dict[int, list[int]] = {}
-    for message_id in sorted(names):
-        conversations.setdefault(names[message_id], []).append(message_id)
-    return {name: tuple(ids) for name, ids in conversations.items() if teaches([spoken_by[i] for i in ids])}
-
-
-def teaches(author_types: Sequence[AuthorType]) -> bool:
-    """Whether the team has answered a user, by who said each message, in order."""
-    asked = author_types.index(USER) if USER in author_types else len(author_types)
-    return TEAM in author_types[asked:]

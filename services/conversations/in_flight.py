@@ -81,13 +81,17 @@ class InFlight:
         for message_id in event.message_ids:
             self._call_off(message_id, Reason.DELETED)
 
-    def team_posted(self, message: Message) -> None:
-        """A team member replied to a message, or posted in its thread."""
+    def team_posted(self, message: Message, conversation: Iterable[int]) -> None:
+        """A team member replied to a message, posted in its thread, or goes on with the `conversation` (message ids)
+        that it is part of. What was said after that, as catch-up may bring it, is not answered yet.
+        """
         if message.reply_to is not None:
             self._call_off(message.reply_to.message_id, Reason.TEAM_ANSWERED)
         # A thread has the id of the message that it was opened on.
-        for message_id in (message.channel_id, *self._in_threads.get(message.channel_id, ())):
-            self._call_off(message_id, Reason.TEAM_ANSWERED)
+        there = (message.channel_id, *self._in_threads.get(message.channel_id, ()))
+        for message_id in (*there, *conversation):
+            if message_id < message.id:
+                self._call_off(message_id, Reason.TEAM_ANSWERED)
 
     def withdraw(self, author_id: int) -> None:
         """Cancel what a person waits for, who wants nothing of theirs read any more."""

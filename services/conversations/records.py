@@ -47,6 +47,7 @@ class Posts:
         self._path = path
         self._by_message: OrderedDict[int, Post] = OrderedDict()
         self._last_by_thread: dict[int, Post] = {}
+        self._last_for: dict[Key, Post] = {}  # by thread and asker
         self._opened_for: dict[Key, int] = {}
         self._answered: set[int] = set()
         for post in earlier:
@@ -88,6 +89,11 @@ class Posts:
         last = None if thread_id is None else self._last_by_thread.get(thread_id)
         return None if last is None or last.at <= since else thread_id
 
+    def latest_for(self, place_id: int, asker_id: int) -> Post | None:
+        """The newest reply to this asker in this thread; in a channel, in the newest thread opened there for them."""
+        thread_id = self.opened_for(place_id, asker_id)
+        return self._last_for.get(Key(place_id if thread_id is None else thread_id, asker_id))
+
     def forget(self, asker_id: int) -> None:
         """Drop what was posted for a person."""
         for post in [post for post in self._by_message.values() if post.asker_id == asker_id]:
@@ -96,7 +102,7 @@ class Posts:
 
     def _add(self, post: Post) -> None:
         self._by_message[post.message_id] = post
-        self._last_by_thread[post.place_id] = post
+        self._last_by_thread[post.place_id] = self._last_for[Key(post.place_id, post.asker_id)] = post
         self._answered.add(post.last_asked_id)
         if post.opened_thread:
             self._opened_for[Key(post.asked_in, post.asker_id)] = post.place_id
@@ -107,6 +113,9 @@ class Posts:
         self._answered.discard(post.last_asked_id)
         if self._last_by_thread.get(post.place_id) is post:
             del self._last_by_thread[post.place_id]
+        theirs = Key(post.place_id, post.asker_id)
+        if self._last_for.get(theirs) is post:
+            del self._last_for[theirs]
         key = Key(post.asked_in, post.asker_id)
         if self._opened_for.get(key) == post.place_id and post.place_id not in self._last_by_thread:
             del self._opened_for[key]

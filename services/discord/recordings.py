@@ -117,11 +117,12 @@ def _once(dispatches: Iterable[Dispatch]) -> Iterator[Dispatch]:
 
 
 class Clearing:
-    """Removes from dispatches what must not be kept: interactions, what is not used, and messages of people who opted
-    out. `opted_out` judges each message and each edit. What cannot be judged is removed.
+    """Removes from dispatches what must not be kept: interactions, what is not used, and messages and typing of people
+    who opted out. `opted_out` judges each message and each edit by its author's id and its text, typing by the id and
+    no text. What cannot be judged is removed.
     """
 
-    def __init__(self, opted_out: Callable[[Message], bool]) -> None:
+    def __init__(self, opted_out: Callable[[int, str], bool]) -> None:
         self._opted_out = opted_out
         self._hidden: dict[int, None] = {}
 
@@ -146,6 +147,8 @@ class Clearing:
                 return {**d, "ids": [str(each) for each in left]} if left else None
             case "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE":
                 return None if payloads.read(payloads.MessageReaction, d).message_id in self._hidden else d
+            case "TYPING_START":
+                return self._typing(d)
             case _:
                 kept = KEPT_FIELDS.get(t)
                 return d if kept is None else {key: d[key] for key in kept if key in d}
@@ -163,5 +166,18 @@ class Clearing:
             del cleared["referenced_message"]
         return cleared
 
+    def _typing(self, d: Mapping[str, object]) -> Mapping[str, object] | None:
+        """Who, where, when, and what a team member is known by. Nothing else: they may never have sent a message."""
+        sent = payloads.read(payloads.TypingStart, d)
+        if self._opted_out(sent.user_id, ""):
+            return None
+        kept = {key: d[key] for key in ("channel_id", "guild_id", "user_id", "timestamp") if key in d}
+        member = sent.member
+        if member is None:
+            return kept
+        roles = None if member.roles is None else [str(role_id) for role_id in member.roles]
+        is_bot = member.user is not None and bool(member.user.bot)
+        return {**kept, "member": {"roles": roles, "user": {"id": str(sent.user_id), "bot": is_bot}}}
+
     def _is_hidden(self, sent: Message) -> bool:
-        return sent.id in self._hidden or self._opted_out(sent)
+        return sent.id in self._hidden or self._opted_out(sent.author.id, sent.text)

@@ -30,4 +30,4 @@ from services.knowledge.source_kinds import (
 )
 from services.knowledge.source_pages import FetchStatus, Web, WebPages
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
-from services.knowledge.topic_texts import answered_in
+from services.knowledge.topic_texts import answered_in, as_shown, pair_ids

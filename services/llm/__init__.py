@@ -9,7 +9,8 @@ Everybody asks through one seam, `Asker`; `StructuredLLM` is the real one, tests
     resilience              retried, or refused at once while a circuit breaker is open; in real time
     chat                    sent to an OpenAI-compatible endpoint, with a time-out
 
-The last three are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which.
+The last three are an `Endpoint` each: a `Request` in, a `Reply` out. They stack, and assembly picks which. A rebuild
+asks through `ahead`, another `Asker`, which makes calls before it is certain that their answers are needed.
 
 What can go wrong is an `LLMError`: `Unavailable`, `TimedOut`, `Rejected`, `BadOutput`, `UnknownRequest`. Every
 answered call is counted in a `Usage`, and charged to the day's `Budget`. LangChain and the OpenAI SDK take a second to
@@ -17,6 +18,7 @@ import, which waits for the first call.
 """
 
 # pyright: reportUnusedImport=false
+from services.llm.ahead import AskedAhead
 from services.llm.endpoint import (
     BadOutput,
     CallOptions,

@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,7 @@ from services.conversations import read_posts
 from services.llm import Budget, BudgetLimits, NotFound, first_that_fits, read_spent, render_spent
 from services.privacy.text_match import TextMatch
 from services.storage import DataFolder, Record, edit, files
-from services.team import REMOVED, Pair, TeamLibrary, archive
+from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive
 from services.telemetry import number_of
 
 
@@ -102,6 +103,8 @@ def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None
             _forget_turns(path, user_id, done)
     if team is not None:
         done.topics = len(team.forget(user_id))
+    else:
+        DecisionLog(folder.decisions).forget(set(_taken_part_in(raw, user_id)))
     done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
@@ -130,6 +133,12 @@ def _written_by(raw: Path, user_id: int) -> Iterator[str]:
         for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
+
+
+def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:
+    """The keys of the pairs that they take part in."""
+    for path in sorted(raw.glob("*.txt")):
+        yield from (pair.key for _, pair in _blocks(path) if isinstance(pair, Pair) and user_id in pair.author_ids)
 
 
 def _forget_exchanges(folder: DataFolder, texts: list[str], done: Forgotten) -> None:
@@ -191,11 +200,14 @@ def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], done: Forgo
 
 def _forget_turns(path: Path, user_id: int, done: Forgotten) -> None:
     pieces: list[str] = []
-    removed = unreadable = 0
+    removed = unreadable = unknown = 0
     for piece, pair in _blocks(path):
         if not isinstance(pair, Pair):
             unreadable += 1
-        elif (without := archive.without(pair, user_id)) != pair:
+            pieces.append(piece)
+            continue
+        unknown += archive.UNKNOWN in pair.author_ids
+        if (without := archive.without(pair, user_id)) != pair:
             removed += sum(before != after for before, after in zip(pair.turns, without.turns, strict=True))
             pieces.append(archive.render(without))
             continue
@@ -205,6 +217,9 @@ def _forget_turns(path: Path, user_id: int, done: Forgotten) -> None:
         done.turns += removed
     if unreadable:
         done.left.append(f"{path}: {number_of(unreadable, 'malformed or truncated block')}")
+    if unknown:
+        stored = number_of(unknown, "conversation")
+        done.left.append(f"{path}: {stored} stored by an earlier program, which did not note who wrote what")
 
 
 def _forget_waiting(pending: Path, user_id: int, done: Forgotten) -> None:

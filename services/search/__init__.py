@@ -18,6 +18,7 @@ from services.search.questions import (
     asks_for_something,
     continues,
     is_question,
+    looks_finished,
     may_ask,
     searched,
 )

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 4
 """Raise it when the tables change, or when a document would be prepared or cut differently. Vectors stay: they are kept
 by the text that they are of.
 """

@@ -132,6 +132,7 @@ _TELLING = 6
 _MIN_WORDS = 3
 _KEYWORDS = 2
 _QUESTION_MARKS = ("?", "？", "؟", "՞")
+_GOES_ON = ("..", "…", ":", ",", ";", "-", "–", "—", "(", "：", "，", "、", "；", "،", "؛")
 _WORDS_THAT_ASK = re.compile(
     r"""(?:^|[,:]\s*)(?:
       (?:wie|warum|wieso|weshalb|wo|woher|wohin|welche[rsnm]?|kann\s+(?:ich|man)|gibt\s+es|muss\s+ich
@@ -211,6 +212,21 @@ def is_question(text: str) -> bool:
     return any(_SEEKS.search(sentence) or _REPORTS.search(sentence) for sentence in sentences)
 
 
+def looks_finished(text: str) -> bool:
+    """Whether whoever wrote `text` seems to have asked what they want to know, and to have nothing to add.
+
+    What it ends with has to ask: after a report of trouble, or a question with an explanation below it, people go on.
+    Not so for a greeting, a code block that is still open, and what ends as if more came: "I tried this:".
+    """
+    said = text.rstrip()
+    if said.endswith(_GOES_ON) or said.count("```") % 2 or not _WORD.search(_GREETING.sub("", _prose(said))):
+        return False
+    if said.endswith(_QUESTION_MARKS):
+        return is_question(said) or continues(said) or asks_for_something(said)
+    sentences = [each for sentence in _SENTENCE.split(_prose(said)) if (each := sentence.strip()) not in {"", "x"}]
+    return bool(sentences) and _asks(_GREETING.sub("", sentences[-1]))
+
+
 def asking_sentences(text: str) -> tuple[list[str], list[str]]:
     """The sentences of `text` that ask, and all others, which include links, code and quotations."""
     asking: list[str] = []
@@ -226,7 +242,7 @@ def continues(text: str) -> bool:
 
 
 def _prose(text: str) -> str:
-    """`text` without code, links and quotations."""
+    """`text` with an "x" for each piece of code, link and quotation."""
     return _NOT_PROSE.sub(" x ", text).strip()
 
 

@@ -4,10 +4,12 @@ How a pair travels:
 
     captures        a team member's part and the messages around it, joined with earlier captures of the conversation
     pending         … waits here while its images cannot be described
+    speakers        who speaks in it, and to whom, as models and readers see it
     archive         the grammar of blocks, which `sinks.archive` appends; `archive_files` finds, reads and repairs files
     library         hands out the oldest undecided pair, and is the one writer of all that follows:
       decisions     the log, append-only, which is what counts; `filing` finds a topic file, and what is replaced
       fold, topics  the topics that follow from archive and decisions, and the grammar of their files
+      growth        when topics are described while pairs are left
       index, state  the team index and the cache of descriptions; how far the archive is filed
     opening         reads all of it at a start, and repairs what a crash left undone
     rebuilding      `--regen`: new decisions for the whole archive, swapped in at the end
@@ -22,12 +24,14 @@ from services.team.archive import MARKER, REMOVED, Pair, PairTurn, Speaker
 from services.team.archive_files import StoredBlock
 from services.team.captures import REPLY, Capture, Captures, Picture, Said, pictures_of, said_in
 from services.team.corrections import Overview, overview
-from services.team.decisions import Action, By, Decision, DecisionLog
-from services.team.filing import allowed_removals, replaced_by
+from services.team.decisions import Action, By, Decision, DecisionLog, Remark
+from services.team.filing import allowed_remarks, allowed_removals, parts_by_topic, replaced_by, together, topic_files
+from services.team.growth import Growth
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from services.team.pending import PendingFolder, Waiting
 from services.team.places import PairPlaces, place_line
 from services.team.rebuilding import Build, RebuildPlan, Task
+from services.team.speakers import as_read, has_several_askers, spoken
 from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces, begins_after
-from services.team.topics import Topic, block_of
+from services.team.topics import Correction, Topic

@@ -14,6 +14,10 @@
 
 The further lines of a message are indented by two spaces. So only structure begins in column 0, and no text can imitate
 it (Pitfall 5). The only empty line of a block is its last, so a block truncated by a crash is recognised (Pitfall 48).
+
+Blocks of an earlier program have neither `said_at` nor `author_ids`, perhaps `msg_` before each message id, and
+perhaps one turn for several messages of a person. They are read as if the conversation had ended when it was captured,
+with `UNKNOWN` authors and empty turns for the other messages; written again, they have the present form.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -34,9 +39,12 @@ log = logging.getLogger(__name__)
 MARKER = "--- QA ---"
 REMOVED = "[removed]"  # replaces the text of a person who asked to be forgotten; topic files omit such turns
 
+UNKNOWN = 0  # the author of what an earlier program has stored; the id of nobody
+
 _MARKER_LINE = re.compile(rf"^\ufeff?{MARKER}\r?$", re.MULTILINE)
 _INDENT = "  "
 _HEADERS = ("id", "timestamp", "said_at", "conversation_id", "message_ids", "author_ids")
+_EARLIER_HEADERS = ("id", "timestamp", "conversation_id", "message_ids")
 _END_OF_TIME = "9999-"  # time stamps strictly increase, so a block from their last year would end all capture
 _CONVERSATION = re.compile(r"(?:thread|reply)_[0-9]+")
 _SNOWFLAKES = re.compile(r"[0-9]{1,20}(?:, [0-9]{1,20})*")
@@ -133,6 +141,21 @@ def parse_block(headers: Sequence[str], lines: Sequence[str]) -> tuple[list[str]
     return values, tuple(PairTurn(speaker, "\n".join(texts)) for speaker, texts in said)
 
 
+def part_of(pair: Pair, messages: AbstractSet[int] | None) -> Pair | None:
+    """The pair with these of its messages only; None: it has none of them. `messages`: None means all."""
+    if messages is None:
+        return pair
+    kept = [at for at, message_id in enumerate(pair.message_ids) if message_id in messages]
+    if not kept:
+        return None
+    return replace(
+        pair,
+        message_ids=tuple(pair.message_ids[at] for at in kept),
+        author_ids=tuple(pair.author_ids[at] for at in kept),
+        turns=tuple(pair.turns[at] for at in kept),
+    )
+
+
 def without(pair: Pair, author_id: int) -> Pair:
     """The pair with `REMOVED` instead of the texts of one person."""
     turns = tuple(
@@ -182,12 +205,27 @@ def _pair_in(piece: str) -> Pair | Malformed:
     if any(lines[blank:]):
         return Malformed("an empty line within the block")
     try:
+        if _is_earlier(lines):
+            return _earlier(lines[:blank])
         values, turns = parse_block(_HEADERS, lines[:blank])
         pair_id, timestamp, said_at, conversation_id, *ids = values
         message_ids, author_ids = map(_snowflakes, ids)
         return Pair(pair_id, timestamp, said_at, conversation_id, message_ids, author_ids, turns)
     except Malformed as error:
         return error
+
+
+def _is_earlier(lines: Sequence[str]) -> bool:
+    """Whether these lines, the first behind the marker, are those of an earlier program."""
+    return any(line.startswith("conversation_id: ") for line in lines[2:3])
+
+
+def _earlier(lines: Sequence[str]) -> Pair:
+    (pair_id, timestamp, conversation_id, ids), turns = parse_block(_EARLIER_HEADERS, lines)
+    message_ids = _snowflakes(ids.replace("msg_", ""))
+    silent = [PairTurn(turn.speaker, "") for turn in turns[-1:]] * (len(message_ids) - len(turns))
+    authors = (UNKNOWN,) * len(message_ids)
+    return Pair(pair_id, timestamp, timestamp, conversation_id, message_ids, authors, (*turns, *silent))
 
 
 def _snowflakes(text: str) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from services.storage import Signature, confined, tail_repair
 from services.team import qa_ids
-from services.team.archive import Pair, blocks, parse, sound_length
+from services.team.archive import MARKER, Pair, blocks, parse, sound_length
 
 CHUNK_BYTES = 1 << 20  # of a file in memory at once, unless one block is longer
 _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
@@ -42,6 +42,17 @@ def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
         for path in week_files(folder)[-weeks:]
         for pair in parse(path.read_bytes().decode(errors="replace"), str(path))
     ]
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file begins like one of an archive, of this program or an earlier one."""
+    with path.open("rb") as file:
+        return file.read(len(MARKER) + 3).decode(errors="replace").removeprefix("\ufeff").startswith(MARKER)
+
+
+def pairs_of(path: Path) -> list[Pair]:
+    """The pairs of a file from elsewhere, whose last block may lack its final empty line."""
+    return parse(path.read_bytes().decode(errors="replace").rstrip("\r\n") + "\n\n", str(path))
 
 
 def last_timestamp(folder: Path) -> str | None:
@@ -88,6 +99,13 @@ class StoredBlock:
     pair: Pair
 
 
+Wanted = Callable[[Pair], bool]
+
+
+def whatever(_pair: Pair) -> bool:
+    return True
+
+
 class ArchiveReader:
     """Gives the wanted pairs of an archive, oldest first. It keeps only the last chunk it read in memory."""
 
@@ -99,8 +117,9 @@ class ArchiveReader:
         self._positions: dict[str, _Position] = {}
         self._unread: deque[str] = deque()
         self._waiting: deque[Pair] = deque()
+        self._latest: dict[str, Pair] = {}  # of the waiting pairs, the last of each conversation
 
-    def survey(self, wanted: Callable[[Pair], bool]) -> Iterator[Pair]:
+    def survey(self, wanted: Wanted) -> Iterator[Pair]:
         """Every pair of the archive, once. `oldest` will start at the first wanted pair of each file."""
         self.rewind()
         self._look()
@@ -116,13 +135,11 @@ class ArchiveReader:
                 self._positions[name] = here
                 self._unread.remove(name)
 
-    def oldest(self, wanted: Callable[[Pair], bool]) -> Pair | None:
-        """The first wanted pair. Opens no file if nothing was added since the last call."""
+    def oldest(self, wanted: Wanted, ready: Wanted = whatever) -> Pair | None:
+        """The first wanted pair that is `ready`. Opens no file if nothing was added since the last call."""
         while True:
-            while self._waiting:
-                if wanted(self._waiting[0]):
-                    return self._waiting[0]
-                self._waiting.popleft()
+            if (found := self.peek(wanted, ready)) is not None:
+                return found
             if not self._unread:
                 self._look()
             if not self._unread:
@@ -131,11 +148,24 @@ class ArchiveReader:
             if pairs is None:
                 self._unread.popleft()
             else:
-                self._waiting.extend(sorted(filter(wanted, pairs), key=attrgetter("key")))
+                self._wait(sorted(filter(wanted, pairs), key=attrgetter("key")))
 
-    def peek(self, wanted: Callable[[Pair], bool]) -> Pair | None:
+    def peek(self, wanted: Wanted, ready: Wanted = whatever) -> Pair | None:
         """`oldest`, if it is in memory; no disk access."""
-        return next(filter(wanted, self._waiting), None)
+        while self._waiting and not wanted(self._waiting[0]):
+            passed = self._waiting.popleft()
+            if self._latest.get(passed.conversation_id) is passed:
+                del self._latest[passed.conversation_id]
+        return next((pair for pair in self._waiting if wanted(pair) and ready(pair)), None)
+
+    def waiting(self, wanted: Wanted) -> list[Pair]:
+        """The wanted pairs in memory."""
+        return list(filter(wanted, self._waiting))
+
+    def later(self, pair: Pair) -> Pair | None:
+        """A later capture of the conversation of a wanted pair, if one is in memory: the last."""
+        latest = self._latest.get(pair.conversation_id, pair)
+        return latest if latest.key > pair.key else None
 
     def stored(self, block: StoredBlock) -> None:
         """Take over a block that directly follows what was read last; others will be read from the disk."""
@@ -144,7 +174,7 @@ class ArchiveReader:
         if position is not None and position.offset == block.start and not self._unread:
             position.offset += len(block.text.encode())
             position.line += block.text.count("\n")
-            self._waiting.append(block.pair)
+            self._wait([block.pair])
 
     def rewind(self) -> None:
         """Start again: something that was read and not wanted is wanted now."""
@@ -152,6 +182,7 @@ class ArchiveReader:
         self._positions.clear()
         self._unread.clear()
         self._waiting.clear()
+        self._latest.clear()
 
     def find(self, keys: Iterable[Decimal]) -> dict[Decimal, Pair]:
         """The pairs with these keys that exist; of two with the same, the first."""
@@ -166,6 +197,12 @@ class ArchiveReader:
                         missing.discard(pair.key)
                         found[pair.key] = pair
         return found
+
+    def _wait(self, pairs: Iterable[Pair]) -> None:
+        for pair in pairs:
+            self._waiting.append(pair)
+            known = self._latest.get(pair.conversation_id, pair)
+            self._latest[pair.conversation_id] = max(known, pair, key=attrgetter("key"))
 
     def _look(self) -> None:
         """Find the files with something new."""

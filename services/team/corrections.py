@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
 
 from services.team import qa_ids, state
 from services.team.archive import Pair
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Action, By, Decision, DecisionLog
-from services.team.fold import Placement, fold
+from services.team.fold import Placement, corrected_by, fold
 from services.team.index import TeamIndex
 from services.team.library import TeamLibrary
 from services.team.opening import count_missing
 from services.team.state import TeamPlaces
 from services.team.topics import Topic
+
+
+class OpenConflict(NamedTuple):
+    """Two pairs in force that contradict each other, the newer one first, as a model saw it."""
+
+    pair: Pair
+    other: Pair
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +34,18 @@ class Overview:
     Attributes:
         topics, descriptions: by name.
         removed: the ids of pairs that an operator removed, each with the topic it was in.
+        replaced: the ids of those that a pair in force has taken the place of.
+        corrected: by whom and in what a pair in force is superseded in part, oldest first.
+        conflicts: those that nobody has settled.
         captured, undecided, failed: pairs in the archive, still to be filed, and not fileable.
     """
 
     topics: Mapping[str, Topic]
     descriptions: Mapping[str, str]
     removed: tuple[tuple[str, str | None], ...]
+    replaced: Mapping[str, tuple[str, ...]]
+    corrected: Mapping[str, tuple[tuple[Pair, str], ...]]
+    conflicts: tuple[OpenConflict, ...]
     captured: int
     undecided: int
     failed: int
@@ -38,7 +54,8 @@ class Overview:
 def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview:
     """Read the library, also while another process writes it. `now`: seconds since 1970. Raises as `open_library`."""
     start = state.begins_after(places, state.read(places.state), configured_cursor, now)
-    placement = Placement(DecisionLog(places.decisions).read(), start)
+    decisions = DecisionLog(places.decisions).read()
+    placement = Placement(decisions, start)
     active: list[Pair] = []
     removed: list[tuple[str, str | None]] = []
     captured = undecided = 0
@@ -54,7 +71,33 @@ def overview(places: TeamPlaces, configured_cursor: str, now: float) -> Overview
     index = TeamIndex(places.index, places.cache, "")
     index.load(topics)
     descriptions = {entry.id.removeprefix("team:").removesuffix(".txt"): entry.description for entry in index.entries}
-    return Overview(topics, descriptions, tuple(removed), captured, undecided, len(placement.failed))
+    in_force = {pair.key: pair for topic in topics.values() for pair in topic.pairs}
+    # The last decision that added a pair counts.
+    added = {each.key: each for each in decisions if each.action is Action.ADDED and each.key in in_force}
+    return Overview(
+        topics,
+        descriptions,
+        tuple(removed),
+        {in_force[key].id: _taken_out(each, in_force) for key, each in added.items()},
+        {pair.id: tuple(corrected_by(pair, placement, in_force)) for pair in in_force.values()},
+        tuple(_open(added.values(), in_force)),
+        captured,
+        undecided,
+        len(placement.failed),
+    )
+
+
+def _taken_out(decision: Decision, in_force: Mapping[Decimal, Pair]) -> tuple[str, ...]:
+    gone = dict.fromkeys((*decision.replaces, *decision.remove_ids))
+    return tuple(each for each in gone if qa_ids.instant(each) not in in_force)
+
+
+def _open(added: Iterable[Decision], in_force: Mapping[Decimal, Pair]) -> Iterator[OpenConflict]:
+    for decision in added:
+        for remark in decision.conflicts:
+            other = in_force.get(qa_ids.instant(remark.id))
+            if other is not None:
+                yield OpenConflict(in_force[decision.key], other, remark.what)
 
 
 class CorrectionRefused(Exception):
@@ -67,10 +110,12 @@ def remove(library: TeamLibrary, pair_id: str, at: str) -> str:
     placement = library.fold.placement
     if pair.key in placement.withdrawn:
         raise CorrectionRefused(f"{pair.id} was removed already; --kb restore {pair.id} takes that back")
-    topic = placement.topic_of.get(pair.key)
+    topic, topics = placement.topic_of.get(pair.key), placement.parts(pair.key)
     library.decide(Decision(pair.id, at, Action.REMOVED, By.OPERATOR, topic))
     if topic is None:
         return f"{pair.id} was in no topic, and stays out of all."
+    if len(topics) > 1:
+        return f"{pair.id} is removed from {' and '.join(topics)}."
     left = library.topics.get(topic)
     rest = "held nothing else and is gone" if left is None else f"holds {len(left.pairs)} more"
     return f"{pair.id} is removed from {topic}, which {rest}."

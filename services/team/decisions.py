@@ -3,15 +3,19 @@
     {"qa_id": "qa_20260201_031057.000000", "at": "2026-02-01T03:12:00.000Z", "action": "added", "topic": "gpu",
      "remove_ids": [], "replaces": [], "by": "llm", "reason": ""}
 
-The file is append-only and has one such object a line. A line counts once its line feed is written.
+The file is append-only and has one such object a line. A line counts once its line feed is written. Only where there is
+something to say it also has `"superseded_parts"` and `"conflicts"`, lists of `{"id", "what"}`, and `"pieces"`, a list
+of `{"message_ids", "topic"}`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -22,9 +26,11 @@ from clock import from_rfc3339
 from services.knowledge import is_topic_name
 from services.storage import files, tail_repair
 from services.team import qa_ids
-from services.team.archive import encodable
+from services.team.archive import REMOVED, encodable
 
 log = logging.getLogger(__name__)
+
+REMARK_CHARS = 300
 
 
 class Action(StrEnum):
@@ -42,6 +48,29 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What a model says about a pair, by its id; in one line, of at most `REMARK_CHARS`."""
+
+    id: str
+    what: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "what", encodable(" ".join(self.what.split()))[:REMARK_CHARS])
+
+
+@dataclass(frozen=True, slots=True)
+class FiledPiece:
+    """Messages of a pair that go into a topic without the others. Their ids are texts: too long for numbers in JSON."""
+
+    message_ids: tuple[str, ...]
+    topic: str
+
+    @property
+    def messages(self) -> frozenset[int]:
+        return frozenset(map(int, self.message_ids))
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """One step taken on a pair.
 
@@ -50,6 +79,10 @@ class Decision:
         topic: the safe name of the topic that the pair enters or leaves, if any.
         remove_ids: pairs of the topic that this one makes obsolete.
         replaces: earlier captures of the same conversation.
+        superseded_parts: pairs of the topic that this one corrects in a part, and which.
+        conflicts: pairs of the topic that contradict this one, where it is open which is right.
+        pieces: where the pair is about several matters, what goes where; `topic` is that of the first. Empty: it goes
+            there as a whole.
     """
 
     qa_id: str
@@ -60,6 +93,9 @@ class Decision:
     remove_ids: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     reason: str = ""
+    superseded_parts: tuple[Remark, ...] = ()
+    conflicts: tuple[Remark, ...] = ()
+    pieces: tuple[FiledPiece, ...] = ()
 
     @property
     def key(self) -> Decimal:
@@ -69,11 +105,15 @@ class Decision:
 
 _DECISION = TypeAdapter(Decision)
 _FIELDS = ("qa_id", "at", "action", "topic", "remove_ids", "replaces", "by", "reason")
+_MESSAGE_ID = re.compile(r"[0-9]{1,20}")
+_IF_ANY = ("superseded_parts", "conflicts", "pieces")
 
 
 def render(decision: Decision) -> str:
     """One line, including the line feed that ends it."""
-    text = json.dumps({name: getattr(decision, name) for name in _FIELDS}, ensure_ascii=False)
+    said = asdict(decision)
+    fields = (*_FIELDS, *(name for name in _IF_ANY if said[name]))
+    text = json.dumps({name: said[name] for name in fields}, ensure_ascii=False)
     return encodable(text) + "\n"
 
 
@@ -141,6 +181,15 @@ class DecisionLog:
         tail_repair.cut_off(self.path, sound_length, "line")
         self._sound = True
 
+    def forget(self, keys: AbstractSet[Decimal]) -> bool:
+        """Remove what was said about the pairs with these keys, or because of them. Gives whether there was any."""
+        content = self.content()
+        left = b"\n".join(_without_words(line, keys) for line in content.split(b"\n"))
+        if left == content:
+            return False
+        files.replace(self.path, left)
+        return True
+
     def append(self, decision: Decision) -> None:
         """When this returns, the decision is on the disk."""
         if not self._sound:
@@ -151,11 +200,34 @@ class DecisionLog:
 
 
 def _check(decision: Decision) -> None:
-    for pair_id in (decision.qa_id, *decision.remove_ids, *decision.replaces):
+    remarks = (each.id for each in (*decision.superseded_parts, *decision.conflicts))
+    for pair_id in (decision.qa_id, *decision.remove_ids, *decision.replaces, *remarks):
         qa_ids.instant(pair_id)
     from_rfc3339(decision.at)
-    if decision.topic is not None and not is_topic_name(decision.topic):
-        raise ValueError(f"{decision.topic[:80]!r} is no safe name of a topic")
+    for topic in (decision.topic, *(piece.topic for piece in decision.pieces)):
+        if topic is not None and not is_topic_name(topic):
+            raise ValueError(f"{topic[:80]!r} is no safe name of a topic")
+    if not all(_MESSAGE_ID.fullmatch(each) for piece in decision.pieces for each in piece.message_ids):
+        raise ValueError("a piece has an id that is none of a message")
+
+
+def _without_words(line: bytes, keys: AbstractSet[Decimal]) -> bytes:
+    """A line of the file without the texts of such remarks. A damaged line stays, as no reader uses it."""
+    if b'"what"' not in line:
+        return line
+    try:
+        decision = _DECISION.validate_json(line, strict=True)
+        _check(decision)
+    except ValueError:
+        return line
+
+    def left(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+        return tuple(
+            replace(each, what=REMOVED) if {decision.key, qa_ids.instant(each.id)} & keys else each for each in remarks
+        )
+
+    changed = replace(decision, superseded_parts=left(decision.superseded_parts), conflicts=left(decision.conflicts))
+    return render(changed).encode().removesuffix(b"\n") if changed != decision else line
 
 
 def why_invalid(error: ValueError) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from typing import TypeVar
 
 from services.knowledge import files_of, first_of, is_topic_name, next_file, topic_name
 from services.team import qa_ids
-from services.team.archive import Pair
-from services.team.decisions import Action, Decision
+from services.team.archive import Pair, part_of
+from services.team.decisions import Action, Decision, FiledPiece, Remark
 from services.team.fold import TopicFold
-from services.team.topics import Topic, block_of, place, render
+from services.team.topics import Topic, block_of, is_exchange, place, render
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -27,25 +31,91 @@ def allowed_removals(pair: Pair, held: Sequence[Pair], remove_ids: Sequence[str]
     """
     if not remove_ids:
         return ()
-    others = {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+    others = _others(pair, held)
     most = min(MOST_REMOVED, (len(others) + 1) // 2)
     allowed: dict[str, None] = {}
     for pair_id in remove_ids:
-        try:
-            found = others.get(qa_ids.instant(pair_id.strip()))
-        except qa_ids.BadId:
-            found = None
-        if found is None:
-            why = "it is not in the topic"
-        elif place(found) >= place(pair):
-            why = "it is not older"
-        elif found.id not in allowed and len(allowed) >= most:
-            why = f"of {len(others)} pairs at most {most} may go at once"
-        else:
+        found = _older(pair, others, pair_id)
+        if isinstance(found, Pair) and found.id not in allowed and len(allowed) >= most:
+            found = f"of {len(others)} pairs at most {most} may go at once"
+        if isinstance(found, Pair):
             allowed[found.id] = None
-            continue
-        log.warning("%s does not remove %.80r: %s", pair.id, pair_id, why)
+        else:
+            log.warning("%s does not remove %.80r: %s", pair.id, pair_id, found)
     return tuple(allowed)
+
+
+def allowed_remarks(
+    pair: Pair, held: Sequence[Pair], removed: Sequence[str], remarks: Iterable[Remark]
+) -> tuple[Remark, ...]:
+    """Those of a model's `remarks` that say something about an older pair of the topic which is not `removed` anyway.
+    The others are logged. As with removals, earlier captures of the same conversation do not count.
+    """
+    others = _others(pair, (each for each in held if each.id not in removed))
+    kept: list[Remark] = []
+    for remark in remarks:
+        found = _older(pair, others, remark.id) if remark.what else "it says nothing"
+        if isinstance(found, Pair):
+            kept.append(Remark(found.id, remark.what))
+        else:
+            log.warning("%s: a remark about %.80r is dropped: %s", pair.id, remark.id, found)
+    return tuple(kept)
+
+
+def _others(pair: Pair, held: Iterable[Pair]) -> dict[Decimal, Pair]:
+    return {each.key: each for each in held if each.conversation_id != pair.conversation_id}
+
+
+def _older(pair: Pair, others: Mapping[Decimal, Pair], pair_id: str) -> Pair | str:
+    """The one with this id; or why there is none that is older than `pair`."""
+    try:
+        found = others.get(qa_ids.instant(pair_id.strip()))
+    except qa_ids.BadId:
+        found = None
+    if found is None:
+        return "it is not in the topic"
+    return found if place(found) < place(pair) else "it is not older"
+
+
+def parts_by_topic(pair: Pair, pieces: Iterable[tuple[Sequence[str], str]]) -> dict[str, Pair]:
+    """What of a pair goes into which topic, as a model says: ids of messages, and the topic's safe name. Empty: nothing
+    that both sides spoke in; then the pair is to be filed as a whole. Unknown ids are logged.
+    """
+    named: dict[str, set[int]] = {}
+    known = {str(message_id): message_id for message_id in pair.message_ids}
+    for message_ids, topic in pieces:
+        unknown = [each for each in message_ids if each not in known]
+        if unknown:
+            log.warning("%s: not messages of it: %.200r", pair.id, unknown)
+        named.setdefault(topic, set()).update(known[each] for each in message_ids if each in known)
+    parts = {topic: part_of(pair, messages) for topic, messages in named.items() if topic}
+    whole = {topic: part for topic, part in parts.items() if part is not None and is_exchange(part)}
+    if named and not whole:
+        log.warning("%s: no piece of it has a question and an answer; it is filed as a whole", pair.id)
+    return whole
+
+
+def together(pair: Pair, parts: Mapping[str, Pair], decisions: Sequence[Decision]) -> Decision:
+    """One decision about a pair from those about its `parts`, one for each. It is added as far as they are."""
+    added = [
+        (part, decision)
+        for part, decision in zip(parts.values(), decisions, strict=True)
+        if decision.action is Action.ADDED
+    ]
+    whole = len(added) == 1 and added[0][0] == pair
+    pieces = (FiledPiece(tuple(map(str, part.message_ids)), decision.topic or "") for part, decision in added)
+    return replace(
+        added[0][1] if added else decisions[0],
+        remove_ids=_each_once(each.remove_ids for each in decisions),
+        replaces=_each_once(each.replaces for _, each in added),
+        superseded_parts=_each_once(each.superseded_parts for _, each in added),
+        conflicts=_each_once(each.conflicts for _, each in added),
+        pieces=() if whole else tuple(pieces),
+    )
+
+
+def _each_once(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(each for group in groups for each in group))
 
 
 def replaced_by(pair: Pair, held: Iterable[Pair]) -> tuple[str, ...]:
@@ -66,41 +136,61 @@ def added(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> De
         raise ValueError(f"{decision.qa_id} is added to no topic")
     if (later := fold.later_capture(pair)) is not None:
         reason = f"{later.id} is a later capture of the same conversation"
-        return replace(decision, action=Action.SKIPPED, topic=None, remove_ids=(), reason=reason)
+        return replace(
+            decision,
+            action=Action.SKIPPED,
+            topic=None,
+            remove_ids=(),
+            reason=reason,
+            superseded_parts=(),
+            conflicts=(),
+            pieces=(),
+        )
     replaces = dict.fromkeys((*decision.replaces, *replaced_by(pair, fold.captures(pair))))
     return _filed(fold, replace(decision, replaces=tuple(replaces)), decision.topic, pair, max_chars)
 
 
 def restored(fold: TopicFold, decision: Decision, pair: Pair, max_chars: int) -> Decision:
     """The decision with the topic file that the pair goes into; unchanged if it does not move."""
-    topic = decision.topic or fold.placement.last_topic.get(decision.key)
-    if topic is None or fold.placement.topic_of.get(decision.key) == topic:
+    placement = fold.placement
+    topic = decision.topic or placement.last_topic.get(decision.key)
+    if topic is None or placement.topic_of.get(decision.key) == topic:
         return decision
+    if placement.last_topic.get(decision.key) == topic:
+        decision = replace(decision, pieces=placement.pieces.get(decision.key, ()))
     return _filed(fold, decision, topic, pair, max_chars)
 
 
 def _filed(fold: TopicFold, decision: Decision, topic: str, pair: Pair, max_chars: int) -> Decision:
-    """In the first file of the topic that has room for the pair once the others have left it."""
+    """In the first file of the topic that has room for the pair once the others have left it; so for each piece."""
     leaving = {qa_ids.instant(each) for each in (pair.id, *decision.remove_ids, *decision.replaces)}
     room: dict[str, int] = {}
-    for key in leaving:
-        name, held = fold.placement.topic_of.get(key), fold.active.get(key)
-        if name is not None and held is not None:
-            room[name] = room.get(name, 0) + _length(held)
-    there = topic_files(fold.topics, topic)
-    for name in there:
-        left = len(fold.topics[name].text) - room.get(name, 0)
-        if left <= 0 or left + _length(pair) <= max_chars:
-            return replace(decision, topic=name)
-    if not there:
-        return replace(decision, topic=_safe(topic))
-    following = next_file(there[0], fold.topics)
-    # If the name cannot grow any more, a long file is better than a decision that cannot be read.
-    return replace(decision, topic=following if is_topic_name(following) else there[-1])
+    for held in (fold.active[key] for key in leaving if key in fold.active):
+        for name, messages in fold.placement.parts(held.key).items():
+            room[name] = room.get(name, 0) + _length(part_of(held, messages))
+
+    def file_for(topic: str, part: Pair | None) -> str:
+        there = topic_files(fold.topics, topic)
+        for name in there:
+            left = len(fold.topics[name].text) - room.get(name, 0)
+            if left <= 0 or left + _length(part) <= max_chars:
+                return name
+        if not there:
+            return _safe(topic)
+        following = next_file(there[0], fold.topics)
+        # If the name cannot grow any more, a long file is better than a decision that cannot be read.
+        return following if is_topic_name(following) else there[-1]
+
+    if not decision.pieces:
+        return replace(decision, topic=file_for(topic, pair))
+    pieces = tuple(
+        replace(piece, topic=file_for(piece.topic, part_of(pair, piece.messages))) for piece in decision.pieces
+    )
+    return replace(decision, topic=pieces[0].topic, pieces=pieces)
 
 
-def _length(pair: Pair) -> int:
-    return len(render(block_of(pair)))
+def _length(pair: Pair | None) -> int:
+    return len(render(block_of(pair))) if pair is not None else 0
 
 
 def _safe(name: str) -> str:

@@ -7,6 +7,11 @@ removed    out; if an operator says so, only `restored` brings it back
 restored   back into its last topic; a model's `remove_ids` no longer take it out. A pair that was in no topic before
            it was removed becomes undecided again
 
+A pair that is about several matters goes in pieces into several topics, and out of all of them at once.
+
+An added pair may also correct a part of another. That counts while both are active; where a later pair has taken the
+place of the one that corrected, that stands for it.
+
 `Placement` needs only ids; `TopicFold` adds texts. Pairs in a topic are called active.
 """
 
@@ -18,8 +23,8 @@ from operator import attrgetter
 
 from services.team import archive, qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
-from services.team.topics import Topic, place, teaches
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
+from services.team.topics import Correction, Topic, place, teaches
 
 Move = tuple[Decimal, str | None, str | None]
 """A pair, by its key; the topic that it leaves, and the one that it enters."""
@@ -29,19 +34,24 @@ class Placement:
     """Where decisions put pairs, by their keys.
 
     Attributes:
-        topic_of, last_topic: of each active pair, and of each that was ever active.
+        topic_of, last_topic: of each active pair, and of each that was ever active. Of one in pieces the first.
+        pieces: of each pair that was last filed in pieces.
         decided, withdrawn, failed: pairs with a decision, removed by an operator, and whose last decision was `failed`.
         newest: the newest id with a decision.
+        corrected: pairs that others correct in a part: by the key of each of these what no longer holds.
     """
 
     def __init__(self, decisions: Iterable[Decision] = (), start: Decimal | None = None) -> None:
         """`start`: pairs up to this key need no decision; None: all do."""
         self.topic_of: dict[Decimal, str] = {}
         self.last_topic: dict[Decimal, str] = {}
+        self.pieces: dict[Decimal, tuple[FiledPiece, ...]] = {}
         self.decided: set[Decimal] = set()
         self.withdrawn: set[Decimal] = set()
         self.failed: set[Decimal] = set()
         self.newest: str | None = None
+        self.corrected: dict[Decimal, dict[Decimal, str]] = {}
+        self._successor: dict[Decimal, Decimal] = {}  # of pairs that are not active, the one that took their place
         self._start = start
         self._upheld: set[Decimal] = set()  # restored by an operator
         for decision in decisions:
@@ -61,8 +71,11 @@ class Placement:
             case Action.ADDED:
                 if decision.topic is None or key in self.withdrawn:
                     return []
-                gone = self._obsolete(decision) | set(map(qa_ids.instant, decision.replaces))
-                return self._out(gone - {key}) + self._in(key, decision.topic)
+                earlier = set(map(qa_ids.instant, decision.replaces)) - {key}
+                gone = (self._obsolete(decision) | earlier) - {key}
+                self._correct(key, earlier, decision.superseded_parts)
+                self._successor |= {each: key for each in gone if each in self.topic_of}
+                return self._out(gone) + self._in(key, decision.topic, decision.pieces)
             case Action.SKIPPED:
                 return self._out(self._obsolete(decision) - {key})
             case Action.FAILED:
@@ -78,6 +91,39 @@ class Placement:
             case Action.RESTORED:
                 return self._restored(key, decision)
 
+    def parts(self, key: Decimal) -> dict[str, frozenset[int] | None]:
+        """The topics that a pair is in, and which of its messages are in each; None: all of them."""
+        topic = self.topic_of.get(key)
+        if topic is None:
+            return {}
+        if key not in self.pieces:
+            return {topic: None}
+        parts: dict[str, frozenset[int] | None] = {}
+        for piece in self.pieces[key]:
+            parts[piece.topic] = (parts.get(piece.topic) or frozenset()) | piece.messages
+        return parts
+
+    def corrections(self, key: Decimal) -> list[tuple[Decimal, str]]:
+        """What of a pair no longer holds: the active pair because of which, and what, for each correction."""
+        found: list[tuple[Decimal, str]] = []
+        for by, what in self.corrected.get(key, {}).items():
+            standing: Decimal | None = by
+            while standing is not None and standing not in self.topic_of:
+                standing = self._successor.get(standing)
+            if standing is not None and standing != key:
+                found.append((standing, what))
+        return found
+
+    def _correct(self, key: Decimal, earlier: Iterable[Decimal], parts: Iterable[Remark]) -> None:
+        """Note what the pair corrects. It takes over the corrections of `earlier` captures, which it contains."""
+        for known in self.corrected.values():
+            known.pop(key, None)
+        for each in earlier:
+            self.corrected.setdefault(key, {}).update(self.corrected.get(each, {}))
+        for part in parts:
+            known = self.corrected.setdefault(qa_ids.instant(part.id), {})
+            known[key] = f"{known[key]}; {part.what}" if key in known else part.what
+
     def _restored(self, key: Decimal, decision: Decision) -> list[Move]:
         self.withdrawn.discard(key)
         if decision.by is By.OPERATOR:
@@ -86,41 +132,83 @@ class Placement:
         if topic is None:
             self.decided.discard(key)
             return []
-        return self._in(key, topic)
+        if self.topic_of.get(key) == topic:
+            return []
+        return self._in(key, topic, decision.pieces if decision.topic else self.pieces.get(key, ()))
 
     def _obsolete(self, decision: Decision) -> set[Decimal]:
         return set(map(qa_ids.instant, decision.remove_ids)) - self._upheld
 
-    def _in(self, key: Decimal, topic: str) -> list[Move]:
-        before = self.topic_of.get(key)
+    def _in(self, key: Decimal, topic: str, pieces: tuple[FiledPiece, ...]) -> list[Move]:
+        before = self.parts(key)
         self.topic_of[key] = self.last_topic[key] = topic
-        return [(key, before, topic)] if topic != before else []
+        self._successor.pop(key, None)
+        if pieces:
+            self.pieces[key] = pieces
+        else:
+            self.pieces.pop(key, None)
+        after = self.parts(key)
+        left: list[Move] = [(key, name, None) for name in before if name not in after or before[name] != after[name]]
+        return left + [(key, None, name) for name in after if name not in before or before[name] != after[name]]
 
     def _out(self, keys: Iterable[Decimal]) -> list[Move]:
-        return [(key, self.topic_of.pop(key), None) for key in sorted(keys) if key in self.topic_of]
+        moves: list[Move] = [(key, name, None) for key in sorted(keys) for name in self.parts(key)]
+        for key, _, _ in moves:
+            self.topic_of.pop(key, None)
+        return moves
 
 
 def fold(pairs: Iterable[Pair], placement: Placement) -> dict[str, Topic]:
     """The topics that follow from archive and decisions, by name. Omits pairs in which no text of the team is left."""
     held: dict[str, dict[Decimal, Pair]] = {}
     for pair in pairs:
-        name = placement.topic_of.get(pair.key)
-        if name is not None and teaches(pair):
-            held.setdefault(name, {}).setdefault(pair.key, pair)
-    return {name: Topic(name, tuple(sorted(held[name].values(), key=place))) for name in sorted(held)}
+        for name, messages in placement.parts(pair.key).items():
+            part = archive.part_of(pair, messages)
+            if part is not None and teaches(part):
+                held.setdefault(name, {}).setdefault(pair.key, part)
+    topics = {name: Topic(name, tuple(sorted(held[name].values(), key=place))) for name in sorted(held)}
+    active = {key: pair for pairs_of_topic in held.values() for key, pair in pairs_of_topic.items()}
+    _correct(topics, placement, active)
+    return topics
+
+
+def corrected_by(pair: Pair, placement: Placement, active: Mapping[Decimal, Pair]) -> list[tuple[Pair, str]]:
+    """By whom of the `active` pairs it is superseded in part, and in what: only by later ones, oldest first."""
+    known = [(active[by], what) for by, what in placement.corrections(pair.key) if by in active]
+    return sorted((each for each in known if place(each[0]) > place(pair)), key=lambda each: (place(each[0]), each[1]))
+
+
+def _correct(topics: dict[str, Topic], placement: Placement, active: Mapping[Decimal, Pair]) -> set[str]:
+    """Give each pair in `topics` its corrections. Gives the names of the topics that change."""
+    changed: set[str] = set()
+    for key in placement.corrected:
+        if (pair := active.get(key)) is None:
+            continue
+        corrections = tuple(Correction(by.said_at, what) for by, what in corrected_by(pair, placement, active))
+        for name in placement.parts(key):
+            topic = topics.get(name)
+            if topic is not None and topic.corrections.get(key, ()) != corrections and topic.holds(key):
+                topics[name] = topic.corrected(pair, corrections)
+                changed.add(name)
+    return changed
 
 
 class TopicFold:
-    """The same, one decision after another. `topics` (by name) is replaced, not changed; `active` are their pairs."""
+    """The same, one decision after another. `topics` (by name) is replaced, not changed; `active` are their pairs, each
+    as a whole.
+    """
 
-    def __init__(self, placement: Placement, topics: Mapping[str, Topic]) -> None:
+    def __init__(self, placement: Placement, pairs: Iterable[Pair]) -> None:
+        """`pairs`: those of the archive that are in topics."""
         self.placement = placement
-        self.topics = dict(topics)
+        known: dict[Decimal, Pair] = {}
+        for pair in pairs:
+            known.setdefault(pair.key, pair)
+        self.topics = fold(known.values(), placement)
         self.active: dict[Decimal, Pair] = {}
         self._captures: dict[str, dict[Decimal, Pair]] = {}
-        for topic in topics.values():
-            for pair in topic.pairs:
-                self._enter(pair)
+        for key in dict.fromkeys(pair.key for topic in self.topics.values() for pair in topic.pairs):
+            self._enter(known[key])
 
     def captures(self, pair: Pair) -> Iterable[Pair]:
         """The active captures of the same conversation."""
@@ -135,18 +223,27 @@ class TopicFold:
         """Take a decision about `pair`, if that is known. Gives the names of the topics that changed."""
         changed: set[str] = set()
         topics = dict(self.topics)
-        for key, source, target in self.placement.apply(decision):
+        moves = self.placement.apply(decision)
+        for key, source, target in moves:
             moved = self.active.get(key)
-            if source is not None and moved is not None:
+            if source in topics and moved is not None and topics[source].holds(key):
                 topics[source] = topics[source].without(moved.id)
                 if not topics[source].pairs:
                     del topics[source]
-                self._leave(moved)
                 changed.add(source)
-            if target is not None and pair is not None and teaches(pair):
-                topics[target] = topics.get(target, Topic(target, ())).joined_by(pair)
-                self._enter(pair)
+            part = archive.part_of(pair, self.placement.parts(key)[target]) if pair is not None and target else None
+            if target is not None and part is not None and teaches(part):
+                topics[target] = topics.get(target, Topic(target, ())).joined_by(part)
                 changed.add(target)
+        for key in dict.fromkeys(key for key, _, _ in moves):
+            known = pair if pair is not None and pair.key == key else self.active.get(key)
+            if key in self.active:
+                self._leave(self.active[key])
+            if known is not None and any(
+                topics[name].holds(key) for name in self.placement.parts(key) if name in topics
+            ):
+                self._enter(known)
+        changed |= _correct(topics, self.placement, self.active)
         self.topics = topics
         return changed
 
@@ -157,14 +254,16 @@ class TopicFold:
         for name in changed:
             before = topics.pop(name).pairs
             left = [pair for each in before if teaches(pair := archive.without(each, author_id))]
-            for pair in before:
-                self._leave(pair)
-            for pair in left:
-                self._enter(pair)
             if left:
                 topics[name] = Topic(name, tuple(left))
+        for pair in list(self.active.values()):
+            if author_id in pair.author_ids:
+                self._leave(pair)
+                if any(topics[name].holds(pair.key) for name in self.placement.parts(pair.key) if name in topics):
+                    self._enter(archive.without(pair, author_id))
+        corrected = _correct(topics, self.placement, self.active)
         self.topics = topics
-        return changed
+        return sorted({*changed, *corrected})
 
     def _enter(self, pair: Pair) -> None:
         self.active[pair.key] = pair

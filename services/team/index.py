@@ -8,6 +8,7 @@ crash leaves undone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 
 from clock import rfc3339
@@ -35,15 +36,14 @@ class TeamIndex:
         self._suspects: dict[str, Topic] = {}  # topics whose content may have no description
         self._index_written = self._cache_written = False
 
-    def load(self, topics: Mapping[str, Topic]) -> None:
-        """Start from the cache file; a missing one is an empty cache. Raises OSError."""
-        try:
-            found = cache.parse(self._cache.read_bytes(), [FileRecord], str(self._cache))
-        except FileNotFoundError:
-            found = {}
-        for record in found.values():
+    def load(self, topics: Mapping[str, Topic], earlier: Path | None = None) -> None:
+        """Start from the cache file; a missing one is an empty cache. What was described in the cache file `earlier`
+        is known as well. Raises OSError.
+        """
+        found = _records_in(self._cache)
+        for record in (*found.values(), *(_records_in(earlier).values() if earlier is not None else ())):
             if record.described:
-                self._known[record.content_hash, record.summary_key] = record.summary_text
+                self._known.setdefault((record.content_hash, record.summary_key), record.summary_text)
         there = {topic.file for topic in topics.values()}
         self._records = {name: record for name, record in found.items() if name in there}
         self._lines = {name: cache.line(record) for name, record in self._records.items()}
@@ -81,6 +81,11 @@ class TeamIndex:
         self._enter(topic)
         self._sort()
 
+    @property
+    def described(self) -> list[str]:
+        """The names of the topics that have a description."""
+        return sorted(name.removesuffix(".txt") for name in self._records)
+
     def forget(self, names: Iterable[str]) -> None:
         """Drop the descriptions of these topics, and of all topics that are gone."""
         for name in names:
@@ -88,18 +93,26 @@ class TeamIndex:
         self._known = {(each.content_hash, each.summary_key): each.summary_text for each in self._records.values()}
 
     def undescribed(self, at: float) -> list[Topic]:
-        """The topics without a description of their present content, by name. Content that was described before, maybe
-        under another name, gets that description again.
+        """The topics without a description of their present content, by name."""
+        lacking = self.lacking(self._suspects.values(), at)
+        self._suspects = {topic.name: topic for topic in lacking}
+        return sorted(lacking, key=attrgetter("name"))
+
+    def lacking(self, topics: Iterable[Topic], at: float) -> list[Topic]:
+        """Those whose description is not one of this content. Content that was described before, maybe under another
+        name, gets that description again.
         """
-        for name, topic in list(self._suspects.items()):
+        found: list[Topic] = []
+        for topic in list(topics):
             content = self._hash(topic)
             record = self._records.get(topic.file)
             if record is not None and (record.content_hash, record.summary_key) == (content, self._key):
-                del self._suspects[name]
-            elif (known := self._known.get((content, self._key))) is not None:
+                continue
+            if (known := self._known.get((content, self._key))) is None:
+                found.append(topic)
+            else:
                 self.describe(topic, known, self._key, at)
-                del self._suspects[name]
-        return [self._suspects[name] for name in sorted(self._suspects)]
+        return found
 
     @property
     def written(self) -> bool:
@@ -139,6 +152,13 @@ class TeamIndex:
         if kept is None or kept[0] is not topic:
             kept = self._hashes[topic.name] = topic, hash_text(topic.text)
         return kept[1]
+
+
+def _records_in(path: Path) -> dict[str, Record]:
+    try:
+        return cache.parse(path.read_bytes(), [FileRecord], str(path))
+    except FileNotFoundError:
+        return {}
 
 
 def _stand_in(topic: Topic) -> str:

@@ -19,12 +19,12 @@ from services.storage import files
 from services.team import filing, qa_ids
 from services.team import state as team_state
 from services.team.archive import Pair
-from services.team.archive_files import ArchiveReader, StoredBlock
+from services.team.archive_files import ArchiveReader, StoredBlock, Wanted, whatever
 from services.team.decisions import Action, Decision, DecisionLog
-from services.team.fold import TopicFold
+from services.team.fold import Placement, TopicFold
 from services.team.index import TeamIndex
 from services.team.state import LibraryUnwritable, TeamPlaces, TeamState
-from services.team.topics import Topic
+from services.team.topics import Correction, Topic
 
 
 class UnknownPair(LookupError):
@@ -62,11 +62,23 @@ class TeamLibrary:
         """An entry for each topic: its description; until there is one, its name and its first question."""
         return self.team_index.entries
 
-    def undecided(self) -> Pair | None:
-        """The oldest pair after the start cursor without a decision. Raises OSError: the archive cannot be read."""
+    def undecided(self, ready: Wanted = whatever) -> Pair | None:
+        """The oldest pair after the start cursor without a decision, of those that are `ready`. Raises OSError: the
+        archive cannot be read.
+        """
         with self._lock:
             self.flush()
-            return self.reader.oldest(self.fold.placement.is_undecided)
+            return self.reader.oldest(self.fold.placement.is_undecided, ready)
+
+    def later(self, pair: Pair) -> Pair | None:
+        """A later capture of the conversation of an undecided pair, without a decision as well."""
+        with self._lock:
+            return self.reader.later(pair)
+
+    def waiting(self) -> Sequence[Pair]:
+        """Pairs without a decision: all, if none was `ready` when `undecided` last looked."""
+        with self._lock:
+            return self.reader.waiting(self.fold.placement.is_undecided)
 
     def stored(self, block: StoredBlock) -> None:
         """Take over a block that was just appended to the archive. Never waits: a busy library will read it instead."""
@@ -76,12 +88,12 @@ class TeamLibrary:
             finally:
                 self._lock.release()
 
-    def peek(self) -> Pair | None:
+    def peek(self, ready: Wanted = whatever) -> Pair | None:
         """`undecided`, if it is in memory. No disk access; never waits."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self.reader.peek(self.fold.placement.is_undecided) if self._flushed else None
+            return self.reader.peek(self.fold.placement.is_undecided, ready) if self._flushed else None
         finally:
             self._lock.release()
 
@@ -89,6 +101,11 @@ class TeamLibrary:
         """The pairs of the topic and its continuations, which one classified under this name would join."""
         topics = self.fold.topics
         return [pair for name in filing.topic_files(topics, topic) for pair in topics[name].pairs]
+
+    def corrections(self, pair: Pair) -> Sequence[Correction]:
+        """What later conversations have corrected in a pair."""
+        topics = (self.fold.topics.get(name) for name in self.fold.placement.parts(pair.key))
+        return next((topic.corrections[pair.key] for topic in topics if topic and pair.key in topic.corrections), ())
 
     def pair(self, pair_id: str) -> Pair | None:
         """A pair of the archive, if it is there. Raises BadId, OSError."""
@@ -135,6 +152,18 @@ class TeamLibrary:
             self.flush()
             return found
 
+    def described(self) -> Mapping[str, Topic]:
+        """The topics that have a description, be it of earlier content."""
+        topics = self.fold.topics
+        return {name: topics[name] for name in self.team_index.described if name in topics}
+
+    def lacking(self, topics: Sequence[Topic]) -> Sequence[Topic]:
+        """Those whose description is not one of this content, from the present prompt and model."""
+        with self._lock:
+            found = self.team_index.lacking(topics, self.time())
+            self.flush()
+            return found
+
     def describe(self, topic: Topic, summary: str, key: str) -> None:
         """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from."""
         with self._lock:
@@ -155,7 +184,13 @@ class TeamLibrary:
         """Take a person's texts, already out of the archive, out of topics and descriptions. Gives the topic names."""
         with self._lock:
             self._forgotten.add(author_id)
-            self.reader.rewind()  # the pairs it has in memory may have such texts
+            # What it has in memory may be such texts: it reads everything again.
+            archived = self.reader.survey(self.fold.placement.is_undecided)
+            theirs = {pair.key for pair in archived if author_id in pair.author_ids}
+            with _writing("Its words stay in the decisions until this is done again"):
+                if self.decisions.forget(theirs):
+                    self.fold.placement.corrected = Placement(self.decisions.read()).corrected
+                    self._state_written = False
             changed = self.fold.forget(author_id)
             self.team_index.forget(changed)
             return self._changed(changed)

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
 from services.knowledge import is_topic_name
 from services.storage import files
 from services.team import decisions as grammar
 from services.team import qa_ids, state, topics
-from services.team.archive import Pair
+from services.team.archive import REMOVED, Pair, PairTurn, part_of
 from services.team.archive_files import ArchiveReader
 from services.team.decisions import Decision, DecisionLog
-from services.team.fold import Placement, TopicFold, fold
+from services.team.fold import Placement, TopicFold
 from services.team.index import TeamIndex
 from services.team.library import TeamLibrary
 from services.team.state import LibraryUnusable, TeamPlaces, TeamState
@@ -37,12 +38,14 @@ def open_library(
     configured_cursor: str = "",
     max_topic_chars: int = 40_000,
     describer_key: str = "",
+    described_in: Path | None = None,
     time: Callable[[], float],
 ) -> TeamLibrary:
     """The library in `places`, repaired.
 
     `configured_cursor` is `kb.qa_raw_last_processed_id`; `describer_key` names the prompt and model that descriptions
-    must come from; `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
+    must come from; `described_in` is the cache of another library, whose descriptions of the same content are used;
+    `time` gives seconds since 1970, from any thread (`clock.utc_clock`). Raises OSError, and
     LibraryUnusable: a cursor or a file is invalid; nothing was changed.
     """
     noted = DecisionLog(places.decisions)
@@ -66,15 +69,16 @@ def open_library(
     active = [pair for pair in reader.survey(placement.is_undecided) if pair.key in placement.topic_of]
     if missing := count_missing(places.raw, placement, active):
         log.warning("%s: %d filed conversations are not there, and left out of their topics", places.raw, missing)
-    held = fold(active, placement)
+    folded = TopicFold(placement, active)
+    held = folded.topics
     _repair(places.topics, held, None if known.announces(content) else TopicHistory(reader, filed, since))
     index = TeamIndex(places.index, places.cache, describer_key)
-    index.load(held)
+    index.load(held, described_in)
     library = TeamLibrary(
         places=places,
         reader=reader,
         decisions=noted,
-        fold=TopicFold(placement, held),
+        fold=folded,
         state=known,
         team_index=index,
         max_topic_chars=max_topic_chars,
@@ -104,6 +108,31 @@ def _split(data: bytes, file: str, filed_bytes: int) -> tuple[list[Decision], li
     return grammar.parse(data[:split], file), grammar.parse(data[split:], file, line)
 
 
+class _Held(NamedTuple):
+    """What a topic held at a time: the keys of its pairs, and which of their messages (None: all); which of them were
+    corrected by which pair, and in what.
+    """
+
+    parts: frozenset[tuple[Decimal, frozenset[int] | None]]
+    corrections: frozenset[tuple[Decimal, Decimal, str]]
+
+    @property
+    def keys(self) -> frozenset[Decimal]:
+        return frozenset(key for key, _ in self.parts)
+
+    def may_correct(self, block: TopicBlock, pair: Pair, pairs: Mapping[Decimal, Pair]) -> bool:
+        """Whether these are the corrections of a block in a file of that time, possibly before people were forgotten.
+        `pairs`: those that the archive has, by their keys.
+        """
+        own = [(pairs[by], what) for key, by, what in self.corrections if key == pair.key and by in pairs]
+        own = [(by, what) for by, what in own if place(by) > place(pair)]
+        known = {(by.said_at, what) for by, what in own}
+        dates = {each.said_at for each in block.corrections}
+        return all(
+            (each.said_at, each.what) in known or (each.said_at, REMOVED) in known for each in block.corrections
+        ) and all(by.said_at in dates for by, _ in own if teaches(by))
+
+
 @dataclass(frozen=True, slots=True)
 class TopicHistory:
     """What topics held after each of the latest decisions: topic files are known to contain those of `filed`."""
@@ -120,31 +149,57 @@ class TopicHistory:
             return False
         if "".join(map(topics.render, blocks.values())) != text:
             return False
-        return any(self._were(blocks, keys) for keys in self._held(topic) if blocks.keys() <= keys)
+        return any(self._were(blocks, then) for then in self._held(topic) if blocks.keys() <= then.keys)
 
-    def _were(self, blocks: Mapping[Decimal, TopicBlock], keys: frozenset[Decimal]) -> bool:
-        """Whether these were the blocks of a topic that held the pairs `keys`, as far as the archive has them."""
-        pairs = self.reader.find(keys)
+    def _were(self, blocks: Mapping[Decimal, TopicBlock], then: _Held) -> bool:
+        """Whether these were the blocks of a topic that held the pairs of that time, as far as the archive has them."""
+        found = self.reader.find(then.keys)
+        parts = {key: part_of(found[key], messages) for key, messages in then.parts if key in found}
+        pairs = {key: part for key, part in parts.items() if part is not None}
         if any(teaches(pair) for key, pair in pairs.items() if key not in blocks):
             return False
         order = [key for key in sorted(pairs, key=lambda key: place(pairs[key])) if key in blocks]
-        return order == [key for key in blocks if key in pairs] and all(_once_was(blocks[i], pairs[i]) for i in order)
+        if order != [key for key in blocks if key in pairs]:
+            return False
+        known = found | self.reader.find({by for _, by, _ in then.corrections} - then.keys)
+        return all(
+            _once_was(blocks[key], pairs[key]) and then.may_correct(blocks[key], pairs[key], known) for key in order
+        )
 
-    def _held(self, topic: str) -> Iterator[frozenset[Decimal]]:
-        """The keys that the topic held, one time after another."""
+    def _held(self, topic: str) -> Iterator[_Held]:
+        """What the topic held, one time after another."""
         placement = Placement(self.filed)
+        last: _Held | None = None
         for decision in (None, *self.since):
-            if decision is None or any(topic in move[1:] for move in placement.apply(decision)):
-                yield frozenset(key for key, name in placement.topic_of.items() if name == topic)
+            moves = placement.apply(decision) if decision is not None else []
+            if last is None or placement.corrected or any(topic in move[1:] for move in moves):
+                places = ((key, placement.parts(key)) for key in placement.topic_of)
+                parts = frozenset((key, own[topic]) for key, own in places if topic in own)
+                corrected = {key for key, _ in parts} & placement.corrected.keys()
+                corrections = ((key, *each) for key in corrected for each in placement.corrections(key))
+                now = _Held(parts, frozenset(corrections))
+                if now != last:
+                    yield now
+                last = now
 
 
 def _once_was(block: TopicBlock, pair: Pair) -> bool:
-    """Whether this was the block of a pair, possibly before a person's texts were taken out of it."""
-    if (block.id, block.timestamp) != (pair.id, pair.timestamp):
+    """Whether this was the block of a pair, possibly before a person's texts were taken out of it, or in the earlier
+    form.
+    """
+    if (block.id, block.timestamp) != (pair.id, pair.timestamp) or block.said_at not in {pair.said_at, None}:
         return False
-    turns = iter(block.turns)
-    kept = block_of(pair).turns
-    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in kept)
+    left = block_of(pair)
+    if block.said_at is None:
+        left = replace(left, speakers=())
+    turns = iter(_said_by(block))
+    return len(block.turns) <= len(pair.turns) and all(turn in turns for turn in _said_by(left))
+
+
+def _said_by(block: TopicBlock) -> list[tuple[str, PairTurn]]:
+    """Its turns and who spoke. To whom depends on turns that may have been taken out."""
+    labels = block.speakers or [turn.speaker.value for turn in block.turns]
+    return [(label.partition(" (")[0], turn) for label, turn in zip(labels, block.turns, strict=True)]
 
 
 def _repair(folder: Path, held: Mapping[str, Topic], history: TopicHistory | None) -> None:

@@ -15,7 +15,7 @@ import json
 import logging
 import shutil
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,13 +26,16 @@ from services.storage import files
 from services.team import archive, state
 from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision, DecisionLog, corrections, render
-from services.team.fold import Placement
+from services.team.fold import Placement, TopicFold
+from services.team.growth import Growth
 from services.team.state import TeamPlaces
 from services.team.topics import place, teaches
 
 log = logging.getLogger(__name__)
 
 PLAN = "plan.json"
+EVERY = 16
+"""Pairs between two looks for topics that have doubled, so that the index stays the same in between."""
 SUPERSEDED = "another capture holds more of the conversation"
 WORDLESS = "nothing of the team is left in it"
 
@@ -111,6 +114,29 @@ def _longest_of(pairs: Iterable[Pair]) -> tuple[int, dict[Decimal, Pair], dict[s
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """A build that can go on.
+
+    Attributes:
+        at: when it was first begun, RFC 3339, UTC. All its decisions bear this time, as they become valid as one step,
+            and so that they are the same however often it was cut off.
+        decided: the decisions that still count, those about each of the first tasks.
+    """
+
+    at: str
+    decided: tuple[tuple[Decision, ...], ...]
+
+    def growth(self, plan: RebuildPlan) -> Growth:
+        """That of the library after these decisions."""
+        growth = Growth(EVERY)
+        fold = TopicFold(Placement(plan.corrections), {})
+        for task, own in zip(plan.tasks, self.decided, strict=False):
+            changed = {name for each in own for name in fold.apply(each, task.pair)}
+            growth.note(fold.topics, sorted(changed))
+        return growth
+
+
+@dataclass(frozen=True, slots=True)
 class Build:
     """A library built in `folder`, next to the live one. All methods raise OSError."""
 
@@ -128,25 +154,25 @@ class Build:
             state=self.folder / "state.json",
         )
 
-    def begin(self, plan: RebuildPlan, key: str) -> list[Decision]:
-        """Prepare the folder for `open_library`. Gives the decisions that still count, one for each of the first tasks.
-        `key` changes with everything that decisions depend on besides the pairs.
+    def begin(self, plan: RebuildPlan, key: str, now: str) -> Begun:
+        """Prepare the folder for `open_library`. `key` changes with everything that decisions depend on besides the
+        pairs; `now`: RFC 3339, UTC.
         """
         # What must stay the same for a decision about a task to count.
         entries = [[task.pair.id, hash_text(archive.render(task.pair)), task.uphold or ""] for task in plan.tasks]
-        valid = self._valid(plan.tasks, entries, key)
+        before = self._before(key)
+        valid = self._valid(plan.tasks, self._common(entries, before))
+        at = before.get("at")
+        at = at if isinstance(at, str) else now
         text = "".join(map(render, (*plan.corrections, *itertools.chain.from_iterable(valid))))
         # The new decisions are a prefix of the old ones, so either plan fits them.
         files.replace(self.places.decisions, text.encode())
-        files.replace(self.folder / PLAN, json.dumps({"key": key, "tasks": entries}).encode())
+        files.replace(self.folder / PLAN, json.dumps({"key": key, "at": at, "tasks": entries}).encode())
         # Opening the library writes again what follows from decisions.
         shutil.rmtree(self.places.topics, ignore_errors=True)
         for path in (self.places.state, self.places.index):
             files.remove(path)
-        if not self.places.cache.exists() and self.live.cache.exists():
-            # A topic that does not change keeps its description.
-            files.replace(self.places.cache, self.live.cache.read_bytes())
-        return [own[0] for own in valid]
+        return Begun(at, tuple(tuple(own) for own in valid))
 
     def finish(self, plan: RebuildPlan, by: By, at: str) -> None:
         """Decide about the pairs that were left out, so that no start takes them for new. For a library not in use."""
@@ -172,13 +198,13 @@ class Build:
         files.remove(self.folder / PLAN)  # first: without it, no decision counts
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _valid(self, tasks: Sequence[Task], entries: Sequence[list[str]], key: str) -> list[list[Decision]]:
-        """The earlier decisions about each of the first tasks that still count."""
+    def _valid(self, tasks: Sequence[Task], common: int) -> list[list[Decision]]:
+        """The earlier decisions about each of the first `common` tasks that still count."""
         noted = deque(DecisionLog(self.places.decisions).read())
         while noted and noted[0].by is By.OPERATOR:  # the corrections of that time
             noted.popleft()
         decided: list[list[Decision]] = []
-        for task in tasks[: self._common(entries, key)]:
+        for task in tasks[:common]:
             own: list[Decision] = []
             while noted and noted[0].qa_id == task.pair.id:
                 own.append(noted.popleft())
@@ -189,18 +215,21 @@ class Build:
             decided.pop()  # perhaps that is why the build was given up
         return decided
 
-    def _common(self, entries: Sequence[list[str]], key: str) -> int:
-        """How many of the first tasks are the same as before."""
+    def _before(self, key: str) -> dict[str, object]:
+        """The plan of the build that was cut off; empty if there is none, or it depended on something else."""
         try:
             found: object = json.loads((self.folder / PLAN).read_bytes())
         except (FileNotFoundError, ValueError):
-            return 0
+            return {}
         known = cast("dict[str, object]", found) if isinstance(found, dict) else {}
-        before = known.get("tasks")
-        if known.get("key") != key or not isinstance(before, list):
-            log.warning("%s: prompts, model or limits have changed; the build starts again", self.folder)
-            return 0
-        there = cast("list[object]", before)
+        if known.get("key") == key and isinstance(known.get("tasks"), list):
+            return known
+        log.warning("%s: prompts, model or limits have changed; the build starts again", self.folder)
+        return {}
+
+    def _common(self, entries: Sequence[list[str]], before: Mapping[str, object]) -> int:
+        """How many of the first tasks are the same as before."""
+        there = cast("list[object]", before.get("tasks", []))
         same = itertools.takewhile(lambda both: both[0] == both[1], zip(entries, there, strict=False))
         common = sum(1 for _ in same)
         if common < len(there):

@@ -56,6 +56,35 @@ def test_who_is_stopped_sees_why() -> None:
     assert seen == [WHY]
 
 
+async def test_its_time_does_not_pass_while_it_is_paused() -> None:
+    token = CancelToken()
+    token.expire_in(10, LATER)
+    await asyncio.sleep(4)
+    with token.paused():
+        await asyncio.sleep(100)
+    await asyncio.sleep(5.9)
+    assert token.error is None
+    await asyncio.sleep(0.2)
+    assert token.error is LATER
+
+
+async def test_what_has_ended_while_it_was_paused_expires_no_more() -> None:
+    closed, cancelled = CancelToken(), CancelToken()
+    for token, finish in ((closed, closed.close), (cancelled, lambda: cancelled.cancel(WHY))):
+        token.expire_in(10, LATER)
+        with token.paused():
+            finish()
+        await asyncio.sleep(20)
+    assert (closed.error, cancelled.error) == (None, WHY)
+
+
+async def test_what_never_expires_can_be_paused() -> None:
+    token = CancelToken()
+    with token.paused():
+        await asyncio.sleep(1)
+    assert token.error is None
+
+
 async def test_it_expires_in_its_time() -> None:
     token, stopped = CancelToken(), asyncio.Event()
     token.attach(stopped.set)

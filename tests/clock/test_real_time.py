@@ -6,37 +6,46 @@ from contextvars import ContextVar
 import pytest
 
 from clock import VirtualLoop, real_time
+from tests.watched_loop import outlast, run_watched
 
 about: ContextVar[str] = ContextVar("about", default="nothing")
 
 
-async def pause(seconds: float) -> float:
-    await asyncio.sleep(seconds)
-    return seconds
+async def at_once() -> str:
+    return "done"
 
 
-async def test_a_call_takes_real_time_and_no_virtual_time() -> None:
-    began = time.perf_counter()
-    assert await real_time(lambda: pause(0.02)) == 0.02
-    assert time.perf_counter() - began >= 0.02
-    assert asyncio.get_running_loop().time() == 0
+def test_a_call_takes_no_virtual_time() -> None:
+    async def main(waits: threading.Event) -> float:
+        assert await real_time(lambda: outlast(waits))
+        return asyncio.get_running_loop().time()
+
+    assert run_watched(main) == 0
 
 
 async def test_calls_of_one_instant_resume_in_the_order_they_were_made() -> None:
-    came: list[float] = []
+    came: list[int] = []
+    ended = [asyncio.Event() for _ in range(4)]
+    waits_for = {0: 3, 3: 2, 2: 1}
 
-    async def call(seconds: float) -> None:
-        came.append(await real_time(lambda: pause(seconds)))
+    async def outside(number: int) -> int:
+        if number in waits_for:
+            await ended[waits_for[number]].wait()
+        ended[number].set()
+        return number
 
-    await asyncio.gather(*map(call, (0.03, 0.0, 0.02, 0.01)))
-    assert came == [0.03, 0.0, 0.02, 0.01]
+    async def call(number: int) -> None:
+        came.append(await real_time(lambda: outside(number)))
+
+    await asyncio.gather(*map(call, range(4)))
+    assert came == [0, 1, 2, 3]
 
 
 async def test_what_a_call_leads_to_comes_before_the_next_call_resumes() -> None:
     order: list[str] = []
 
     async def call(name: str) -> None:
-        await real_time(lambda: pause(0))
+        await real_time(at_once)
         order.append(f"{name} resumes")
         for _ in range(3):
             await asyncio.sleep(0)
@@ -46,15 +55,17 @@ async def test_what_a_call_leads_to_comes_before_the_next_call_resumes() -> None
     assert order == ["a resumes", "a is through", "b resumes", "b is through"]
 
 
-async def test_timers_wait_for_the_calls_made_before_them() -> None:
-    loop, order = asyncio.get_running_loop(), list[str]()
-    timer = asyncio.create_task(asyncio.sleep(0.001))
-    timer.add_done_callback(lambda _: order.append("timer"))
-    await real_time(lambda: pause(0.02))
-    order.append("call")
-    await timer
-    assert order == ["call", "timer"]
-    assert loop.time() == 0.001
+def test_timers_wait_for_the_calls_made_before_them() -> None:
+    async def main(waits: threading.Event) -> tuple[list[str], float]:
+        order: list[str] = []
+        timer = asyncio.create_task(asyncio.sleep(0.001))
+        timer.add_done_callback(lambda _: order.append("timer"))
+        assert await real_time(lambda: outlast(waits))
+        order.append("call")
+        await timer
+        return order, asyncio.get_running_loop().time()
+
+    assert run_watched(main) == (["call", "timer"], 0.001)
 
 
 async def test_time_outs_inside_a_call_are_real() -> None:
@@ -68,9 +79,12 @@ async def test_time_outs_inside_a_call_are_real() -> None:
     assert time.perf_counter() - began < 0.5
 
 
-async def test_time_outs_around_a_call_do_not_run_meanwhile() -> None:
-    async with asyncio.timeout(0.001):
-        assert await real_time(lambda: pause(0.02)) == 0.02
+def test_time_outs_around_a_call_do_not_run_meanwhile() -> None:
+    async def main(waits: threading.Event) -> bool:
+        async with asyncio.timeout(0.001):
+            return await real_time(lambda: outlast(waits))
+
+    assert run_watched(main)
 
 
 async def test_an_error_outside_is_raised_here() -> None:
@@ -104,10 +118,10 @@ async def test_a_cancelled_call_is_cancelled_outside_too_and_lets_the_clock_go_o
 async def test_calls_in_a_row_do_not_wait_for_one_that_was_given_up() -> None:
     endless = asyncio.create_task(real_time(lambda: asyncio.Event().wait()))
     await asyncio.sleep(0)
-    next_one = asyncio.create_task(real_time(lambda: pause(0)))
+    next_one = asyncio.create_task(real_time(at_once))
     await asyncio.sleep(0)
     endless.cancel()
-    assert await next_one == 0
+    assert await next_one == "done"
     assert endless.cancelled()
 
 

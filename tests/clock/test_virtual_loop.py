@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clock import Deadlock, VirtualLoop
+from tests.watched_loop import run_watched
 
 T = TypeVar("T")
 
@@ -132,37 +133,45 @@ def test_a_loop_that_met_a_deadlock_closes_cleanly_and_cancels_who_waited() -> N
     assert cancelled == [True]
 
 
-async def test_threads_hold_the_clock() -> None:
-    loop = asyncio.get_running_loop()
-    beat = asyncio.create_task(asyncio.sleep(3600))
-    assert await asyncio.to_thread(lambda: time.sleep(0.02) or "done") == "done"
-    assert loop.time() == 0
-    await beat
-    assert loop.time() == 3600
+def test_threads_hold_the_clock() -> None:
+    async def main(waits: threading.Event) -> None:
+        beat = asyncio.create_task(asyncio.sleep(3600))
+        assert await asyncio.to_thread(waits.wait, 5)
+        assert time_now() == 0
+        await beat
+        assert time_now() == 3600
+
+    run_watched(main)
 
 
 async def test_threads_come_back_in_the_order_they_were_sent() -> None:
-    came: list[float] = []
+    came: list[int] = []
+    ended = [threading.Event() for _ in range(3)]
+    waits_for = {0: 2, 2: 1}
 
-    async def send(seconds: float) -> None:
-        await asyncio.to_thread(time.sleep, seconds)
-        came.append(seconds)
+    def outside(number: int) -> None:
+        assert number not in waits_for or ended[waits_for[number]].wait(5)
+        ended[number].set()
 
-    await asyncio.gather(*map(send, (0.03, 0.0, 0.01)))
-    assert came == [0.03, 0.0, 0.01]
+    async def send(number: int) -> None:
+        await asyncio.to_thread(outside, number)
+        came.append(number)
+
+    await asyncio.gather(*map(send, range(3)))
+    assert came == [0, 1, 2]
 
 
 async def test_a_result_from_outside_waits_until_all_else_of_the_instant_is_done() -> None:
-    loop, order = asyncio.get_running_loop(), list[str]()
+    loop, order, pool = asyncio.get_running_loop(), list[str](), ThreadPoolExecutor(1)
 
     async def ask() -> None:
-        await asyncio.to_thread(int)
+        await loop.run_in_executor(pool, int)
         order.append("thread")
 
     async def spin() -> None:
         for _ in range(50):
             await asyncio.sleep(0)
-        time.sleep(0.01)  # noqa: ASYNC251 (the thread's result is there by now)
+        pool.shutdown()  # the thread has ended, and its result is there
         loop.call_at(loop.time(), order.append, "timer")
         order.append("spun")
 
@@ -210,15 +219,15 @@ async def test_work_that_is_cancelled_outside_cancels_who_waits_for_it() -> None
 def test_closing_waits_for_threads_that_are_still_at_work() -> None:
     done: list[str] = []
 
-    def slow() -> None:
-        time.sleep(0.02)
-        done.append("written")
+    async def main(waits: threading.Event) -> None:
+        def slow() -> None:
+            assert waits.wait(5)
+            done.append("written")
 
-    async def main() -> None:
         asyncio.get_running_loop().run_in_executor(None, slow)
         await asyncio.sleep(0)
 
-    run(main)
+    run_watched(main)
     assert done == ["written"]
 
 

@@ -2,7 +2,8 @@
 
     python -m tests.commands.kb_run CONFIG SECONDS LOG [QUICK]
 
-Appends the id of each source to LOG when it is described. After the first QUICK ones a description takes a minute.
+Appends the id of each source to LOG when it is described. After the first QUICK ones a description takes a minute;
+the first of those is told with a line.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import streams.knowledge
 from app import main as run
 
 MINUTE = 60.0
+WAITING = "a description takes a minute"
 
 
 class SlowDescriber:
@@ -32,6 +34,8 @@ class SlowDescriber:
         with self._log.open("a") as file:
             file.write(f"{source_id}\n")
         self._quick -= 1
+        if self._quick == -1:
+            print(WAITING, flush=True)  # noqa: T201 (to the test that waits for it)
         await asyncio.sleep(self._seconds if self._quick >= 0 else MINUTE)
         return f"About {text.splitlines()[0]}"
 

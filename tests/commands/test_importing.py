@@ -294,3 +294,62 @@ def test_whoever_comes_while_the_folder_is_in_use_is_told_by_whom(
     with lock(config.parent / "data", "app.py"):
         assert run(config, write_chat(config.parent)) == 2
     assert "in use by app.py" in capsys.readouterr().err
+
+
+# Archives of other installations, and of an earlier program
+
+EARLIER = """--- QA ---
+id: qa_20260201_031056.228000
+timestamp: 2026-02-01T03:10:56.228000Z
+conversation_id: thread_1458745245675032709
+message_ids: msg_123, msg_124, msg_125
+User: How do I start a node?
+Team: Run the container.
+
+--- QA ---
+id: qa_20260201_031057
+timestamp: 2026-02-01T03:10:57Z
+conversation_id: reply_1458745245675032710
+message_ids: 200, 201
+User: My node shows GPU not detected
+Team: Update your drivers:
+  nvidia-smi
+"""
+
+
+def test_an_archive_of_an_earlier_program_is_taken_over_in_the_present_form(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text("{}\n")
+    earlier = config.with_name("2026-W05.txt")
+    earlier.write_text(EARLIER)
+    before = time.time()
+    assert run(config, earlier) == 0
+    node, gpu = learned(config)
+    assert [turn.text for turn in node.turns] == ["How do I start a node?", "Run the container.", ""]
+    assert (node.message_ids, node.author_ids) == ((123, 124, 125), (0, 0, 0))
+    assert [pair.said_at for pair in (node, gpu)] == ["2026-02-01T03:10:56.228000Z", "2026-02-01T03:10:57Z"]
+    assert gpu.turns[1].text == "Update your drivers:\nnvidia-smi"
+    assert rfc3339(before, digits=6) <= node.timestamp < gpu.timestamp
+    out = capsys.readouterr().out
+    assert "2  taken over from other archives\n" in out
+    assert "at the next start of the bot, or by --regen" in out
+    assert run(config, earlier) == 0
+    assert "0  taken over from other archives, 2 more are in the archive already" in capsys.readouterr().out
+    assert len(learned(config)) == 2
+
+
+def test_it_may_come_with_recordings_of_the_same_conversations(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chat = write_chat(config.parent)
+    assert run(config, chat) == 0
+    before = content(learned(config))
+    [week] = week_files(config.parent / "data" / "team-knowledge" / "raw")
+    elsewhere = week.rename(config.with_name("elsewhere.txt"))
+    capsys.readouterr()
+    assert run(config, chat, elsewhere) == 0
+    assert content(learned(config)) == before
+    out = capsys.readouterr().out
+    assert "3  taken over from other archives" in out
+    assert "3  captures that the archive holds already" in out

@@ -7,7 +7,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from app import main
 from services.knowledge import cache
 from services.knowledge.cache import Record
+from tests.commands.kb_run import WAITING
 from tests.shelves import RECORDS
 
 FILES, DONE = 40, 25
@@ -41,12 +41,11 @@ def run(root: Path) -> int:
 def begun(root: Path) -> subprocess.Popen[str]:
     """A run of its own that has `DONE` descriptions behind it, and waits for the next ones."""
     running = subprocess.Popen(kb_run(root, str(DONE)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(2000):
-        if len(described(root)) > DONE:
-            return running
-        time.sleep(0.01)
-    running.kill()
-    pytest.fail(str(running.communicate()))
+    assert running.stdout is not None
+    if running.stdout.readline() != f"{WAITING}\n":
+        running.kill()
+        pytest.fail(str(running.communicate()))
+    return running
 
 
 def kb_run(root: Path, *more: str) -> list[str]:

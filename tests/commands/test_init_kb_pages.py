@@ -142,6 +142,7 @@ BAD = {
 }
 
 
+@pytest.mark.real_time
 def test_pages_that_misbehave_end_as_they_should_and_hold_nobody_up(
     base: Base, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import app
 from services.storage.data_folder import DataFolder, lock
-from services.team.decisions import Action, By
-from tests.services.team.pairs import added, captured, decided, everything, noted, opened, places_in, store, topic_files
+from services.team.decisions import Action, By, Remark
+from tests.services.team.pairs import (
+    added,
+    captured,
+    corrects,
+    decided,
+    everything,
+    noted,
+    opened,
+    places_in,
+    store,
+    topic_files,
+)
 
 
 @pytest.fixture
@@ -90,6 +102,58 @@ def test_show_prints_a_topic_with_ids_and_nothing_that_moves_the_terminal(
     )
 
 
+def test_show_tells_several_users_apart(config: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mixed = captured(7, "Why?", "So.", "And mine?")
+    store(data, mixed)
+    opened(data).decide(added(mixed, "ports"))
+    assert kb(config, "show", "ports") == 0
+    assert told(capsys).endswith("    User A: Why?\n    Team (to User A): So.\n    User B: And mine?\n")
+
+
+def test_show_tells_what_replaced_what_and_what_is_superseded_in_part(
+    config: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    newer = captured(6)
+    store(data, newer)
+    decision = corrects(newer, "gpu", captured(1), what="Green\x1b[31m now.")
+    opened(data).decide(replace(decision, remove_ids=(captured(0).id,)))
+    assert kb(config, "show", "gpu") == 0
+    shown = told(capsys)
+    assert (
+        f"{captured(1).id}  (said 2026-02-01 01:00 UTC, thread_1001)\n"
+        f"    [superseded in part by {newer.id}, said 2026-02-01 06:00 UTC: Green[31m now.]\n"
+        "    User: "
+    ) in shown
+    assert f"\n{newer.id}  (said 2026-02-01 06:00 UTC, thread_1006)\n    [replaces {captured(0).id}]\n" in shown
+    assert kb(config, "restore", captured(0).id) == 0
+    assert kb(config, "show", "gpu") == 0
+    assert "[replaces" not in told(capsys)
+
+
+def test_conflicts_are_listed_until_one_of_the_two_is_out(
+    config: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kb(config, "list", "--conflicts") == 0
+    assert told(capsys) == "0 open conflicts.\n"
+    newer = captured(6)
+    store(data, newer)
+    open_ones = (Remark(captured(0).id, "100 or 400?"), Remark(captured(4).id, "not in a topic"))
+    opened(data).decide(replace(added(newer, "limits"), conflicts=open_ones))
+    assert kb(config, "list") == 0
+    assert "\n1 open conflict; --kb list --conflicts shows what contradicts what.\n" in told(capsys)
+    assert kb(config, "list", "--conflicts") == 0
+    assert told(capsys) == (
+        "1 open conflict; --kb remove QA_ID settles one.\n"
+        "\n"
+        f"limits: {newer.id}  (said 2026-02-01 06:00 UTC)\n"
+        f"gpu: {captured(0).id}  (said 2026-02-01 00:00 UTC)\n"
+        "    100 or 400?\n"
+    )
+    assert kb(config, "remove", captured(0).id) == 0
+    assert kb(config, "list", "--conflicts") == 0
+    assert told(capsys).endswith("0 open conflicts.\n")
+
+
 def test_looking_needs_no_lock_and_writes_nothing(config: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with places_in(data).decisions.open("ab") as file:
         file.write(b'{"qa_id": "qa_2026')  # the bot is writing just now
@@ -148,6 +212,7 @@ def test_what_was_filed_nowhere_can_be_kept_out_as_well(
         (["restore", captured(0).id], "is in gpu already"),
         (["restore", captured(3).id], "is in no topic to go back to"),
         (["list", "gpu"], "--kb list takes nothing more"),
+        (["show", "gpu", "--conflicts"], "--conflicts works only with --kb list"),
         (["show"], "--kb show needs one TOPIC"),
         (["remove", "a", "b"], "--kb remove needs one QA_ID"),
         (["purge"], "write --kb list | show TOPIC | remove QA_ID | restore QA_ID"),

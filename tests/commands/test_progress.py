@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
 
 import pytest
 from rich.console import Console
 
 from commands import progress
-from commands.progress import Count, counted
+from commands.progress import Count, Pace, counted, in_words
 
 
 def test_a_count_reads_as_a_line() -> None:
@@ -35,3 +36,41 @@ def test_the_count_is_shown_again_and_again_while_the_work_goes_on(
         assert often.wait(20)
     assert " of 3 pairs" in out.getvalue()
     assert not [thread for thread in threading.enumerate() if thread.name == "progress"]
+
+
+def test_the_time_that_is_left_follows_from_the_pace_of_this_run() -> None:
+    moment = [100.0]
+    pace = Pace(lambda: moment[0])
+    assert pace.left(Count(40, 100, "pair")) is None  # an earlier run did these
+    moment[0] = 130.0
+    assert pace.left(Count(40, 100, "pair")) is None
+    assert pace.left(Count(50, 100, "pair")) == 150
+    assert pace.left(Count(50, None, "message")) is None
+    assert pace.left(Count(100, 100, "pair")) == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "about 1 s"), (60, "about 60 s"), (61, "about 2 min"), (3600, "about 1 h 0 min"), (3901, "about 1 h 6 min")],
+)
+def test_it_is_told_in_words(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_it_is_shown_beside_the_count(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.001)
+    monkeypatch.setattr(progress, "BAR_SECONDS", 0.001)
+    out, often, moments = io.StringIO(), threading.Event(), iter(range(1_000_000))
+    asked = 0
+
+    def count() -> Count:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            often.set()
+        return Count(min(asked, 10), 100, "pair", "7 LLM calls")
+
+    with counted(Console(file=out, force_terminal=terminal, width=120), count, Pace(lambda: next(moments))):
+        assert often.wait(20)
+    assert re.search(r"\d of 100 pairs, 7 LLM calls, about \d+ (?:s|min) left", out.getvalue())

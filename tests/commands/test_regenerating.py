@@ -13,7 +13,7 @@ import pytest
 
 import app
 from commands import regenerating
-from services.assistant.curator import ClassificationResult
+from services.assistant.curator import ClassificationResult, TopicPiece
 from services.llm.endpoint import BadOutput, Rejected, Unavailable
 from services.storage import files
 from services.storage.data_folder import DataFolder, lock
@@ -196,7 +196,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
     config: Path, data: Path, thinks: Thinks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pitfall 6."""
-    monkeypatch.setattr("streams.curation.ATTEMPTS", 1)
+    monkeypatch.setattr("streams.regeneration.ATTEMPTS", 1)
     old_library(data)
     opened(data, key=KEY)
     before = live(data)
@@ -221,7 +221,7 @@ def test_a_model_that_is_down_leaves_the_library_as_it_was_and_the_next_run_goes
 
 
 def test_restart_begins_anew(config: Path, data: Path, thinks: Thinks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streams.curation.ATTEMPTS", 1)
+    monkeypatch.setattr("streams.regeneration.ATTEMPTS", 1)
     old_library(data)
     thinks(ScriptedCurator(topic_for=lambda asked: Unavailable("down") if asked == PAIRS[2] else named("new")))
     assert run(config) == 1
@@ -374,7 +374,7 @@ def built(data: Path) -> Build:
     lines: list[Decision] = [added(PAIRS[1], "new"), added(PAIRS[2], "old"), decided(PAIRS[3], Action.SKIPPED)]
     store(data, PAIRS[4])
     found = regenerating.planned(build)
-    build.begin(found, "key")
+    build.begin(found, "key", lines[0].at)
     library = regenerating.open_library(build.places, describer_key=KEY, time=lambda: 0.0)
     for each in lines:
         library.decide(each)
@@ -493,3 +493,26 @@ def test_a_disk_that_is_full_at_the_swap_changes_nothing_and_is_told_with_what_w
     assert run(config) == 0
     assert again.asked == []
     assert list(contents(data)) == ["new"]
+
+
+def test_a_conversation_about_two_matters_is_rebuilt_in_pieces(config: Path, data: Path, thinks: Thinks) -> None:
+    old_library(data)
+    mixed = replace(
+        PAIRS[4],
+        message_ids=(51, 52, 53, 54),
+        author_ids=(1, 2, 50, 50),
+        turns=(PAIRS[4].turns[0], PAIRS[5].turns[0], PAIRS[4].turns[1], PAIRS[5].turns[1]),
+    )
+    store(data, mixed)
+    pieces = [
+        TopicPiece(message_ids=["51", "53"], topic_name="five"),
+        TopicPiece(message_ids=["52", "54"], topic_name="six"),
+    ]
+    apart = named("five").model_copy(update={"pieces": pieces})
+    thinks(ScriptedCurator(topic_for=lambda asked: apart if asked.id == mixed.id else named("new")))
+    assert run(config) == 0
+    assert contents(data) == {"five": [mixed.id], "new": [each.id for each in PAIRS[:4]], "six": [mixed.id]}
+    assert "question 5?" not in topic_files(data)["six.txt"]
+    before = live(data)
+    assert is_whole(data, opened(data, key=KEY))
+    assert live(data) == before

@@ -10,7 +10,7 @@ import pytest
 from services.discord.attachments import RecordedAttachments
 from services.llm.images import AttachedImages
 from services.llm.usage import read_spent
-from tests.world import ANNA, BEN, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
+from tests.world import ANNA, BEN, BOT, GUIDE, ROBOT, START, TESS, Noticeboard, Script, World, picture, thread
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -164,6 +164,56 @@ async def test_a_vote_that_cannot_be_written_disturbs_nothing(tmp_path: Path, ca
     await world.close()
     assert world.story == ["replied", "replied"]
     assert "was not kept" in caplog.text
+
+
+async def test_what_the_asker_says_in_the_bots_thread_counts_as_a_vote_and_a_strangers_thanks_do_not(
+    tmp_path: Path,
+) -> None:
+    world = await World.begin(tmp_path, discord={"feedback": True}, board=Noticeboard(), durable=True)
+    question = world.says(ANNA, "How?")
+    await world.wait(61)
+    reply = world.last_reply_id
+    world.opens(thread(question.id))
+    world.says(BEN, "thanks, that worked", where=question.id)
+    await world.wait(10)
+    assert votes(tmp_path) == []
+    world.says(ANNA, "Bot, which one?", where=question.id, mentions=((BOT.id, BOT.name),))
+    await world.wait(61)
+    later = world.last_reply_id
+    assert later > reply
+    thanks = world.says(ANNA, "thanks, that worked", where=question.id)
+    await world.wait(10)
+    world.says(ANNA, "no, that didn't work", where=question.id)
+    world.delivers(thanks)
+    await world.close()
+    up, down = votes(tmp_path)
+    assert up | {"voter": ""} == {
+        "at": "2026-02-16T00:02:12.000Z",
+        "message_id": str(later),
+        "voter": "",
+        "question": "Bot, which one?",
+        "sources": [GUIDE],
+        "vote": "up",
+        "inferred": True,
+    }
+    assert down == up | {"at": "2026-02-16T00:02:22.000Z", "vote": "down"}
+
+
+async def test_what_the_asker_says_where_they_asked_counts_as_well(tmp_path: Path) -> None:
+    world = await World.begin(tmp_path, discord={"feedback": True}, board=Noticeboard(), durable=True)
+    await ask(world, "How?")
+    world.says(ANNA, "thanks, that worked !nobot")
+    world.says(ANNA, "ah, that worked")
+    await world.close()
+    assert [(line["vote"], line["inferred"]) for line in votes(tmp_path)] == [("up", True)]
+
+
+async def test_nothing_is_inferred_about_answers_that_nobody_has_seen(tmp_path: Path) -> None:
+    """In a replay or a dry run, thanks are for something else."""
+    world = await answered(tmp_path)
+    world.says(ANNA, "thanks, that worked")
+    await world.close()
+    assert votes(tmp_path) == []
 
 
 def recorded(folder: Path, *contents: bytes) -> AttachedImages:

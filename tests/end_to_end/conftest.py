@@ -83,6 +83,7 @@ def settings_of(data: Path, **sections: dict[str, Any]) -> Settings:
         "app": {"data_dir": str(data), "shutdown_grace_seconds": 5},
         "discord": {"message_batch_wait_seconds": QUIET_SECONDS, "team_active_seconds": 1},
         "search": {"embeddings": "none"},
+        "kb": {"settle_minutes": 0},
     }
     merged = {name: quick.get(name, {}) | sections.get(name, {}) for name in {*quick, *sections}}
     return Settings.model_validate(merged).placed(data.parent)

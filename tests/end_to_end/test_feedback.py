@@ -72,4 +72,5 @@ async def test_without_feedback_neither_votes_nor_their_intent_are_asked_for(
     (answer,) = await bot.until_posts(1)
     assert not answer.message.reactions
     (session,) = discord_server.gateway.sessions.values()
-    assert session.intents == Intent.GUILDS | Intent.GUILD_MESSAGES | Intent.MESSAGE_CONTENT
+    needed = Intent.GUILDS | Intent.GUILD_MESSAGES | Intent.MESSAGE_CONTENT | Intent.GUILD_MESSAGE_TYPING
+    assert session.intents == needed

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from commands.live import LiveOptions
 from commands.regenerating import RebuildReport, rebuild
@@ -13,8 +16,8 @@ from model.outcomes import OutcomeKind
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.loopback.discord_server import DiscordServer
-from tests.loopback.llm_answers import wanted
-from tests.loopback.llm_scenes import content, good, status
+from tests.loopback.llm_answers import prompt, wanted
+from tests.loopback.llm_scenes import Body, Scene, content, good, saying, status
 from tests.loopback.llm_server import LLMServer
 from tests.services.team.pairs import store, topic_files
 from tests.team import pair
@@ -144,11 +147,12 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
 
     async def regenerated(**changes: Any) -> tuple[RebuildReport, list[str]]:
         before = len(llm_server.seen)
-        settings = settings_of(data, ai_response={"llm": llm(llm_server, **changes)})
+        model = {"llm": llm(llm_server, **changes)}
+        settings = settings_of(data, ai_response=model, kb={"regeneration_concurrency": 1})
         report = await rebuild(settings, restart=False, record=None, replay=None)
         return report, [wanted(seen.body)[0] for seen in llm_server.seen[before:]]
 
-    llm_server.then(good(), status(401), status(401), status(401), status(500), status(500), status(500))
+    llm_server.then(good(), good(), status(401), status(401), status(401), status(500), status(500), status(500))
     report, _ = await regenerated()
     assert "Unavailable" in report.given_up
     assert topic_files(data) == {}
@@ -157,7 +161,80 @@ async def test_a_rebuild_goes_on_where_the_model_went_away_and_begins_anew_for_a
     assert asked == [*["ClassificationResult", "IntegrationResult"] * 2, "SummaryResult"]
     assert list(topic_files(data)) == [TOPIC]
     assert report.usage.calls == {"classify": 2, "integrate": 2, "summarise": 1}
-    llm_server.then(good(), status(500), status(500), status(500))
+    llm_server.then(good(), good(), status(500), status(500), status(500))
     assert (await regenerated())[0].given_up
     report, asked = await regenerated(model="another")
     assert (report.resumed, asked.count("ClassificationResult")) == (0, 3)
+
+
+OUTDATED = re.compile(r"^Id: (\S+)\n(?:(?!Id: )[^<].*\n)*?Team.*: .*100 requests", re.MULTILINE)
+"""In the section of a topic: the id of the conversation that names the old limit."""
+
+
+def integrating(answer: dict[str, Any]) -> Scene:
+    """Answers each integration by `answer`, with the id of the outdated conversation for `OLD`."""
+
+    async def play(request: web.Request, body: Body) -> web.StreamResponse:
+        outdated = OUTDATED.search(prompt(body).partition("<<<topic>>>")[2])
+        if wanted(body)[0] != "IntegrationResult" or outdated is None:
+            return await good()(request, body)
+        return await saying(json.dumps(answer).replace("OLD", outdated[1]))(request, body)
+
+    return play
+
+
+LIMITS = (
+    "The limit is 100 requests a minute.",
+    "It is 400 requests a minute now, no longer 100.",
+)
+
+
+async def learned(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The topics after the team has stated one limit and then another: as the bot filed them, and as rebuilt."""
+    help_, ada, kim = (
+        discord_server.add_channel("help"),
+        discord_server.add_member("ada"),
+        discord_server.add_member("kim"),
+    )
+    team = {"team_member_ids": [kim.id], "team_active_seconds": 1}
+    bot = await start(kb={"llm": llm(llm_server)}, discord=team)
+    for limit in LIMITS:
+        asked = await discord_server.say(help_, ada, "What is the rate limit of the API?")
+        answer = await discord_server.say(help_, kim, limit, reply_to=asked)
+        await bot.until_ended(answer)
+        await discord_server.until(lambda said=limit: bot.over or said in "".join(topic_files(data).values()), 8)
+    assert await bot.stop() == 0
+    filed = topic_files(data)
+    settings = settings_of(data, kb={"llm": llm(llm_server)})
+    report = await rebuild(settings, restart=False, record=None, replay=None)
+    assert report.given_up == ""
+    return filed, topic_files(data)
+
+
+async def test_what_is_superseded_in_part_stays_and_says_so_also_after_a_rebuild(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """The newer part holds, and whoever reads the older conversation is told."""
+    part = {"id": "OLD", "what": "It is no longer 100."}
+    llm_server.otherwise = integrating({"skip": False, "remove_ids": [], "superseded_parts": [part]})
+    for topics in await learned(start, discord_server, llm_server, data):
+        [text] = topics.values()
+        older, newer = text.split("--- QA ---\n")[1:]
+        assert LIMITS[0] in older
+        assert LIMITS[1] in newer
+        said_at = re.search(r"^said_at: (.*)$", newer, re.MULTILINE)
+        assert said_at is not None
+        assert f"\nsuperseded: {said_at[1]} It is no longer 100.\n" in older
+        assert "superseded" not in newer
+
+
+async def test_of_two_limits_the_newer_alone_is_in_force_also_after_a_rebuild(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """Pitfall 52: a young library is made of topics with one conversation."""
+    llm_server.otherwise = integrating({"skip": False, "remove_ids": ["OLD"]})
+    for topics in await learned(start, discord_server, llm_server, data):
+        [text] = topics.values()
+        assert (LIMITS[0] in text, LIMITS[1] in text) == (False, True)

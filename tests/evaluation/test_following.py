@@ -58,7 +58,7 @@ def test_the_command_says_what_is_missing_and_prints_a_verdict(
     assert "pass  chat: 0 messages in two conversations" in capsys.readouterr().out
     assert following.main(["--vary", recording]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + 5 * 2 + 3
+    assert len(lines) == 2 + 6 * 2 + 3
 
 
 def test_a_half_has_half_of_the_messages_or_annotations(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -141,6 +142,16 @@ def slow(seconds: float, then: Scene | None = None) -> Scene:
     async def play(request: web.Request, body: Body) -> web.StreamResponse:
         await asyncio.sleep(seconds)
         return await (then or good())(request, body)
+
+    return play
+
+
+def late(ready: threading.Event) -> Scene:
+    """An answer once another thread is ready for it."""
+
+    async def play(request: web.Request, body: Body) -> web.StreamResponse:
+        assert await asyncio.to_thread(ready.wait, 5)
+        return await good()(request, body)
 
     return play
 

@@ -236,7 +236,8 @@ class State:
 
     def type_in(self, place: Place, user: User) -> None:
         payload = {"channel_id": str(place.id), "guild_id": str(self.guild.id), "user_id": str(user.id)}
-        self.tell("TYPING_START", {**payload, "timestamp": int(self.clock())}, place)
+        member = payloads.member(self.guild.members[user.id])
+        self.tell("TYPING_START", {**payload, "timestamp": int(self.clock()), "member": member}, place)
 
     # Reactions
 

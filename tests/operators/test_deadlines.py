@@ -81,7 +81,16 @@ def test_entries_of_what_was_popped_go_when_their_time_has_come() -> None:
     assert len(deadlines._heap) == 1  # pyright: ignore[reportPrivateUsage]  # that memory is given back cannot be seen from outside
 
 
-changes = st.lists(st.tuples(st.sampled_from("abcde"), st.none() | st.integers(0, 12)), max_size=60)
+def test_what_moves_again_and_again_leaves_nothing_behind() -> None:
+    deadlines = filled(("z", 1e9))
+    for number in range(10_000):
+        for name, deadline in (("a", number), ("b", 1e6 - number), ("c", 5.0)):
+            deadlines.put(name, deadlines.get(name) or Thing(name), deadline)
+    assert len(deadlines._heap) < 100  # pyright: ignore[reportPrivateUsage]  # as above
+    assert upcoming(deadlines) == ["c", "a", "b", "z"]
+
+
+changes = st.lists(st.tuples(st.sampled_from("abcde"), st.none() | st.integers(0, 12)), max_size=200)
 
 
 @given(changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -228,6 +229,26 @@ async def test_an_answer_gets_the_addresses_of_the_sections_that_fit_for_the_pag
     assert result.links == ("https://docs.example/guides/backup/#restore", "https://docs.example/other/")
     assert result.draft == "Like this."
     assert result.level is Level.ANSWER
+
+
+async def test_an_answer_links_to_the_messages_of_the_conversations_that_it_cites() -> None:
+    """Of a topic whose conversations it does not cite, or whose place is not known, to the one that fits best."""
+    messages = {"qa_1": "https://discord.example/1", "qa_3": "https://discord.example/3"}
+    cited = inquiry(
+        draft="Like this.",
+        citations=("team:a.txt", "kb:guides/backup.md", TEAM.source_id),
+        cited_pairs=(("team:a.txt", "qa_3"), ("team:a.txt", "qa_1"), (TEAM.source_id, "qa_9")),
+    )
+    best = TEAM._replace(anchor="qa_2")
+    messages["qa_2"] = "https://discord.example/best"
+    rules = PointRules(addresses=replace(PUBLISHED, of_pair=messages.get))
+    result = await pointed(cited, found(best), rules)
+    assert result.links == (
+        "https://discord.example/3",
+        "https://discord.example/1",
+        "https://docs.example/guides/backup/",
+        "https://discord.example/best",
+    )
 
 
 async def test_topics_of_the_team_and_unpublished_pages_have_no_address() -> None:

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -7,7 +7,7 @@ from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from clock import VirtualLoop
-from operators import Amend, quiet_window
+from operators import Amend, Keep, quiet_window
 from tests.marbles import play, watch
 
 
@@ -16,7 +16,7 @@ def letter(item: str) -> str:
 
 
 def capital(batch: list[str]) -> str:
-    return batch[0].upper()
+    return batch[0][0].upper()
 
 
 def joined(batch: list[str]) -> str:
@@ -72,6 +72,84 @@ async def test_an_amendment_changes_or_drops_what_waits_and_an_empty_window_vani
     """Pitfall 29: an edit and a deletion while the message waits."""
     values = {"x": edit("a", "a", "c"), "y": edit("b", "b", None)}
     assert await play("-a-b-(x y)----|", quiet_window(5, letter), values=values, show=capital) == "------C---|"
+
+
+def soon_after(letters: str, otherwise: float = 5) -> Callable[[Sequence[str]], float]:
+    """Two seconds after an item with one of these letters."""
+    return lambda items: 2 if items[-1][-1] in letters else otherwise
+
+
+async def test_a_sign_of_life_keeps_a_window_open() -> None:
+    values = {"j": Keep("a", 4, 3), "k": Keep("a", 6, 3)}
+    shown = await play("-a--j-k-------|", quiet_window(4, letter), values=values, show=capital)
+    assert shown == "---------A----|"
+
+
+async def test_a_settled_window_closes_earlier_unless_it_was_kept() -> None:
+    values = {"q": "aq", "r": "br", "k": Keep("b", 9, 3)}
+    operator = quiet_window(5, letter, settled=soon_after("qr"))
+    assert await play("-a-q----rk----|", operator, values=values, show=capital) == "-----A-------B|"
+
+
+# Signs of life, and what is settled
+
+
+async def test_a_sign_of_life_without_a_window_or_too_late_for_it_is_nothing() -> None:
+    values = {"j": Keep("a", 0, 9), "k": Keep("a", 5, 9)}
+    assert await play("ja----k--|", quiet_window(4, letter), values=values, show=capital) == "-----A---|"
+    source, got = Subject[Any](), list[str]()
+    source.pipe(quiet_window(4, letter)).subscribe(lambda batch: got.append(joined(batch)))
+    loop = asyncio.get_running_loop()
+    loop.call_later(4, source.on_next, Keep("a", loop.time() + 4, 9))  # set before the window's own timer
+    source.on_next("a")
+    await asyncio.sleep(4.1)
+    assert got == ["a"]
+
+
+async def test_a_sign_of_life_never_shortens_a_window() -> None:
+    values = {"k": Keep("a", 2, 1)}
+    assert await play("a-k-------|", quiet_window(6, letter), values=values, show=capital) == "------A---|"
+
+
+async def test_signs_of_life_do_not_keep_a_window_open_for_ever() -> None:
+    """Pitfall 33."""
+    source, got = Subject[Any](), list[float]()
+    loop = asyncio.get_running_loop()
+    source.pipe(quiet_window(4, letter, max_seconds=20)).subscribe(lambda _: got.append(loop.time()))
+    source.on_next("a")
+    for second in range(30):
+        loop.call_at(second, source.on_next, Keep("a", second, 3))
+    await asyncio.sleep(30)
+    assert got == [20]
+
+
+async def test_an_item_that_settles_a_window_brings_its_deadline_forward_past_others() -> None:
+    values = {"q": "aq", "r": "br", "s": "cs"}
+    operator = quiet_window(8, letter, settled=soon_after("qrs", 8))
+    assert await play("abcsrq-------|", operator, values=values, show=capital) == "-----CBA-----|"
+
+
+async def test_a_settled_window_that_goes_on_is_not_settled_any_more() -> None:
+    operator = quiet_window(5, letter, settled=soon_after("q"))
+    assert await play("qa--------|", operator, values={"q": "aq"}, show=joined) == "------(aqa)---|"
+
+
+async def test_an_amendment_puts_off_what_is_settled_no_longer_and_brings_nothing_forward() -> None:
+    operator = quiet_window(5, letter, settled=soon_after("q"))
+    values = {"q": "aq", "x": edit("a", "aq", "a"), "y": edit("b", "b", "bq")}
+    assert await play("qx--------|", operator, values=values, show=capital) == "-----A----|"
+    assert await play("b--y------|", operator, values=values, show=capital) == "-----B----|"
+
+
+async def test_a_raising_settled_ends_the_stream_and_drops_what_waits() -> None:
+    def refuse(items: Sequence[str]) -> float:
+        if "!" in items[-1]:
+            raise ValueError(items)
+        return 5
+
+    operator = quiet_window(5, letter, settled=refuse)
+    assert await play("a-x-|", operator, values={"x": "b!"}) == "--#"
+    assert await play("a-x-|", operator, values={"x": edit("a", "a", "a!")}) == "--#"
 
 
 # The window

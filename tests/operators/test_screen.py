@@ -15,6 +15,7 @@ from model.outcomes import Ignored, Reason, Removed
 from operators import screen as module
 from operators.quiet_window import Amend
 from operators.screen import Screened, ScreenRules, decode, screen
+from services.conversations.following import Follower
 from services.conversations.in_flight import CalledOff, InFlight
 from services.discord.dispatches import Dispatch
 from services.discord.wire import Decoder
@@ -40,9 +41,9 @@ class Door:
     def __post_init__(self) -> None:
         talk = self.talk
         self.events: Subject[Event] = Subject()
-        self.events.pipe(screen(talk.people, talk.history, talk.team, self.in_flight, self.rules)).subscribe(
-            self.seen.append
-        )
+        self.events.pipe(
+            screen(talk.people, talk.history, Follower(), talk.team, self.in_flight, self.rules)
+        ).subscribe(self.seen.append)
 
     def gets(self, event: Event) -> list[Screened]:
         """What comes of one event."""

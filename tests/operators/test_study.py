@@ -3,15 +3,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from operators.study import study
+from services.assistant.curator import IntegrationResult, TopicPiece
 from services.llm.endpoint import BadOutput, LLMError, Rejected, TimedOut, Unavailable, UnknownRequest
 from services.llm.usage import Usage
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from tests.services.team.pairs import added, opened, store
 from tests.team import SKIP, ScriptedCurator, kept, named, pair
 
@@ -196,3 +198,50 @@ async def test_each_call_is_counted_by_its_step_and_shown_while_it_lasts(
 def test_a_pair_is_in_order_of_its_second() -> None:
     pairs: Sequence[Pair] = [pair(1), pair(2)]
     assert sorted(each.id for each in pairs) == [each.id for each in pairs]
+
+
+async def test_what_a_pair_corrects_and_what_it_leaves_open_is_noted_with_it(tmp_path: Path) -> None:
+    first, second, last = (pair(n) for n in range(1, 4))
+
+    def integrated(new: Pair, _held: Sequence[Pair]) -> IntegrationResult:
+        parts = [Remark(first.id, "the limit is 400"), Remark("qa_1", "made up")]
+        return IntegrationResult(
+            skip=new is second, remove_ids=[], superseded_parts=parts, conflicts=[Remark(first.id, "cats or dogs")]
+        )
+
+    decisions = await decided(tmp_path, ScriptedCurator(integrated=integrated), first, second, last)
+    # What is not added corrects nothing.
+    assert [each.superseded_parts for each in decisions] == [(), (), (Remark(first.id, "the limit is 400"),)]
+    assert [each.conflicts for each in decisions] == [(), (), (Remark(first.id, "cats or dogs"),)]
+    assert [each.what for each in opened(tmp_path).corrections(first)] == ["the limit is 400"]
+
+
+async def test_a_pair_about_two_matters_is_filed_in_pieces_each_compared_with_its_topic(tmp_path: Path) -> None:
+    one, two = pair(1, "cats?", "meow"), pair(2, "dogs?", "woof")
+    both = replace(
+        pair(3),
+        message_ids=(31, 32, 33, 34),
+        author_ids=(1, 2, 50, 50),
+        turns=(one.turns[0], two.turns[0], one.turns[1], two.turns[1]),
+    )
+    pieces = [
+        TopicPiece(message_ids=["31", "33"], topic_name="Cats"),
+        TopicPiece(message_ids=["32", "34"], topic_name="Dogs"),
+    ]
+    filed = {one.id: named("cats"), two.id: named("dogs")}
+    curator = ScriptedCurator(
+        topic_for=lambda each: filed.get(each.id, named("cats").model_copy(update={"pieces": pieces})),
+        integrated=lambda new, held: kept(*[each.id for each in held], skip=len(new.turns) > 2),
+    )
+    decisions = await decided(tmp_path, curator, one, two, both)
+    assert curator.shown == [[one.id], [two.id]]
+    assert decisions[-1].pieces == (FiledPiece(("31", "33"), "cats"), FiledPiece(("32", "34"), "dogs"))
+    assert decisions[-1].remove_ids == (one.id, two.id)
+    assert held(tmp_path) == {"cats": [both.id], "dogs": [both.id]}
+
+
+async def test_a_skipped_pair_has_no_pieces(tmp_path: Path) -> None:
+    pieces = [TopicPiece(message_ids=["1000"], topic_name="cats")]
+    curator = ScriptedCurator(topic_for=lambda _: SKIP.model_copy(update={"pieces": pieces}))
+    [decision] = await decided(tmp_path, curator, pair(1))
+    assert (decision.action, decision.pieces) == (Action.SKIPPED, ())

@@ -108,3 +108,8 @@ def test_prompts_hold_a_task_and_nothing_about_the_form_of_the_output() -> None:
         assert text == text.strip()
         assert "json" not in text.lower()
         assert len(text) < 1000
+
+
+def test_being_told_where_to_turn_counts_as_an_answer_of_the_team() -> None:
+    said = " ".join(prompts.TEAM_CLASSIFICATION.split())
+    assert '"write to support at …") is an answer: keep it.' in said

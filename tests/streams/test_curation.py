@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from reactivex.subject import Subject
 
-from clock import now
+from clock import now, rfc3339
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.endpoint import BadOutput, Rejected, TimedOut, Unavailable
 from services.llm.usage import Usage
+from services.team import qa_ids
 from services.team.archive import Pair, PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
-from services.team.decisions import Action, Decision
+from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from sinks.archive import RawArchive
 from streams.curation import CurationParts, CurationRules, Described, curation
-from tests.services.team.pairs import everything, is_whole, noted, opened, places_in, store, topic_files
+from tests.services.team.pairs import added, decided, everything, is_whole, noted, opened, places_in, store, topic_files
 from tests.team import ScriptedCurator, kept, named, pair
 
 TICK = 300.0
@@ -54,6 +55,8 @@ class Team:
         describing: Describing | None = None,
         *,
         to_the_end: bool = True,
+        settle_seconds: float = 0.0,
+        last_said: Callable[[int], float | None] = lambda _message_id: None,
     ) -> None:
         self.folder = folder
         self.curator = curator or ScriptedCurator()
@@ -64,8 +67,10 @@ class Team:
         self.heard: list[Decision | Described] = []
         self.done = asyncio.Event()
         self.in_flight: dict[str, int] = {}
-        parts = CurationParts(self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__)
-        rules = CurationRules(TICK, 60, to_the_end)
+        parts = CurationParts(
+            self.library, self.curator, self.describing, self.usage, self.in_flight.__setitem__, last_said
+        )
+        rules = CurationRules(TICK, 60, to_the_end, settle_seconds)
         self.subscription = curation(self.captures, parts, rules, self.heard.append).subscribe(
             on_completed=self.done.set
         )
@@ -111,11 +116,42 @@ async def test_each_capture_is_decided_when_it_is_stored_and_its_topic_described
     await team.closes()
 
 
-async def test_topics_are_described_once_for_many_pairs(tmp_path: Path) -> None:
+async def test_while_pairs_wait_a_topic_is_described_at_its_first_and_when_they_have_doubled(tmp_path: Path) -> None:
     store(tmp_path, *(pair(n) for n in range(1, 20)))
+    described: list[int] = []
+
+    def says(text: str) -> str:
+        described.append(text.count("--- QA ---"))
+        return f"{described[-1]} conversations."
+
+    team = Team(tmp_path, describing=Describing(says))
+    await team.closes()
+    assert described == [1, 2, 4, 8, 16, 19]
+    assert [entry.description for entry in team.curator.indices[2]] == ["2 conversations."]
+    assert team.index == "team:things.txt\n19 conversations.\n"
+
+
+async def test_a_topic_that_a_crash_has_left_without_a_description_gets_one_before_the_next_pair(
+    tmp_path: Path,
+) -> None:
+    store(tmp_path, *(pair(n) for n in range(1, 4)))
+    library = opened(tmp_path)
+    library.decide(added(pair(1), "things"))
     team = Team(tmp_path)
     await team.closes()
-    assert team.describing.asked == ["team:things.txt"]
+    assert [entry.description for entry in team.curator.indices[0]] == ["1 conversations."]
+
+
+async def test_a_topic_that_is_gone_before_it_could_be_described_is_let_be(tmp_path: Path) -> None:
+    store(tmp_path, pair(1), pair(2))
+    answers = [Unavailable("down")]
+    team = Team(tmp_path, describing=Describing(lambda _text: answers.pop() if answers else "Fine."))
+    await asyncio.sleep(0.5)
+    team.library.decide(decided(pair(1), Action.REMOVED, by=By.OPERATOR))
+    await asyncio.sleep(5)
+    assert team.decided[-1] == (pair(2).id, Action.ADDED)
+    assert team.describing.asked == ["team:things.txt"] * 2
+    await team.closes()
 
 
 async def test_a_tick_finds_what_nobody_has_told_of(tmp_path: Path) -> None:
@@ -251,7 +287,7 @@ async def test_the_end_waits_until_all_is_decided_in_a_replay(tmp_path: Path) ->
     team = Team(tmp_path, ScriptedCurator(seconds=7))
     await team.closes()
     assert len(team.decided) == 10
-    assert team.describing.asked == ["team:things.txt"]
+    assert team.describing.asked == ["team:things.txt"] * 5
 
 
 async def test_an_endpoint_that_is_down_does_not_hold_up_the_end_of_a_replay(tmp_path: Path) -> None:
@@ -361,3 +397,156 @@ async def test_extractive_descriptions_name_what_was_asked(tmp_path: Path) -> No
     captures.on_completed()
     await done.wait()
     assert "How do I skip a run?" in library.index()[0].description
+
+
+# Conversations that go on
+
+
+SETTLE = 600.0
+NOON = 43_200.0
+"""Of the first day of the virtual clock."""
+
+
+def said(after: float, conversation: int, *, captured_after: float = 60.0, number: int = 0) -> Pair:
+    """A capture of the conversation, whose last message was said so many seconds after noon."""
+    spoken, stamp = (rfc3339(NOON + at, digits=6) for at in (after, after + captured_after))
+    turns = pair(1, f"question {conversation}?", f"answer {number}.")
+    return replace(
+        turns, id=qa_ids.qa_id(stamp), timestamp=stamp, said_at=spoken, conversation_id=f"reply_{conversation}"
+    )
+
+
+def settling(folder: Path, *, to_the_end: bool = False) -> Team:
+    return Team(folder, to_the_end=to_the_end, settle_seconds=SETTLE)
+
+
+async def at_noon(seconds: float = 0.0) -> None:
+    await asyncio.sleep(NOON + seconds - now())
+
+
+async def test_a_conversation_is_taken_up_when_it_has_been_quiet(tmp_path: Path) -> None:
+    """Pitfall 72."""
+    team = settling(tmp_path)
+    await at_noon(60)
+    one = said(0, 1)
+    await team.hears(one)
+    await at_noon(SETTLE - 1)
+    assert team.curator.asked == []
+    await at_noon(SETTLE + 1)
+    assert team.decided == [(one.id, Action.ADDED)]
+    assert team.curator.at == [NOON + SETTLE]
+    await team.closes()
+
+
+async def test_what_is_said_after_the_capture_counts_as_well(tmp_path: Path) -> None:
+    """Pitfall 72: an asker who goes on will be answered, and captured again."""
+    asked_about: list[int] = []
+
+    def last_said(message_id: int) -> float | None:
+        asked_about.append(message_id)
+        return NOON + 300
+
+    team = Team(tmp_path, to_the_end=False, settle_seconds=SETTLE, last_said=last_said)
+    await at_noon(60)
+    one = said(0, 1)
+    await team.hears(one)
+    await at_noon(300 + SETTLE - 1)
+    assert team.curator.asked == []
+    assert set(asked_about) == {one.message_ids[-1]}
+    await at_noon(300 + SETTLE + 1)
+    assert team.decided == [(one.id, Action.ADDED)]
+    await team.closes()
+
+
+async def test_one_that_grows_costs_its_calls_once(tmp_path: Path) -> None:
+    """Pitfall 72."""
+    team = settling(tmp_path)
+    captures = [said(300 * number, 1, number=number) for number in range(4)]
+    for number, each in enumerate(captures):
+        await at_noon(300 * number + 60)
+        await team.hears(each)
+    await at_noon(900 + SETTLE - 1)
+    assert team.curator.asked == []
+    assert team.decided == [(each.id, Action.SKIPPED) for each in captures[:-1]]
+    assert noted(tmp_path)[0].reason == f"{captures[1].id} is a later capture of the same conversation"
+    await at_noon(900 + SETTLE + 1)
+    assert team.curator.asked == [("classify", captures[-1].id)]
+    assert team.decided[-1] == (captures[-1].id, Action.ADDED)
+    assert team.library.undecided() is None
+    assert is_whole(tmp_path, team.library)
+    await team.closes()
+
+
+async def test_one_that_goes_on_holds_up_no_other(tmp_path: Path) -> None:
+    team = settling(tmp_path)
+    first, second, third = said(0, 1), said(100, 2), said(500, 1, number=1)
+    for each, seconds in ((first, 60), (second, 160), (third, 560)):
+        await at_noon(seconds)
+        await team.hears(each)
+    await at_noon(100 + SETTLE + 1)
+    assert [asked for _, asked in team.curator.asked] == [second.id]
+    await at_noon(500 + SETTLE + 1)
+    assert [asked for step, asked in team.curator.asked if step == "classify"] == [second.id, third.id]
+    await team.closes()
+
+
+async def test_after_a_restart_quiet_is_what_the_archive_says(tmp_path: Path) -> None:
+    store(tmp_path, said(-3600, 1), said(-SETTLE + 5, 2), said(-1, 3))
+    await at_noon()
+    team = settling(tmp_path)
+    await asyncio.sleep(1)
+    assert len(team.decided) == 1
+    await at_noon(6)
+    assert len(team.decided) == 2
+    await at_noon(SETTLE)
+    assert len(team.decided) == 3
+    await team.closes()
+
+
+async def test_what_was_said_long_ago_and_is_captured_now_is_quiet(tmp_path: Path) -> None:
+    await at_noon()
+    team = settling(tmp_path)
+    await team.hears(said(-86_400, 1, captured_after=86_400))
+    await asyncio.sleep(1)
+    assert len(team.decided) == 1
+    await team.closes()
+
+
+async def test_a_clock_that_is_ahead_of_its_time_holds_nothing_up_for_longer(tmp_path: Path) -> None:
+    await at_noon()
+    team = settling(tmp_path)
+    await team.hears(said(3600, 1, captured_after=-3600))
+    await at_noon(SETTLE + 1)
+    assert len(team.decided) == 1
+    await team.closes()
+
+
+async def test_at_the_end_of_a_replay_everything_is_quiet(tmp_path: Path) -> None:
+    await at_noon(120)
+    team = settling(tmp_path, to_the_end=True)
+    await team.hears(said(0, 1), said(30, 1, number=1), said(60, 2))
+    began = now()
+    await team.closes()
+    assert now() == began
+    assert [action for _, action in team.decided] == [Action.SKIPPED, Action.ADDED, Action.ADDED]
+
+
+async def test_at_a_shutdown_what_is_not_quiet_is_left_to_the_next_start(tmp_path: Path) -> None:
+    await at_noon(120)
+    team = settling(tmp_path)
+    await team.hears(said(0, 1))
+    await asyncio.sleep(1)
+    await team.closes()
+    assert team.decided == []
+    assert team.library.undecided() is not None
+
+
+async def test_without_a_wait_a_growing_conversation_is_filed_at_once_and_replaced(tmp_path: Path) -> None:
+    team = Team(tmp_path)
+    first, second = said(0, 1), said(30, 1, number=1)
+    for each in (first, second):
+        await team.hears(each)
+        await asyncio.sleep(1)
+    assert team.decided == [(first.id, Action.ADDED), (second.id, Action.ADDED)]
+    assert list(team.library.topics["things"].pairs) == [second]
+    await team.closes()

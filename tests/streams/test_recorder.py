@@ -11,15 +11,15 @@ from typing import ClassVar
 
 import pytest
 
-from model.messages import Attachment, Message
+from model.messages import Attachment
 from services.discord.dispatches import Dispatch, render_line
 from services.discord.recordings import BadRecording, read
 from streams import recording as module
 from streams.recording import Recorder, attachments_folder
 
 
-def opted_out(message: Message) -> bool:
-    return "!nobot" in message.text
+def opted_out(_author_id: int, text: str) -> bool:
+    return "!nobot" in text
 
 
 def post(message_id: int, text: str = "hi", *files: int) -> Dispatch:

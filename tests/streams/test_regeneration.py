@@ -14,7 +14,8 @@ from services.team.archive import Pair
 from services.team.decisions import Action, By, Decision
 from services.team.library import TeamLibrary
 from services.team.rebuilding import Task
-from streams.curation import CurationParts, CurationRules, Described, GivenUp, regeneration
+from streams.curation import CurationParts, Described
+from streams.regeneration import GivenUp, RebuildRules, regeneration
 from tests.services.team.pairs import is_whole, noted, opened, store
 from tests.team import SKIP, ScriptedCurator, named, pair
 
@@ -43,7 +44,7 @@ async def rebuilt(
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     heard: list[Decision | Described] = []
     parts = CurationParts(library, curator, describer or Describing())
-    regeneration(tasks, parts, CurationRules()).subscribe(
+    regeneration(tasks, parts, RebuildRules()).subscribe(
         heard.append, done.set_exception, lambda: done.set_result(None)
     )
     await done
@@ -55,13 +56,16 @@ def library_of(folder: Path, *pairs: Pair) -> TeamLibrary:
     return opened(folder)
 
 
-async def test_each_pair_is_decided_about_in_the_given_order_then_topics_are_described(tmp_path: Path) -> None:
+async def test_each_pair_is_decided_about_in_the_given_order_and_topics_are_described(tmp_path: Path) -> None:
     library = library_of(tmp_path, *PAIRS)
     curator, describer = ScriptedCurator(), Describing()
     order = [PAIRS[3], PAIRS[0], PAIRS[5]]
     heard = await rebuilt(library, curator, [Task(each) for each in order], describer)
     assert [each.qa_id if isinstance(each, Decision) else each.topic for each in heard] == [
-        *(each.id for each in order),
+        PAIRS[3].id,
+        "things",
+        PAIRS[0].id,
+        PAIRS[5].id,
         "things",
     ]
     assert curator.asked == [
@@ -71,8 +75,28 @@ async def test_each_pair_is_decided_about_in_the_given_order_then_topics_are_des
         ("classify", PAIRS[5].id),
         ("integrate", PAIRS[5].id),
     ]
-    assert describer.asked == ["team:things.txt"]
+    assert describer.asked == ["team:things.txt"] * 2
     assert is_whole(tmp_path, library)
+
+
+async def test_the_next_pair_is_classified_with_the_description_of_a_new_topic(tmp_path: Path) -> None:
+    """Pitfall 73."""
+    curator = ScriptedCurator()
+    await rebuilt(library_of(tmp_path, *PAIRS), curator, [Task(each) for each in PAIRS[:2]])
+    assert [[entry.description for entry in index] for index in curator.indices] == [[], ["About team:things.txt."]]
+
+
+async def test_a_topic_is_described_again_when_its_pairs_have_doubled(tmp_path: Path) -> None:
+    many = [pair(number, f"question {number}?", f"answer {number}.") for number in range(1, 70)]
+    described: list[int] = []
+
+    class Counting(Describing):
+        async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
+            described.append(text.count("--- QA ---"))
+            return await super().summarize_for_kb_index(source_id, text, timeout_seconds)
+
+    await rebuilt(library_of(tmp_path, *many), ScriptedCurator(), [Task(each) for each in many], Counting())
+    assert described == [1, 16, 32, 64, 69]
 
 
 @pytest.mark.parametrize("error", [Unavailable("down"), TimedOut("slow")])

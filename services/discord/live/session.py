@@ -27,7 +27,7 @@ LONGEST_RATE_LIMIT_SECONDS = 60.0  # a longer wait raises `discord.RateLimited` 
 
 def intents(*, feedback: bool) -> discord.Intents:
     """What SPEC section 3 allows, and no more."""
-    wanted = discord.Intents(guilds=True, guild_messages=True, message_content=True)
+    wanted = discord.Intents(guilds=True, guild_messages=True, message_content=True, guild_typing=True)
     wanted.guild_reactions = feedback
     return wanted
 

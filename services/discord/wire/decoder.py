@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted, Reaction, Ready
+from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
 from model.messages import Attachment, Author, Message, Place, Reference, snowflake_time
 from services.discord.dispatches import Dispatch
 from services.discord.wire import payloads
@@ -93,7 +93,7 @@ def _deleted_in_bulk(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
 
 def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
     sent = read(payloads.MessageReaction, d)
-    emoji, member = sent.emoji, sent.member
+    emoji = sent.emoji
     return (
         Reaction(
             at,
@@ -103,10 +103,16 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
             # A custom emoji as REST names it, so that it is not taken for a standard one of that name.
             emoji=(emoji.name or "") if emoji.id is None else f"{emoji.name or ''}:{emoji.id}",
             added=added,
-            is_bot=member is not None and member.user is not None and bool(member.user.bot),
-            role_ids=None if member is None or member.roles is None else tuple(member.roles),
+            is_bot=_is_bot(sent.member),
+            role_ids=_role_ids(sent.member),
         ),
     )
+
+
+def _typing(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
+    sent = read(payloads.TypingStart, d)
+    author = Author(sent.user_id, "", is_bot=_is_bot(sent.member), role_ids=_role_ids(sent.member))
+    return (Typing(at, sent.channel_id, author),)
 
 
 def _place_seen(places: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
@@ -134,6 +140,7 @@ _READERS: Mapping[str, Callable[[GuildPlaces, float, Payload], Sequence[Event]]]
     "MESSAGE_DELETE_BULK": _deleted_in_bulk,
     "MESSAGE_REACTION_ADD": lambda _, at, d: _reaction(at, d, added=True),
     "MESSAGE_REACTION_REMOVE": lambda _, at, d: _reaction(at, d, added=False),
+    "TYPING_START": _typing,
 }
 USED_TYPES = frozenset(_READERS)  # the types that are used, and so the only ones that a recorder writes
 
@@ -161,7 +168,7 @@ def _from_wire(sent: payloads.MessagePayload) -> Message:
             id=author.id,
             name=_display_name(author, member),
             is_bot=bool(author.bot) or sent.webhook_id is not None,
-            role_ids=None if member is None or member.roles is None else tuple(member.roles),
+            role_ids=_role_ids(member),
         ),
         text=sent.content or "",
         at=snowflake_time(sent.id),
@@ -190,6 +197,14 @@ def _quoted_from_wire(sent: payloads.MessagePayload) -> Message | None:
 def _display_name(user: payloads.User, member: payloads.Member | None = None) -> str:
     """The name that people see: of the guild, else of the account, else the account's handle."""
     return (member.nick if member else None) or user.global_name or user.username or str(user.id)
+
+
+def _is_bot(member: payloads.Member | None) -> bool:
+    return member is not None and member.user is not None and bool(member.user.bot)
+
+
+def _role_ids(member: payloads.Member | None) -> tuple[int, ...] | None:
+    return None if member is None or member.roles is None else tuple(member.roles)
 
 
 def _attachments(sent: Iterable[payloads.AttachmentPayload]) -> tuple[Attachment, ...]:

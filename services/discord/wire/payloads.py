@@ -99,6 +99,12 @@ class MessageReaction(Wire):
     member: Member | None = None
 
 
+class TypingStart(Wire):
+    channel_id: Snowflake
+    user_id: Snowflake
+    member: Member | None = None
+
+
 class Overwrite(Wire):
     id: Snowflake
     allow: int = 0

@@ -12,6 +12,7 @@ from services.team import MARKER
 CHARS_PER_TOKEN = 4
 PASSAGE_CHARS = 512 * CHARS_PER_TOKEN
 OVERLAP_CHARS = 50 * CHARS_PER_TOKEN
+_SUPERSEDED = "superseded: "
 _FIELDS = ("id", "timestamp", "said_at", "conversation_id")
 
 
@@ -79,8 +80,9 @@ def topic_chunks(lines: Sequence[str], topic: str) -> list[Chunk]:
 
 def _block(lines: Sequence[str], first: int, stop: int, index: int, topic: str) -> Chunk | None:
     fields: dict[str, str] = {"topic": topic}
-    # Turns begin with a capital letter, and further lines of one with a blank: header lines are neither.
-    while first < stop and lines[first][:1].islower():
+    # Turns begin with a capital letter, and further lines of one with a blank: header lines are neither. What no longer
+    # holds is read with the turns.
+    while first < stop and lines[first][:1].islower() and not lines[first].startswith(_SUPERSEDED):
         name, _, value = lines[first].partition(": ")
         if name in _FIELDS:
             fields[name] = value

@@ -102,5 +102,5 @@ async def test_what_the_bot_says_of_itself_holds_no_more_intents_than_it_needs(
     (session,) = discord_server.gateway.sessions.values()
     assert session.intents == intents(feedback=True).value
     assert dict(intents(feedback=False)) == dict(
-        discord.Intents(guilds=True, guild_messages=True, message_content=True)
+        discord.Intents(guilds=True, guild_messages=True, message_content=True, guild_typing=True)
     )

@@ -112,7 +112,7 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
     assistant: Assistant = ModelAssistant(asker, TASKS)
     assert await assistant.gate(CONVERSATION, usage) is results[0]
     assert await assistant.select("Why?", "hm, why?", OFFERED, 3, usage) is results[1]
-    assert await assistant.generate(CONVERSATION, "Why?", SOURCES, usage, max_chars=9, shorten=True) is results[2]
+    assert await assistant.generate(CONVERSATION, "Why?", SOURCES, usage, max_chars=9, shorten=True) == results[2]
     assert await assistant.verify(CONVERSATION, "Because.", SOURCES, usage) is results[3]
     assert asker.asked == [
         ("gate", prompts.gate(TASKS, CONVERSATION)),
@@ -121,6 +121,22 @@ async def test_each_step_asks_once_with_its_own_prompt_and_model() -> None:
         ("verify", prompts.verify(TASKS, CONVERSATION, "Because.", GIVEN)),
     ]
     assert usage.calls == {"gate": 1, "select": 1, "generate": 1, "verify": 1}
+
+
+async def test_conversations_of_the_team_have_short_labels_across_sources_and_citations_are_read_back() -> None:
+    """Pitfall 51: a stamp of twenty digits is hard to copy, a label is not."""
+    ids = [f"qa_2026020{number}_000000.000000" for number in (1, 2, 3)]
+    blocks = [f"--- QA ---\nid: {each}\nUser: why {each[10]}?\nTeam: so.\n\n" for each in ids]
+    sources = [Source("team:a.txt", blocks[0]), *SOURCES, Source("team:b.txt", blocks[1] + blocks[2])]
+    named = ["c3", " `C1` ", ids[1], "kb:a.md", "c4", "[c3]"]
+    asker = ScriptedAsker(AnswerResult(answer="Because.", citations=named))
+    result = await ModelAssistant(asker, TASKS).generate(CONVERSATION, "Why?", sources, Usage(), max_chars=9)
+    assert result.citations == [ids[2], ids[0], ids[1], "kb:a.md", "c4", ids[2]]
+    ((_, prompt),) = asker.asked
+    for number in (1, 2, 3):
+        assert f"c{number}\n  User: why {number}?\n" in prompt.user
+    assert "qa_2026" not in prompt.user
+    assert "c1, c2" in prompt.system
 
 
 async def test_what_the_asker_raises_is_passed_on() -> None:

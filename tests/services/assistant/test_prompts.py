@@ -86,6 +86,52 @@ def test_the_answer_is_written_from_sources_conversation_and_question_in_this_or
         assert rule in prompt.system
 
 
+TOPIC = Given(
+    "team:limits.txt",
+    "",
+    "--- QA ---\nid: qa_20260301_000000.000000\ntimestamp: 2026-03-01T00:00:00.000000Z\n"
+    "said_at: 2019-05-03T14:02:00.000000Z\nsuperseded: 2020-01-02T00:00:00Z It is 400.\n"
+    "User: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+    "--- QA ---\nid: qa_20260301_000001.000000\ntimestamp: 2026-03-01T00:00:01.000000Z\n"
+    "User: And now?\nTeam: 400.\n\n",
+)
+
+
+def test_what_the_team_said_is_shown_with_its_day_and_not_with_that_of_its_import() -> None:
+    prompt = prompts.generate(TASKS, CONVERSATION, "why?", [TOPIC], max_chars=500)
+    [text] = [field.text for _, fields in sections(prompt)[:1] for field in fields if field.label == "Text"]
+    assert text == (
+        "c1, said on 2019-05-03\nSuperseded in part on 2020-01-02: It is 400.\n"
+        "User: What is the limit?\nTeam: It is:\n  \n  Team: 100\n\n"
+        "c2\nUser: And now?\nTeam: 400."
+    )
+    assert "of two the one said later; old ones may be out of date" in " ".join(prompt.system.split())
+
+
+def test_who_speaks_to_whom_is_shown_to_the_answering_model() -> None:
+    """What one speaker said in two messages is one turn."""
+    text = (
+        "--- QA ---\nid: qa_1\ntimestamp: t\nsaid_at: 2019-05-03T14:02:00Z\n"
+        "speakers: User A, User A, Team (to User A), User B, Team\n"
+        "User: My node\nUser: does not start.\nTeam: Update it.\n  User B: is that a quote?\n"
+        "User: Mine is slow.\nTeam: See the notes.\n\n"
+    )
+    source = Given("team:nodes.txt", "", text)
+    for prompt in (
+        prompts.generate(TASKS, CONVERSATION, "why?", [source], max_chars=500),
+        prompts.verify(TASKS, CONVERSATION, "So.", [source]),
+    ):
+        assert (
+            "  User A: My node\n    does not start.\n  Team (to User A): Update it.\n  ¦   User B: is that a quote?\n"
+            "  User B: Mine is slow.\n  Team: See the notes.\n"
+        ) in prompt.user
+        assert "different users" in prompt.system
+    damaged = Given("team:nodes.txt", "", text.replace("User A, User A, ", "User A, "))
+    plain = prompts.generate(TASKS, CONVERSATION, "why?", [damaged], max_chars=500)
+    assert "  User: My node\n    does not start.\n  Team: Update it.\n" in plain.user
+    assert "different users" not in plain.system
+
+
 def test_a_shorter_answer_is_asked_for_with_the_limit_and_the_same_beginning() -> None:
     first = every_prompt()["generate"]
     again = prompts.generate(TASKS, CONVERSATION, "why?", SOURCES, max_chars=500, shorten=True)

@@ -113,6 +113,30 @@ def test_posts_for_a_person_who_is_forgotten_are_dropped() -> None:
     assert not posts.in_thread(10)
 
 
+def test_the_latest_reply_to_an_asker_is_found_in_the_thread_and_where_they_asked() -> None:
+    first, bens, followed_up = post(1, 10), post(2, 10, asked_in=10, asker=BEN.id), post(3, 10, asked_in=10)
+    posts = Posts([first, bens])
+    assert posts.latest_for(10, ANNA.id) == posts.latest_for(1, ANNA.id) == first
+    assert (posts.latest_for(10, BEN.id), posts.latest_for(1, BEN.id)) == (bens, None)
+    assert posts.latest_for(11, ANNA.id) is None
+    posts = Posts([first, bens, followed_up, post(4, 40)])
+    assert posts.latest_for(10, ANNA.id) == followed_up
+    assert posts.latest_for(1, ANNA.id) == posts.latest_for(40, ANNA.id) == post(4, 40)
+
+
+def test_the_latest_reply_is_forgotten_with_its_asker_and_with_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, bens = post(1, 10), post(2, 10, asked_in=10, asker=BEN.id)
+    posts = Posts([first, bens])
+    posts.forget(ANNA.id)
+    assert (posts.latest_for(10, ANNA.id), posts.latest_for(1, ANNA.id)) == (None, None)
+    assert posts.latest_for(10, BEN.id) == bens
+    monkeypatch.setattr(records_module, "KEPT", 2)
+    posts = Posts([first, bens, post(3, 10, asked_in=10)])
+    assert posts.latest_for(10, ANNA.id) == post(3, 10, asked_in=10)
+    posts = Posts([first, bens, post(3, 30, asker=9), post(4, 40, asker=9)])
+    assert not posts._last_for.keys() & {(10, ANNA.id), (10, BEN.id)}
+
+
 def test_a_thread_is_used_again_while_its_last_post_is_younger_than_the_limit() -> None:
     posts = Posts([post(100, 10), post(200, 10, asked_in=10)])
     assert posts.reusable_thread(1, ANNA.id, since=199.9) == 10

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
-from services.conversations.following import Follower, Link, taught, teaches
+from services.conversations.following import Follower, Link
+from services.conversations.teaching import taught, teaches
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
 
@@ -54,6 +55,16 @@ def test_a_conversation_is_among_people_once_somebody_else_than_a_bot_has_spoken
     assert [among(each.id) for each in (asked, more, answered, follow_up)] == [False, False, True, False]
     assert [among(each.id) for each in (helped, thanks)] == [True, True]
     assert not among(12345), "a message that has not come is among nobody"
+
+
+def test_when_something_was_last_said_in_a_conversation_is_known() -> None:
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    chat.says(20, STAFF, to=asked)
+    thanks = chat.says(50, ANN)
+    chat.says(400, BEN)
+    assert chat.follower.last_said(asked.id) == thanks.at
+    assert chat.follower.last_said(12345) is None
 
 
 def test_the_team_helps_a_user_where_one_has_spoken_before() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from model.messages import Author, AuthorType, Message, Reference
 from services.conversations import spoken
-from services.conversations.following import Follower, taught
+from services.conversations.following import Follower
+from services.conversations.teaching import taught
 from tests.services.conversations.followed import KINDS, FollowedChat
 from tests.services.quickly import QUICKLY
 from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, STAFF_TOO, Talk

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from model.messages import Message
 from services.discord import recordings
 from services.discord.dispatches import Dispatch
 from services.discord.recordings import Clearing
 from services.discord.wire import USED_TYPES
 
+GONE = 66
 
-def opted_out(message: Message) -> bool:
-    return "!nobot" in message.text
+
+def opted_out(author_id: int, text: str) -> bool:
+    return author_id == GONE or "!nobot" in text
 
 
 def post(message_id: int, text: str = "hi", **more: object) -> dict[str, object]:
@@ -35,7 +36,7 @@ def payload(clear: Clearing, t: str, d: Mapping[str, object]) -> object:
     return None if cleared is None else cleared.d
 
 
-@pytest.mark.parametrize("t", ["INTERACTION_CREATE", "TYPING_START", "PRESENCE_UPDATE", "RESUMED"])
+@pytest.mark.parametrize("t", ["INTERACTION_CREATE", "PRESENCE_UPDATE", "RESUMED"])
 def test_interactions_and_what_nothing_reads_are_left_out(clear: Clearing, t: str) -> None:
     """Pitfall 22: interactions carry tokens."""
     assert t not in USED_TYPES
@@ -64,6 +65,21 @@ def test_nothing_of_an_opted_out_message_is_kept(clear: Clearing) -> None:
     assert payload(clear, "MESSAGE_DELETE_BULK", {"ids": ["1"], "channel_id": "2"}) is None
     bulk = payload(clear, "MESSAGE_DELETE_BULK", {"ids": ["1", 2], "channel_id": "2"})
     assert bulk == {"ids": ["2"], "channel_id": "2"}
+
+
+def test_of_typing_nothing_is_kept_but_who_and_where_and_when(clear: Clearing) -> None:
+    where = {"channel_id": "2", "guild_id": "9", "user_id": "7", "timestamp": 5}
+    person = {"id": "7", "username": "ann", "global_name": "Ann", "avatar": "a1b2", "bot": False}
+    member = {"nick": "Annie", "joined_at": "2020-01-01", "roles": ["5"], "user": person}
+    kept = {**where, "member": {"roles": ["5"], "user": {"id": "7", "bot": False}}}
+    assert payload(clear, "TYPING_START", {**where, "member": member}) == kept
+    assert payload(clear, "TYPING_START", where) == where
+    assert payload(clear, "TYPING_START", {**where, "member": {"nick": "Annie"}}) == {
+        **where,
+        "member": {"roles": None, "user": {"id": "7", "bot": False}},
+    }
+    assert payload(clear, "TYPING_START", {**where, "user_id": str(GONE)}) is None
+    assert payload(clear, "TYPING_START", {"channel_id": "2"}) is None
 
 
 def test_an_edit_can_opt_a_message_out(clear: Clearing) -> None:

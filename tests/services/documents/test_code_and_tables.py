@@ -154,3 +154,13 @@ def test_each_conversation_of_a_topic_is_one_chunk() -> None:
     assert (first.line_start, first.line_end, first.heading) == (4, 7, "gpu")
     assert (first.extra["id"], first.extra["date"]) == ("qa_20260201_031057.000000", "2026-02-01")
     assert (second.text, second.extra) == ("Team: y", {"topic": "gpu", "conversation_id": "thread_1"})
+
+
+def test_what_of_a_conversation_no_longer_holds_is_in_its_chunk_and_its_date_is_when_it_was_said() -> None:
+    text = (
+        "--- QA ---\nid: qa_1\ntimestamp: 2026-02-01T03:10:57Z\nsaid_at: 2019-05-03T14:02:00Z\nspeakers: User A, Team\n"
+        "superseded: 2020-01-02T00:00:00Z It is 400.\nUser: The limit?\nTeam: 100.\n\n"
+    )
+    [chunk] = topic_chunks(lines_of(text), "limits")
+    assert chunk.text == "superseded: 2020-01-02T00:00:00Z It is 400.\nUser: The limit?\nTeam: 100."
+    assert chunk.extra["date"] == "2019-05-03"

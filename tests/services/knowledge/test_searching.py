@@ -566,3 +566,18 @@ def test_of_a_topic_only_what_the_team_wrote_is_text_under_what_was_asked() -> N
     assert section.headings == ("It fails. Team: forged ok",)
     assert section.text == "First.\n\n    code\nSecond."
     assert section.anchor == "qa_1"
+
+
+def test_each_question_of_a_conversation_has_the_answer_that_it_was_given() -> None:
+    """Pitfall 77: a thread with several questions is not quoted under each of them."""
+    topic = (
+        "--- QA ---\nid: qa_1\nUser: How do I restore a backup of the node?\nTeam: With the restore command.\n"
+        "User: thanks!\nUser: and on Windows?\nTeam: The same.\n"
+        "User: Which ports does the agent need to reach the hub?\nTeam: Only 7480.\nUser: great, thank you\n\n"
+    )
+    first, second = article_of(Source("team:t.txt", topic)).sections
+    assert first.headings == ("How do I restore a backup of the node? thanks! and on Windows?",)
+    assert first.text == "With the restore command.\nThe same."
+    assert second.headings == ("Which ports does the agent need to reach the hub?",)
+    assert second.text == "Only 7480."
+    assert first.anchor == second.anchor == "qa_1"

@@ -173,14 +173,17 @@ def test_a_file_without_any_exchange_is_an_error(file: Path, content: str | None
 
 
 class Uneven:
-    """Answers the later calls sooner, in real time."""
+    """Answers the third call before the first two."""
 
     def __init__(self) -> None:
         self._calls = 0
+        self._third = asyncio.Event()
 
     async def complete(self, request: Request) -> Reply:
         self._calls += 1
-        await asyncio.sleep(max(0, 0.02 - 0.004 * self._calls))
+        if self._calls < 3:
+            await self._third.wait()
+        self._third.set()
         return reply_of(str(request.user[0]["text"]))
 
     async def aclose(self) -> None:

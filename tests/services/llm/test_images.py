@@ -131,6 +131,7 @@ async def test_a_picture_is_downloaded_with_its_signature_and_takes_no_virtual_t
     assert clock.now() == begun
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("play", [status(500), status(429), drop], ids=["500", "429", "drop"])
 async def test_what_may_pass_is_tried_again(cdn: CDN, play: Play) -> None:
     cdn.then(play, play)
@@ -151,6 +152,7 @@ async def test_what_will_not_pass_is_not_tried_again(cdn: CDN, code: int) -> Non
     assert len(cdn.seen) == 1
 
 
+@pytest.mark.real_time
 async def test_a_download_that_hangs_ends(cdn: CDN) -> None:
     cdn.otherwise = hang
     with pytest.raises(ImageFailed, match=r"within 0\.1 s"):
@@ -198,6 +200,7 @@ async def test_pitfall_21_the_type_counts_and_not_the_name(cdn: CDN) -> None:
         await cdn.images().load(attached(f"{cdn.origin}/a.png"))
 
 
+@pytest.mark.real_time
 async def test_pitfall_22_a_signed_address_is_in_no_error(cdn: CDN) -> None:
     """22: whoever reads a log could fetch the file with it."""
     cdn.otherwise = drop

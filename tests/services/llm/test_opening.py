@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -13,6 +14,7 @@ from services.llm.resilience import FAILURES, RealTimeEndpoint, open_endpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
 from tests.services.llm.asking import reply_of, request_of, settings_of
+from tests.watched_loop import run_watched
 
 
 @pytest.mark.parametrize(("base_url", "model"), [("", "m"), ("http://127.0.0.1:9/v1", "")])
@@ -21,19 +23,23 @@ async def test_an_endpoint_without_address_or_model_is_refused(base_url: str, mo
         open_endpoint(settings_of(base_url, model=model))
 
 
-async def test_the_virtual_clock_stands_still_during_a_call() -> None:
-    async with LLMServer() as server:
-        endpoint = open_endpoint(settings_of(server.base_url))
-        ticks: list[float] = []
-        ticking = asyncio.get_running_loop().call_later(1, lambda: ticks.append(clock.now()))
-        begun = clock.now()
-        server.then(scenes.slow(0.05))
-        assert (await endpoint.complete(request_of())).text
-        assert clock.now() == begun
-        assert ticks == []
-        ticking.cancel()
-        await endpoint.aclose()
-        await endpoint.aclose()
+def test_the_virtual_clock_stands_still_during_a_call() -> None:
+    async def main(waits: threading.Event) -> None:
+        async with LLMServer() as server:
+            endpoint = open_endpoint(settings_of(server.base_url))
+            ticks: list[float] = []
+            ticking = asyncio.get_running_loop().call_later(1, lambda: ticks.append(clock.now()))
+            begun = clock.now()
+            waits.clear()
+            server.then(scenes.late(waits))
+            assert (await endpoint.complete(request_of())).text
+            assert clock.now() == begun
+            assert ticks == []
+            ticking.cancel()
+            await endpoint.aclose()
+            await endpoint.aclose()
+
+    run_watched(main)
 
 
 async def test_calls_of_one_instant_resume_in_the_order_made() -> None:

@@ -100,6 +100,19 @@ def test_a_label_in_a_sentence_is_marked_though_json_is_not(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["User A: me", "user b :", "User 27: x", "Team (to User A) (t2): do it", "Ｕser Ａ: x"],
+)
+def test_the_labels_of_several_users_are_marked_too(text: str) -> None:
+    assert f"¦ {text}" in section("conversation", [Field("User", text)])
+
+
+@pytest.mark.parametrize("text", ["User ID: 5", "User agent: x", "users a: b"])
+def test_a_word_behind_user_is_no_letter_of_one(text: str) -> None:
+    assert "¦" not in section("conversation", [Field("User", text)])
+
+
+@pytest.mark.parametrize(
     "source_id", ["team:tokens.txt", "kb:team.md", "kb:https://x.example/team:a", "team:you: a.txt"]
 )
 def test_an_id_is_shown_as_it_is(source_id: str) -> None:

@@ -71,6 +71,7 @@ def folder(tmp_path: Path) -> DataFolder:
     files.replace(folder.feedback_key, KEY)
     for voter, message_id, question in ((ADA, 200, BOBS), (BOB, 100, QUESTION), (BOB, 200, BOBS)):
         row = {"message_id": str(message_id), "voter": pseudonym(KEY, voter), "question": question, "vote": "up"}
+        row |= {"inferred": True} if voter == ADA else {}
         files.append(folder.feedback, json.dumps(row, ensure_ascii=False).encode() + b"\n")
     spent = Spent(day=20_000, answers=3, tokens=70, chains={ADA: deque([1.0]), BOB: deque([2.0])})
     files.replace(folder.usage, render_spent(spent))
@@ -260,3 +261,19 @@ def test_recordings_in_which_pieces_of_documents_may_stand_are_pointed_out(tmp_p
     assert not done.left
     note_documents(done, folder, 0, 1)
     assert "not searched for passages" in done.left[0]
+
+
+def test_what_an_earlier_program_has_stored_cannot_be_told_apart_and_is_named(tmp_path: Path) -> None:
+    """Pitfall 67."""
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    earlier = "--- QA ---\nid: qa_20260201_031056\ntimestamp: 2026-02-01T03:10:56Z\nconversation_id: thread_17\n"
+    earlier += "message_ids: msg_1, msg_2\nUser: Why?\nTeam: So.\n\n"
+    ours = archive.render(pair((ADA, QUESTION), (TEAM, "Turn it round.")))
+    path = raw / "2026-W05.txt"
+    path.write_text(earlier + ours)
+    done = forget(DataFolder(tmp_path / "data"), raw, ADA)
+    assert done.turns == 1
+    said = "1 conversation stored by an earlier program, which did not note who wrote what"
+    assert done.left == [f"{path}: {said}"]
+    assert path.read_text().startswith(earlier)

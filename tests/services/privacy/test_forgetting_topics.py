@@ -14,9 +14,10 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive, state
 from services.team.archive import Pair, PairTurn, Speaker
+from services.team.decisions import Decision, DecisionLog, Remark
 from services.team.library import TeamLibrary
 from tests.services.storage.power import Machine
-from tests.services.team.pairs import added, captured, is_whole, opened, places_in, store, topic_files
+from tests.services.team.pairs import added, captured, corrects, is_whole, opened, places_in, store, topic_files
 
 ADA, BOB, TEAM = 311, 312, 902
 TRACES = ("lantern stays dark", "wind it up twice", "Ada's trouble")
@@ -42,8 +43,10 @@ PAIRS = (
 def folder(tmp_path: Path) -> DataFolder:
     store(tmp_path, *PAIRS)
     library = opened(tmp_path)
-    for pair, topic in zip(PAIRS, ("light", "oil", "light"), strict=True):
+    for pair, topic in zip(PAIRS[:2], ("light", "oil"), strict=True):
         library.decide(added(pair, topic))
+    decision = corrects(PAIRS[2], "light", PAIRS[0], what="not the one whose lantern stays dark")
+    library.decide(replace(decision, conflicts=(Remark(PAIRS[0].id, "wind it up twice or once"),)))
     for topic in library.undescribed():
         library.describe(topic, f"About {topic.name}. Ada's trouble." if topic.name == "light" else "About oil.", "key")
     return DataFolder(tmp_path)
@@ -185,3 +188,35 @@ def test_topics_that_somebody_changed_by_hand_are_for_the_operator_to_look_at(fo
     path.write_text(path.read_text() + "my note")
     done = take_out(folder, ADA)
     assert done.left == [f"{folder.team_topics / 'light.txt.rejected'}: a topic that somebody changed by hand"]
+
+
+def remarks(folder: DataFolder) -> list[tuple[str, ...]]:
+    """What decisions say about pairs."""
+    noted: list[Decision] = DecisionLog(folder.decisions).read()
+    return [tuple(remark.what for remark in (*each.superseded_parts, *each.conflicts)) for each in noted]
+
+
+def test_what_models_said_about_their_conversations_goes_from_the_decisions(folder: DataFolder) -> None:
+    """Pitfalls 49 and 67: it may repeat them. That something was corrected stays."""
+    library = opened(folder.root)
+    take_out(folder, ADA, library)
+    assert remarks(folder) == [(), (), (archive.REMOVED, archive.REMOVED)]
+    assert f"superseded: {PAIRS[2].said_at} {archive.REMOVED}\n" in library.topics["light"].text
+    assert is_whole(folder.root, library)
+    before = folder.decisions.read_bytes()
+    take_out(folder, ADA)
+    assert folder.decisions.read_bytes() == before
+
+
+def test_what_was_said_about_others_stays(folder: DataFolder) -> None:
+    before = folder.decisions.read_bytes()
+    damaged = b'{"what" \n{"what": 1}\n'
+    folder.decisions.write_bytes(before + damaged)
+    take_out(folder, 999)
+    assert folder.decisions.read_bytes() == before + damaged
+
+
+def test_without_a_library_it_goes_as_well(folder: DataFolder) -> None:
+    forget(folder, folder.team_raw, ADA)
+    assert remarks(folder) == [(), (), (archive.REMOVED, archive.REMOVED)]
+    assert is_whole(folder.root, opened(folder.root))

@@ -11,6 +11,7 @@ from services.search.questions import (
     asks_for_something,
     continues,
     is_question,
+    looks_finished,
     may_ask,
     searched,
 )
@@ -165,3 +166,60 @@ def test_no_message_takes_long_to_judge(part: str) -> None:
     for judge in (is_question, may_ask, asks_for_something, continues, searched, asked_now, asking_sentences):
         judge(text)
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How do I install it on Windows?",
+        "hi all\nI get error 500 when I start it. what can I do",
+        "Windows 11?",
+        "and on Windows?",
+        "how do I fix this\n```\nE42\n```",
+        "Wie installieren?",
+        "hallo, wo finde ich die logs?",
+        "¿Cómo instalo esto en Windows?",
+        "Comment vider le cache ?",
+        "como limpar o cache do uv",
+        "как очистить кэш",
+        "怎么安装？",
+        "インストール方法を教えてください。",
+        "캐시는 어디에 있나요",
+        "كيف أمسح الذاكرة المؤقتة؟",
+        "Jak wyczyścić pamięć podręczną?",
+    ],
+)
+def test_a_question_that_stands_there_whole_looks_finished(text: str) -> None:
+    assert looks_finished(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hi",
+        "Hello?",
+        "ok?",
+        "?",
+        "anyone here?",
+        "Can I ask a question?",
+        "really?",
+        "thanks, that worked!",
+        "hola",
+        "danke!",
+        "谢谢",
+        "How do I install it on Windows? I tried this:",
+        "How do I install it on Windows, ",
+        "how do I install it...",
+        "wo finde ich die Logs …",
+        "怎么安装，",
+        "如何清理缓存：",
+        "how do I fix this\n```\nE42",
+        "I have two questions - ",
+        "I get error 500 when I start it",
+        "how do I start it\nit is on Windows 11",
+        "https://example.org/log",
+    ],
+)
+def test_greetings_thanks_and_what_is_left_open_do_not(text: str) -> None:
+    assert not looks_finished(text)

@@ -10,15 +10,14 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from clock import VirtualLoop
 from services.storage import files
+from tests.watched_loop import run_watched
 
 REPOSITORY = Path(__file__).parents[3]
 REPLACE_CALLS = ("open", "write", "fsync", "close", "rename")
@@ -275,6 +274,7 @@ def test_appends_from_many_threads_do_not_mix(tmp_path: Path) -> None:
 WRITER = """
 import itertools, pathlib, sys
 from services.storage import files
+from tests.watched_loop import run_watched
 folder = pathlib.Path(sys.argv[1])
 for number in itertools.count():
     files.replace(folder / "state.json", b"%d." % number * 20000)
@@ -305,14 +305,13 @@ async def test_file_work_runs_off_the_loop() -> None:
 
 
 def test_a_virtual_clock_stands_still_during_file_work() -> None:
-    async def work() -> float:
+    async def work(waits: threading.Event) -> float:
         timer = asyncio.get_running_loop().call_later(1, lambda: None)
-        await files.in_thread(time.sleep, 0.02)
+        assert await files.in_thread(waits.wait, 5)
         timer.cancel()
         return asyncio.get_running_loop().time()
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        assert runner.run(work()) == 0.0
+    assert run_watched(work) == 0
 
 
 def test_an_append_waits_for_whoever_edits_the_file_and_goes_to_what_took_its_place(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive, archive_files, decisions, qa_ids
 from services.team.archive import Pair
-from services.team.decisions import Action, By, Decision
+from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from services.team.fold import Placement, fold
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
@@ -77,6 +77,18 @@ def added(pair: Pair, topic: str, *, remove_ids: tuple[str, ...] = ()) -> Decisi
     return decided(pair, Action.ADDED, topic, remove_ids=remove_ids)
 
 
+def corrects(pair: Pair, topic: str, *others: Pair, what: str = "Not so.") -> Decision:
+    """The pair is added, and supersedes a part of others."""
+    parts = tuple(Remark(each.id, what) for each in others)
+    return replace(added(pair, topic), superseded_parts=parts)
+
+
+def in_pieces(pair: Pair, *pieces: tuple[str, tuple[int, ...]]) -> Decision:
+    """Topics, each with the messages that go into it."""
+    filed = tuple(FiledPiece(tuple(map(str, message_ids)), topic) for topic, message_ids in pieces)
+    return replace(added(pair, pieces[0][0]), pieces=filed)
+
+
 def noted(folder: Path) -> list[Decision]:
     return decisions.DecisionLog(places_in(folder).decisions).read()
 
@@ -94,7 +106,8 @@ def is_whole(folder: Path, library: TeamLibrary) -> bool:
     expected = fold(stored(folder), Placement(noted(folder)))
     assert dict(library.topics) == dict(expected)
     assert topic_files(folder) == {topic.file: topic.text for topic in expected.values()}
-    ids = [pair.id for topic in expected.values() for pair in topic.pairs]
+    pieces = Placement(noted(folder)).pieces
+    ids = [pair.id for topic in expected.values() for pair in topic.pairs if pair.key not in pieces]
     assert len(ids) == len(set(ids))
     assert [entry.id for entry in library.index()] == [f"team:{name}.txt" for name in sorted(expected)]
     return True

@@ -239,3 +239,38 @@ def test_time_stamps_strictly_increase_within_an_archive() -> None:
         "57.000000Z",
     ]
     assert qa_ids.next_timestamp(0.0, "2026-12-31T23:59:59.9999999Z") == "2027-01-01T00:00:00.000000Z"
+
+
+# What an earlier program has written
+
+EARLIER = (
+    "--- QA ---\n"
+    "id: qa_20260201_031056.228000\n"
+    "timestamp: 2026-02-01T03:10:56.228000Z\n"
+    "conversation_id: thread_1458745245675032709\n"
+    "message_ids: msg_123, msg_124, msg_125\n"
+    "User: How do I start a node?\n"
+    "Team: Run the container.\n\n"
+)
+
+
+def test_blocks_without_said_at_and_author_ids_are_read_and_written_in_the_present_form() -> None:
+    [pair] = parse(EARLIER)
+    assert (pair.said_at, pair.message_ids, pair.author_ids) == (pair.timestamp, (123, 124, 125), (0, 0, 0))
+    assert [turn.text for turn in pair.turns] == ["How do I start a node?", "Run the container.", ""]
+    assert parse(render(pair)) == [pair]
+
+
+def test_they_may_stand_among_blocks_of_the_present_form() -> None:
+    ours = a_pair("Why?", "So.")
+    assert [pair.id for pair in parse(render(ours) + EARLIER + render(ours))][0::2] == [ours.id, ours.id]
+    assert len(parse(EARLIER + render(ours))) == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("msg_124", "msg_x"), ("Team: Run", "Run"), ("message_ids", "messages"), (", msg_124, msg_125", "")],
+)
+def test_what_is_wrong_with_one_of_them_is_reported(before: str, after: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert parse(EARLIER.replace(before, after)) == []
+    assert "archive:1: " in caplog.text

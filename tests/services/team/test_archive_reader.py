@@ -189,3 +189,47 @@ def test_whatever_is_told_or_not_every_pair_comes_once_and_in_order(
         ask()
     assert done == written
     assert reader.oldest(lambda pair: pair not in done) is None
+
+
+# Conversations that go on
+
+
+def test_the_oldest_that_is_ready_comes_first_and_the_others_wait(tmp_path: Path) -> None:
+    pairs = [captured(number) for number in range(4)]
+    store(tmp_path, *pairs)
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert reader.oldest(anything, lambda pair: pair in pairs[2:]) == pairs[2]
+    assert reader.oldest(anything, lambda _pair: False) is None
+    assert reader.waiting(anything) == pairs
+    assert reader.oldest(lambda pair: pair != pairs[2]) == pairs[0]
+    assert reader.waiting(lambda pair: pair != pairs[2]) == [pairs[0], pairs[1], pairs[3]]
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_one_that_is_ready_is_found_however_many_before_are_not(
+    chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_files, "CHUNK_BYTES", chunk)
+    pairs = [captured(number * 40) for number in range(8)]
+    store(tmp_path, *pairs)
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert reader.oldest(anything, lambda pair: pair == pairs[6]) == pairs[6]
+
+
+def test_the_last_capture_of_a_conversation_is_known_as_long_as_it_waits(tmp_path: Path) -> None:
+    pairs = [captured(number, conversation=number % 2) for number in range(5)]
+    store(tmp_path, *pairs[:4])
+    raw = places_in(tmp_path).raw
+    reader = ArchiveReader(raw)
+    assert reader.oldest(anything) == pairs[0]
+    assert [reader.later(pair) for pair in pairs[:4]] == [pairs[2], pairs[3], None, None]
+    assert reader.oldest(lambda _pair: False) is None
+    name = qa_ids.week_file(pairs[4].key)
+    store(tmp_path, pairs[4])
+    start = (raw / name).stat().st_size - len(render(pairs[4]).encode())
+    reader.stored(StoredBlock(name, start, render(pairs[4]), pairs[4]))
+    assert reader.later(pairs[2]) == pairs[4]
+    assert reader.peek(lambda _pair: False) is None
+    assert reader.later(pairs[2]) is None
+    reader.rewind()
+    assert reader.later(pairs[0]) is None

@@ -17,7 +17,7 @@ from services.storage import files
 from services.team import state
 from services.team.archive import Pair, render
 from services.team.archive_files import StoredBlock
-from services.team.decisions import Action, By, DecisionLog
+from services.team.decisions import Action, By, Decision, DecisionLog
 from services.team.library import UnknownPair
 from services.team.opening import open_library
 from services.team.qa_ids import week_file
@@ -29,8 +29,10 @@ from tests.services.team.pairs import (
     NOW,
     added,
     captured,
+    corrects,
     decided,
     everything,
+    in_pieces,
     is_whole,
     noted,
     opened,
@@ -380,6 +382,20 @@ def test_a_topic_file_changed_by_hand_is_kept_beside_and_written_anew(
     assert caplog.messages == []
 
 
+def test_topic_files_of_the_earlier_form_are_written_anew_and_not_taken_for_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, ONE, TWO)
+    library = opened(tmp_path)
+    for pair in (ONE, TWO):
+        library.decide(added(pair, "gpu"))
+    path = places_in(tmp_path).topics / "gpu.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if not line.startswith("said_at: ")))
+    assert is_whole(tmp_path, opened(tmp_path))
+    assert caplog.messages == []
+
+
 def test_a_topic_file_that_a_crash_kept_old_is_not_taken_for_changed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -555,13 +571,26 @@ def test_until_there_is_a_description_the_first_question_stands_in(tmp_path: Pat
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "add", "skip", "fail", "remove", "restore", "describe", "reopen"]),
+        st.sampled_from(["add", "add", "correct", "split", "skip", "fail", "remove", "restore", "describe", "reopen"]),
         st.integers(0, 7),
         st.sampled_from(["gpu", "net", "gpu-2", "Täg 3"]),
         st.lists(st.integers(0, 7), max_size=2),
     ),
     max_size=14,
 )
+
+
+def step(what: str, pair: Pair, topic: str, others: list[Pair]) -> Decision:
+    gone = tuple(each.id for each in others)
+    return {
+        "add": added(pair, topic, remove_ids=gone),
+        "correct": corrects(pair, topic, *others),
+        "split": in_pieces(pair, (topic, (0, 1)), ("ports", (1,)), ("asked", (0,)), ("none", (7,))),
+        "skip": decided(pair, Action.SKIPPED, remove_ids=gone),
+        "fail": decided(pair, Action.FAILED),
+        "remove": decided(pair, Action.REMOVED, by=By.OPERATOR),
+        "restore": decided(pair, Action.RESTORED, by=By.OPERATOR),
+    }[what]
 
 
 @QUICKLY
@@ -576,23 +605,14 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
         store(folder, *pairs)
         library = opened(folder, chars=400)
         for what, number, topic, others in steps:
-            pair, gone = pairs[number], tuple(pairs[other].id for other in others)
             match what:
-                case "add":
-                    library.decide(added(pair, topic, remove_ids=gone))
-                case "skip":
-                    library.decide(decided(pair, Action.SKIPPED, remove_ids=gone))
-                case "fail":
-                    library.decide(decided(pair, Action.FAILED))
-                case "remove":
-                    library.decide(decided(pair, Action.REMOVED, by=By.OPERATOR))
-                case "restore":
-                    library.decide(decided(pair, Action.RESTORED, by=By.OPERATOR))
                 case "describe":
                     for each in library.undescribed():
                         library.describe(each, f"{len(each.text)}", "key")
-                case _:
+                case "reopen":
                     library = opened(folder, chars=400)
+                case _:
+                    library.decide(step(what, pairs[number], topic, [pairs[other] for other in others]))
             assert is_whole(folder, library)
         before, index = everything(folder), library.index()
         again = opened(folder, chars=400)

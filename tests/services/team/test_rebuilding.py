@@ -12,9 +12,11 @@ from services.team import decisions as grammar
 from services.team.archive import REMOVED, Pair, PairTurn
 from services.team.decisions import Action, By, Decision
 from services.team.fold import Placement
+from services.team.opening import open_library
 from services.team.rebuilding import SUPERSEDED, WORDLESS, Build, RebuildPlan, Task, keeping, plan
 from tests.services.team.pairs import added, captured, decided, opened, places_in, store
 
+NOW = "2026-03-01T00:00:00.000Z"
 ONE, TWO, THREE, FOUR = (captured(number) for number in (1, 2, 3, 4))
 
 
@@ -91,7 +93,7 @@ def test_what_nobody_can_tell_anything_of_stays_where_it_was() -> None:
 def test_a_build_goes_on_behind_a_pair_that_failed_and_stays_and_tries_the_last_ones_again(tmp_path: Path) -> None:
     before = [added(ONE, "a"), added(TWO, "a"), added(THREE, "a")]
     build = build_in(tmp_path)
-    build.begin(plan(THERE, before), "key")
+    build.begin(plan(THERE, before), "key", NOW)
     stays = [(decided(each, Action.FAILED), added(each, "a")) for each in (ONE, THREE)]
     note(build, *stays[0], added(TWO, "b"), *stays[1])
     assert standing(tmp_path, THERE, "key", *before) == [ONE.id, TWO.id]
@@ -130,12 +132,13 @@ def note(build: Build, *made: Decision) -> None:
 
 def standing(folder: Path, pairs: list[Pair], key: str = "key", *before: Decision) -> list[str]:
     """The ids of what a build that begins now need not decide about."""
-    return [each.qa_id for each in build_in(folder).begin(plan(pairs, before), key)]
+    begun = build_in(folder).begin(plan(pairs, before), key, NOW)
+    return [own[0].qa_id for own in begun.decided]
 
 
 def begun(folder: Path, *made: Decision, pairs: list[Pair]) -> None:
     build = build_in(folder)
-    build.begin(plan(pairs, []), "key")
+    build.begin(plan(pairs, []), "key", NOW)
     note(build, *made)
 
 
@@ -196,7 +199,7 @@ def test_a_crash_between_a_decision_and_what_upholds_it_is_healed(tmp_path: Path
     before = [added(ONE, "a"), operator(ONE, Action.REMOVED), operator(ONE, Action.RESTORED)]
     build = build_in(tmp_path)
     found = plan(THERE, before)
-    build.begin(found, "key")
+    build.begin(found, "key", NOW)
     skipped = decided(ONE, Action.SKIPPED)
     note(build, skipped)
     assert standing(tmp_path, THERE, "key", *before) == []
@@ -212,7 +215,7 @@ def test_a_finished_build_knows_every_pair_and_can_be_begun_again(tmp_path: Path
     store(tmp_path, *pairs)
     build = build_in(tmp_path)
     found = plan(pairs, [])
-    build.begin(found, "key")
+    build.begin(found, "key", NOW)
     note(build, added(TWO, "a"), added(again, "a"))
     build.finish(found, By.LLM, "2026-03-01T00:00:00.000Z")
     last = grammar.DecisionLog(build.places.decisions).read()[-1]
@@ -226,8 +229,27 @@ def test_descriptions_of_the_live_library_are_at_hand(tmp_path: Path) -> None:
     library.decide(added(ONE, "a"))
     library.describe(library.topics["a"], "About a.", "key")
     build = build_in(tmp_path)
-    build.begin(plan([ONE], []), "key")
-    assert build.places.cache.read_bytes() == places_in(tmp_path).cache.read_bytes()
+    build.begin(plan([ONE], []), "key", NOW)
+    built = open_library(build.places, describer_key="key", described_in=build.live.cache, time=lambda: 0.0)
+    built.decide(added(ONE, "b"))
+    assert built.undescribed() == []
+    assert [(entry.id, entry.description) for entry in built.index()] == [("team:b.txt", "About a.")]
+
+
+def test_a_build_bears_the_time_at_which_it_was_first_begun(tmp_path: Path) -> None:
+    build, later = build_in(tmp_path), "2026-03-02T00:00:00.000Z"
+    assert build.begin(plan(THERE, []), "key", NOW).at == NOW
+    assert build.begin(plan(THERE, []), "key", later).at == NOW
+    assert build.begin(plan(THERE, []), "another key", later).at == later
+
+
+def test_how_far_topics_have_grown_follows_from_the_decisions(tmp_path: Path) -> None:
+    store(tmp_path, *THERE)
+    build, found = build_in(tmp_path), plan(THERE, [])
+    build.begin(found, "key", NOW)
+    note(build, added(ONE, "a"), added(TWO, "b"), decided(THREE, Action.SKIPPED, remove_ids=(TWO.id,)))
+    growth = build.begin(found, "key", NOW).growth(found)
+    assert {name: [pair.id for pair in topic.pairs] for name, topic in growth.described.items()} == {"a": [ONE.id]}
 
 
 def test_a_folder_that_was_cleared_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -27,12 +27,13 @@ def in_force(pairs: list[Pair], *decisions: Decision) -> dict[str, list[int]]:
 ONE, TWO, THREE = PAIRS = [a_pair(second=second) for second in (51, 52, 53)]
 
 
-def test_a_topic_file_has_id_and_time_stamp_only_and_then_the_turns() -> None:
+def test_a_topic_file_has_id_and_times_and_then_the_turns() -> None:
     pair = a_pair("GPU not detected\nwhy?", "Update:\n\n  drivers")
     assert Topic("gpu", (pair,)).text == (
         "--- QA ---\n"
         "id: qa_20260201_031057.000000\n"
         "timestamp: 2026-02-01T03:10:57.000000Z\n"
+        f"said_at: {pair.said_at}\n"
         "User: GPU not detected\n"
         "  why?\n"
         "Team: Update:\n"
@@ -47,6 +48,13 @@ def test_what_is_written_is_read_back_exactly(written: list[TopicBlock]) -> None
     """Pitfall 5: any text survives, and none forges a block."""
     text = "".join(map(render, written))
     assert parse(text.encode().decode()) == written
+
+
+def test_the_earlier_form_without_the_time_of_what_was_said_is_still_read() -> None:
+    block = block_of(a_pair())
+    earlier = render(block).replace(f"said_at: {block.said_at}\n", "")
+    assert parse(earlier) == [replace(block, said_at=None)]
+    assert "".join(map(render, parse(earlier))) == earlier
 
 
 def test_a_forged_block_in_a_message_stays_text() -> None:
@@ -66,23 +74,29 @@ def test_thousands_of_pasted_lines_that_imitate_the_archive_are_one_message() ->
     [read] = archive.parse(archive.render(pair))
     topic = fold([read], Placement([decided(read, Action.ADDED, "paste")]))["paste"]
     [block] = parse(topic.text)
-    assert block == TopicBlock(pair.id, pair.timestamp, pair.turns)
+    assert block == TopicBlock(pair.id, pair.timestamp, pair.said_at, pair.turns)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("--- QA ---", "--- QA", "line 7: '--- QA' where '--- QA ---' should be"),
+        ("--- QA ---", "--- QA", "line 8: '--- QA' where '--- QA ---' should be"),
         ("id: qa_20260201_031057.000000", "id: qa_1", "not of the form"),
         ("id: qa_20260201_031057.000000", "id: qa_20260201_031058", "differ"),
         ("timestamp: ", "time: ", "where 'timestamp' should be"),
         ("Team: This.", "This.", "neither a turn nor the rest of one"),
         ("Team: This.\n\n", "Team: This.\n", "no empty line that ends it"),
-        ("\ntimestamp: 2026-02-01T03:10:57.000000Z\nUser: What is it?\nTeam: This.", "", "headers are missing"),
+        (
+            "\ntimestamp: 2026-02-01T03:10:57.000000Z\nsaid_at: SAID\nUser: What is it?\nTeam: This.",
+            "",
+            "headers are missing",
+        ),
+        ("said_at: ", "said_at: yesterday ", "not of the form"),
     ],
 )
 def test_what_is_no_topic_file_is_told_with_its_line(old: str, new: str, why: str) -> None:
-    text = Topic("gpu", (a_pair(second=57),)).text
+    pair = a_pair(second=57)
+    text, old = Topic("gpu", (pair,)).text, old.replace("SAID", pair.said_at)
     assert old in text
     with pytest.raises(Malformed, match="line ") as caught:
         parse(render(block_of(a_pair(second=56))) + text.replace(old, new))

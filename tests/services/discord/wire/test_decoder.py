@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted, Reaction, Ready
-from model.messages import Attachment, Place, PlaceKind
+from model.events import Deleted, Edited, PlaceGone, PlaceSeen, Posted, Reaction, Ready, Typing
+from model.messages import Attachment, Author, Place, PlaceKind
 from services.discord.dispatches import Dispatch
 from services.discord.wire import Decoder, OddPayload, message
 
@@ -83,7 +83,18 @@ def test_a_custom_emoji_never_passes_for_a_standard_one() -> None:
         assert seen.emoji == name
 
 
-@pytest.mark.parametrize("kind", ["TYPING_START", "INTERACTION_CREATE", "MESSAGE_POLL_VOTE_ADD", ""])
+def test_typing_tells_who_and_where_and_the_roles_by_which_the_team_is_known() -> None:
+    where: dict[str, object] = {"user_id": "7", "channel_id": "20", "guild_id": "9", "timestamp": 4}
+    member = {"roles": ["5"], "nick": "Annie", "user": {"id": "7", "username": "ann"}}
+    assert decode("TYPING_START", {**where, "member": member}) == (Typing(5.0, 20, Author(7, "", role_ids=(5,))),)
+    assert decode("TYPING_START", where) == (Typing(5.0, 20, Author(7, "")),)
+    robot = {"roles": ["5"], "user": {"id": "7", "bot": True}}
+    typing = Typing(5.0, 20, Author(7, "", is_bot=True, role_ids=(5,)))
+    assert decode("TYPING_START", {**where, "member": robot}) == (typing,)
+    assert decode("TYPING_START", {"user_id": "7"}) == ()
+
+
+@pytest.mark.parametrize("kind", ["PRESENCE_UPDATE", "INTERACTION_CREATE", "MESSAGE_POLL_VOTE_ADD", ""])
 def test_types_that_are_not_used_mean_nothing(kind: str) -> None:
     assert decode(kind, POST) == ()
 

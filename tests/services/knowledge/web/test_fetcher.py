@@ -152,6 +152,7 @@ async def test_a_redirect_to_nowhere_is_an_error(server: WebServer, to: str, why
     assert "secret" not in failure
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize("path", ["/hangs", "/drips"])
 async def test_a_page_that_never_comes_is_timed_out_and_delays_no_other(server: WebServer, path: str) -> None:
     """Pitfall 36. A drop now and then does not buy more time."""
@@ -163,6 +164,7 @@ async def test_a_page_that_never_comes_is_timed_out_and_delays_no_other(server: 
             await slow
 
 
+@pytest.mark.real_time
 async def test_the_time_is_one_for_all_redirects_together(server: WebServer) -> None:
     server.paths |= {"/0": later(redirect("/1")), "/1": later(redirect("/2")), "/2": later(page(html()))}
     async with fetching(client(timeout_seconds=0.7)) as fetcher:

@@ -1,0 +1,72 @@
+"""What askers say of the answers that they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from reactivex import Observable
+
+from model.events import Posted
+from model.messages import Message
+from operators.selecting import concat_map_iterable
+from services.conversations import Follower, People, Post, Posts, verdict
+
+REMEMBERED_SECONDS = 3_600.0
+"""Thanks that come later may be for something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferredVote:
+    """An asker says that an answer worked, or that it did not.
+
+    Attributes:
+        at: when, in seconds since 1970, UTC.
+    """
+
+    at: float
+    post: Post
+    worked: bool
+
+
+def verdicts(
+    posts: Posts, follower: Follower, people: People
+) -> Callable[[Observable[Posted]], Observable[InferredVote]]:
+    """What askers say about an answer within the hour: as a reply to it, in its thread, or where they go on with the
+    conversation in which they asked.
+
+        --question--[answer]--"thanks!"--"hm"--|
+        [ verdicts                             ]
+        ----------------------up---------------|
+
+    Without a reply to the answer, what is said to somebody else is not about it, nor is what follows somebody else's
+    words. Every message comes here: the look-ups come first, and few messages are read.
+    """
+
+    def found(posted: Posted) -> Iterable[InferredVote]:
+        message = posted.message
+        post = answer_to(message)
+        if post is None or not 0 <= message.at - post.at < REMEMBERED_SECONDS:
+            return ()
+        worked = verdict(message.text)
+        return () if worked is None else (InferredVote(message.at, post, worked),)
+
+    def answer_to(message: Message) -> Post | None:
+        """The answer that its author was given here, as far as that is what they may speak of."""
+        if message.reply_to is not None:
+            post = posts.about(message.reply_to.message_id)
+            return post if post is not None and post.asker_id == message.author.id else None
+        post = posts.latest_for(message.channel_id, message.author.id)
+        if post is None or not goes_on(message, post):
+            return None
+        to_another = any(user_id != people.bot_id for user_id, _ in message.mentions)
+        return None if to_another or follower.is_among_people(message.id, since_id=post.message_id) else post
+
+    def goes_on(message: Message, post: Post) -> bool:
+        """Whether it is in the thread of the answer, or in the conversation of what was asked."""
+        if message.channel_id == post.place_id:
+            return True
+        name = follower.conversation_of(post.last_asked_id)
+        return name is not None and name == follower.conversation_of(message.id)
+
+    return concat_map_iterable(found)

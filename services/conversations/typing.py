@@ -1,0 +1,60 @@
+"""Who is typing, as far as Discord says."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+
+from model.batches import Key
+from model.events import Typing
+from model.messages import Message
+from services.conversations.people import People
+
+TYPING_SECONDS = 15.0
+"""Somebody types until this long after it was last heard of. Discord's clients repeat it about every ten seconds, for
+as long as it is shown (API reference, "Trigger Typing Indicator"); half as long again outlasts a late one."""
+TELLS_SECONDS = 600.0
+"""Whoever was heard typing this recently has a client that tells. Not for ever: the same person may write from another
+one, or after the connection was lost."""
+REMEMBERED = 20_000  # people and places; those heard longest ago are forgotten first
+
+
+class Typists:
+    """Who was heard typing lately, where and when: in memory only, and no longer than it is of use.
+
+    Messages without typing before them are as usual as clients that do not tell of it, and so are recordings that hold
+    none: silence means something only of those who were heard.
+    """
+
+    def __init__(self, people: People) -> None:
+        self._people = people
+        self._heard: OrderedDict[Key, float] = OrderedDict()
+        self._team: OrderedDict[Key, float] = OrderedDict()
+
+    def heard(self, event: Typing) -> None:
+        """Each event once, in the order received."""
+        key = Key(event.channel_id, event.author.id)
+        _put(self._heard, key, event.at, TELLS_SECONDS)
+        if self._people.is_team(event.author):
+            _put(self._team, key, event.at, TYPING_SECONDS)
+
+    def posted(self, message: Message) -> None:
+        """What its author was typing is there."""
+        if self._team:
+            self._team.pop(Key(message.channel_id, message.author.id), None)
+
+    def tells(self, key: Key, at: float) -> bool:
+        """Whether this author's typing is heard of in this place: whether it was, in the time before `at`, or since."""
+        return self._heard.get(key, float("-inf")) >= at - TELLS_SECONDS
+
+    def team_types_until(self, place_ids: Collection[int]) -> float:
+        """When a team member who types in one of the places will count as having stopped; long ago if nobody does."""
+        times = (at for key, at in self._team.items() if key.place_id in place_ids)
+        return max(times, default=float("-inf")) + TYPING_SECONDS
+
+
+def _put(remembered: OrderedDict[Key, float], key: Key, at: float, seconds: float) -> None:
+    remembered[key] = at
+    remembered.move_to_end(key)
+    while remembered[next(iter(remembered))] < at - seconds or len(remembered) > REMEMBERED:
+        remembered.popitem(last=False)

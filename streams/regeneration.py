@@ -1,0 +1,197 @@
+"""Tier 2 made again from tier 1, beside the library in use (SPEC 6, `--regen`).
+
+    tasks, in order ── asked ahead, a few at a time
+        │ one after another
+    classify ── integrate ── decision and topic sinks
+        │ at once a new topic; after every sixteenth task those that have doubled; at the end all that have changed
+    describe ── team index
+
+What a pair is classified with follows from the decisions before it alone, never from when an answer came. So the
+library is the same however many calls are under way at a time, and however often the work was cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from reactivex import Observable
+from reactivex import operators as ops
+
+from clock import run_blocking
+from clock.backoff import Backoff
+from operators import unfold
+from operators.describing import describing
+from operators.foreseeing import Foresight, Guesses
+from operators.study import NOT_NOW, study
+from services.llm import Rejected, UnknownRequest
+from services.team import Action, Growth, LibraryUnwritable, Task, Topic, rebuilding
+from sinks import topics
+from streams.curation import CurationParts, Decided, Described
+
+T = TypeVar("T")
+
+ATTEMPTS = 3  # for a pair or a topic while the endpoint fails, each with its own retries, before it is given up
+REFUSED_IN_A_ROW = 3  # so many refused pairs are no pair's fault: it is the key, the credit or the model
+
+log = logging.getLogger(__name__)
+
+
+class GivenUp(Exception):
+    """The work cannot go on: one readable line that says why. What has been decided stays decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildRules:
+    """How a rebuild works.
+
+    Attributes:
+        describe_seconds: the limit for one description, retries included.
+        at_once: how many descriptions may be under way.
+        at: the time of all decisions, RFC 3339, UTC; None: when they are made.
+    """
+
+    describe_seconds: float = 200.0
+    at_once: int = 1
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """How far an earlier run came.
+
+    Attributes:
+        done: how many of the first tasks are decided about.
+        growth: that of the library so far.
+    """
+
+    done: int = 0
+    growth: Growth = field(default_factory=lambda: Growth(rebuilding.EVERY))
+
+
+def regeneration(
+    tasks: Sequence[Task],
+    parts: CurationParts,
+    rules: RebuildRules,
+    guesses: Guesses | None = None,
+    so_far: SoFar | None = None,
+) -> Observable[Decided]:
+    """Decide about each pair, and describe the topics, in the library `parts.library`.
+
+    tasks         --t1--t2--t3--|         the fullest capture of each conversation, in order of `said_at`
+    decided       ---d1-s1-d2--d3-s2--|   d1 founds a topic, which is described at once
+
+    `guesses`: whom to ask ahead; None: one call at a time. Ends with `GivenUp` if the model or the disk fails. A
+    topic that cannot be described keeps its earlier description or its stand-in, and is left to the bot.
+    """
+    rebuild = Rebuild(tasks, parts, rules, guesses, so_far or SoFar())
+    return unfold(rebuild.next).pipe(ops.finally_action(rebuild.stop))
+
+
+class Rebuild:
+    """What is left to do, asked for one by one."""
+
+    def __init__(
+        self, tasks: Sequence[Task], parts: CurationParts, rules: RebuildRules, guesses: Guesses | None, so_far: SoFar
+    ) -> None:
+        self._tasks = tasks
+        self._parts = parts
+        self._turn = so_far.done
+        self._growth = so_far.growth
+        at = rules.at
+        self._studied = (
+            study(parts.library, parts.curator, parts.usage, parts.gauge)
+            if at is None
+            else study(parts.library, parts.curator, parts.usage, parts.gauge, lambda: at)
+        )
+        self._described = describing(parts.describer, rules.describe_seconds, parts.gauge)
+        self._room = asyncio.Semaphore(rules.at_once)
+        self._foresight = None if guesses is None else self._foreseen(guesses, rules.describe_seconds)
+        self._refused_in_a_row = 0
+        # What an earlier run had no time to describe, and what it described from other decisions.
+        self._due = [*self._growth.described.values()]
+        self._growth.due()
+        self._told: deque[Described] = deque()  # descriptions that are written, and not given out yet
+        self._finished = False
+
+    def _foreseen(self, guesses: Guesses, seconds: float) -> Foresight:
+        pairs = [task.pair for task in self._tasks]
+        return Foresight(pairs, self._parts.library, guesses, self._growth, rebuilding.EVERY, seconds)
+
+    async def next(self) -> Decided | None:
+        """Describe what is due, or else decide about the next pair; None: all is done. Raises GivenUp."""
+        try:
+            await self._describe_due()
+            if self._told:
+                return self._told.popleft()
+            if self._turn < len(self._tasks):
+                return await self._decide(self._tasks[self._turn])
+            if not self._finished:
+                self._finished = True
+                self._due = list(await run_blocking(self._parts.library.undescribed))
+                return await self.next()
+        except (LibraryUnwritable, OSError) as error:
+            raise GivenUp(str(error)) from error
+        return None
+
+    def stop(self) -> None:
+        """Ask nothing more."""
+        if self._foresight is not None:
+            self._foresight.stop()
+
+    async def _decide(self, task: Task) -> Decided:
+        if self._foresight is not None:
+            await self._foresight.turn(self._turn)
+        decision = await _patiently(lambda: self._studied(task.pair))
+        changed = set(await topics.keep(self._parts.library, decision, task.pair))
+        if (kept := rebuilding.keeping(task, decision)) is not None:
+            changed |= set(await topics.keep(self._parts.library, kept, task.pair))
+        self._turn += 1
+        self._growth.note(self._parts.library.topics, sorted(changed))
+        self._due = self._growth.due()
+        refused = decision.action is Action.FAILED and decision.reason.startswith(f"{Rejected.__name__}:")
+        self._refused_in_a_row = self._refused_in_a_row + 1 if refused else 0
+        if self._refused_in_a_row >= REFUSED_IN_A_ROW:
+            raise GivenUp(f"{self._refused_in_a_row} conversations in a row were refused; {decision.reason}")
+        return decision
+
+    async def _describe_due(self) -> None:
+        """Describe the topics that are due, side by side, and write the descriptions in order."""
+        if not self._due:
+            return
+        due, self._due = self._due, []
+        lacking = await run_blocking(self._parts.library.lacking, due)
+        texts = await asyncio.gather(*map(self._text, lacking))
+        for topic, text in zip(lacking, texts, strict=True):
+            if text is not None:
+                await topics.describe(self._parts.library, topic, text, self._parts.describer.key)
+                self._told.append(Described(topic.name))
+
+    async def _text(self, topic: Topic) -> str | None:
+        async with self._room:
+            try:
+                return await _patiently(lambda: self._described(topic))
+            except GivenUp as error:
+                log.warning("topic %s is not described: %s", topic.name, error)
+                return None
+
+
+async def _patiently(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Raises GivenUp if the endpoint, its recording or the disk keeps failing."""
+    backoff, failures = Backoff(), 0
+    while True:
+        try:
+            return await work()
+        except UnknownRequest as error:  # waiting does not change the recording
+            raise GivenUp(str(error)) from error
+        except NOT_NOW as error:
+            failures += 1
+            if failures == ATTEMPTS:
+                raise GivenUp(f"{type(error).__name__}: {error}") from error
+            seconds = backoff.pause(getattr(error, "retry_after", None) or 0.0)
+            log.warning("%s: %s; tried again in %g s", type(error).__name__, error, seconds)
+            await asyncio.sleep(seconds)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from services.team import archive
+from services.team.archive import REMOVED, Pair, PairTurn, Speaker
+from services.team.speakers import as_read, has_several_askers, labels_of, spoken
+from services.team.topics import Topic, block_of, parse, render
+from tests.services.team.pairs import added, is_whole, opened, places_in, store
+from tests.services.team.test_archive import a_pair, pairs
+
+ANN, BEN, KIM, LEE = 311, 312, 902, 903
+TEAM = {KIM, LEE}
+
+
+def talk(*said: tuple[int, str], second: int = 57) -> Pair:
+    """A pair in which these people wrote these messages."""
+    turns = tuple(PairTurn(Speaker.TEAM if who in TEAM else Speaker.USER, text) for who, text in said)
+    numbers = tuple(range(len(said)))
+    return replace(a_pair(second=second), message_ids=numbers, author_ids=tuple(who for who, _ in said), turns=turns)
+
+
+MIXED = talk(
+    (ANN, "no GPU?"),
+    (KIM, "@ann, which driver?"),
+    (BEN, "no network?"),
+    (ANN, "550"),
+    (KIM, "@ben Restart it."),
+    (LEE, "@Ann: that is too old"),
+    (KIM, "Both are in the notes."),
+)
+
+
+def test_with_one_asker_there_is_nothing_to_tell_apart() -> None:
+    one = talk((ANN, "a"), (KIM, "b"), (ANN, "c"), (LEE, "d"))
+    assert labels_of(one) == ("User", "Team", "User", "Team")
+    assert not has_several_askers(one)
+    assert block_of(one).speakers == ()
+
+
+def test_users_have_letters_and_the_team_speaks_to_one_where_that_is_known() -> None:
+    """Known: while one asker only has written, and later by the mention that opened such a turn."""
+    assert has_several_askers(MIXED)
+    assert labels_of(MIXED) == (
+        "User A",
+        "Team (to User A)",
+        "User B",
+        "User A",
+        "Team",
+        "Team (to User A)",
+        "Team",
+    )
+    announced = talk((KIM, "We are back."), (ANN, "@kim no"), (BEN, "yes"), (KIM, "@kim?"))
+    assert labels_of(announced) == ("Team", "User A", "User B", "Team")
+
+
+def test_many_users_have_numbers_after_the_letters() -> None:
+    many = talk(*((number, "me too") for number in range(28)))
+    assert (labels_of(many)[25], labels_of(many)[26]) == ("User Z", "User 27")
+
+
+def test_a_sentence_in_two_messages_is_read_as_one() -> None:
+    said = talk((ANN, "my node"), (ANN, "does not start"), (KIM, "Which"), (LEE, "It is known."), (LEE, "Update."))
+    assert as_read(said) == [
+        ("User", "my node\ndoes not start", (0, 1)),
+        ("Team", "Which", (2,)),
+        ("Team", "It is known.\nUpdate.", (3, 4)),
+    ]
+
+
+def test_what_was_removed_is_neither_read_nor_changes_who_the_others_are() -> None:
+    """Pitfall 49."""
+    left = archive.without(MIXED, ANN)
+    assert [label for label, _ in spoken(left)] == ["Team (to User A)", "User B", "Team", "Team (to User A)", "Team"]
+    assert as_read(archive.without(talk((ANN, "a"), (BEN, "b"), (ANN, "c"), (KIM, "d")), BEN)) == [
+        ("User A", "a\nc", (0, 2)),
+        ("Team", "d", (3,)),
+    ]
+
+
+@given(pairs())
+def test_whoever_writes_every_turn_has_a_label_that_a_topic_file_can_hold(pair: Pair) -> None:
+    assert len(labels_of(pair)) == len(pair.turns)
+    assert [label.split(" ")[0] for label in labels_of(pair)] == [turn.speaker for turn in pair.turns]
+    assert REMOVED not in [said.text for said in as_read(pair)]
+    assert parse(render(block_of(pair))) == [block_of(pair)]
+
+
+def test_a_topic_file_names_the_speakers_where_several_users_wrote() -> None:
+    first, *_ = Topic("gpu", (MIXED,)).text.partition("User: ")
+    assert first.endswith(
+        "\nspeakers: User A, Team (to User A), User B, User A, Team, Team (to User A), Team\n",
+    )
+    with pytest.raises(archive.Malformed, match="2 speakers and 7 turns"):
+        parse(Topic("gpu", (MIXED,)).text.replace(", User B, User A, Team, Team (to User A), Team\n", "\n", 1))
+
+
+@pytest.mark.parametrize("gone", [ANN, BEN, KIM, LEE])
+def test_a_topic_file_from_before_somebody_was_forgotten_is_not_taken_for_changed(
+    gone: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A crash between archive and topic file; whom the team speaks to is no longer known in all turns."""
+    store(tmp_path, MIXED)
+    opened(tmp_path).decide(added(MIXED, "gpu"))
+    [path] = places_in(tmp_path).raw.iterdir()
+    path.write_text(archive.render(archive.without(MIXED, gone)))
+    assert is_whole(tmp_path, opened(tmp_path))
+    assert caplog.messages == []
+
+
+def test_other_speakers_in_a_topic_file_are_a_change_by_hand(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store(tmp_path, MIXED)
+    opened(tmp_path).decide(added(MIXED, "gpu"))
+    topic = places_in(tmp_path).topics / "gpu.txt"
+    topic.write_text(topic.read_text().replace("User B, User A", "User A, User B"))
+    assert is_whole_but_for_the_rejected(tmp_path)
+    assert "changed by hand" in caplog.text
+
+
+def is_whole_but_for_the_rejected(folder: Path) -> bool:
+    library = opened(folder)
+    (places_in(folder).topics / "gpu.txt.rejected").unlink()
+    return is_whole(folder, library)

@@ -1,0 +1,124 @@
+"""Votes that people give, and votes that are taken from what they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.events import Reaction
+from operators.verdicts import InferredVote
+from services.conversations.people import People
+from services.conversations.records import Post, Posts
+from services.discord.protocols import Rehearsal
+from services.storage.data_folder import DataFolder
+from sinks.feedback import Feedback
+from tests.talk import ANN, BEN, THREAD
+
+POST = Post(50.0, 7, THREAD.id, THREAD.id, ANN.id, 6, opened_thread=False, question="How?", sources=("kb:a",))
+
+
+@dataclass
+class Box:
+    """Where votes go, about one answer to Ann."""
+
+    folder: Path
+    offered: bool = True
+    inferring: bool = True
+
+    def __post_init__(self) -> None:
+        self.data, self.posts = DataFolder(self.folder), Posts([POST])
+        self.sink = self.opened()
+
+    def opened(self) -> Feedback:
+        people = People(frozenset(), frozenset(), None)
+        poster, kept = Rehearsal(), {"offered": self.offered, "inferring": self.inferring}
+        return Feedback(self.data, self.posts, people, poster, "🆘", None, **kept)
+
+    async def reacts(self, user_id: int, emoji: str, *, added: bool = True) -> None:
+        await self.sink.keep(Reaction(60.0, THREAD.id, POST.message_id, user_id, emoji, added))
+
+    async def says(self, *, worked: bool) -> None:
+        await self.sink.keep(InferredVote(70.0, POST, worked))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        if not self.data.feedback.exists():
+            return []
+        return [json.loads(line) for line in self.data.feedback.read_text().splitlines()]
+
+    @property
+    def votes(self) -> list[tuple[str, bool]]:
+        return [(row["vote"], row.get("inferred", False)) for row in self.rows]
+
+
+async def test_an_inferred_vote_is_the_askers_and_says_that_it_is_inferred(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    await box.says(worked=False)
+    await box.reacts(ANN.id, "👍")
+    inferred, given = box.rows
+    assert inferred == {
+        "at": "1970-01-01T00:01:10.000Z",
+        "message_id": "7",
+        "voter": given["voter"],
+        "question": "How?",
+        "sources": ["kb:a"],
+        "vote": "down",
+        "inferred": True,
+    }
+    assert "inferred" not in given
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+async def test_nothing_is_inferred_of_who_has_voted(tmp_path: Path, withdrawn: bool) -> None:
+    box = Box(tmp_path)
+    await box.reacts(ANN.id, "👎")
+    if withdrawn:
+        await box.reacts(ANN.id, "👎", added=False)
+    before = box.votes
+    await box.says(worked=True)
+    assert box.votes == before
+
+
+async def test_somebody_elses_vote_does_not_stand_for_the_askers(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    await box.reacts(BEN.id, "👎")
+    await box.says(worked=True)
+    assert box.votes == [("down", False), ("up", True)]
+
+
+async def test_an_inferred_vote_is_written_when_it_changes(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    for worked in (True, True, False, False, True):
+        await box.says(worked=worked)
+    assert box.votes == [("up", True), ("down", True), ("up", True)]
+
+
+@pytest.mark.parametrize(("offered", "inferring"), [(False, True), (True, False)])
+async def test_nothing_is_inferred_without_votes_or_without_people_who_see_the_answer(
+    tmp_path: Path, offered: bool, inferring: bool
+) -> None:
+    box = Box(tmp_path, offered, inferring)
+    await box.says(worked=True)
+    assert box.rows == []
+    assert not box.data.feedback_key.exists()
+
+
+async def test_nothing_is_written_of_who_was_forgotten_since_they_spoke(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.posts.forget(ANN.id)
+    await box.says(worked=True)
+    assert box.rows == []
+
+
+async def test_an_inferred_vote_that_could_not_be_written_may_be_given_again(tmp_path: Path) -> None:
+    box = Box(tmp_path)
+    box.data.feedback.mkdir(parents=True)
+    with pytest.raises(OSError, match="feedback"):
+        await box.says(worked=True)
+    box.data.feedback.rmdir()
+    await box.says(worked=True)
+    assert box.votes == [("up", True)]
