@@ -118,7 +118,7 @@ class DiscordSettings(SettingsSection):
     )
     message_batch_max_seconds: Seconds = setting(600, "A batch closes at the latest this long after its first message.")
     message_grouping_window_seconds: Seconds = setting(
-        300, "Messages of one author no further apart than this count as one in gathered context."
+        300, "Messages of one author no further apart than this count as one where they are from before the start."
     )
     team_member_ids: Snowflakes = setting(frozenset(), "Users who answer for the team.")
     team_role_ids: Snowflakes = setting(frozenset(), "Roles whose holders answer for the team.")
