@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reactivex import Observable
@@ -97,12 +97,16 @@ def screen(
         if unwanted in {None, Reason.OPTED_OUT}:  # those who opted out take part in the conversation all the same
             team.observe(message)
             if author_type is AuthorType.TEAM_MEMBER:
-                name = follower.conversation_of(message.id)
-                in_flight.team_posted(message, () if name is None else follower.messages_of(name))
+                in_flight.team_posted(message, answered_by(message))
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
         return replace(event, message=message)
+
+    def answered_by(message: Message) -> Sequence[int]:
+        """The conversation that a team member goes on with; none where that is not yet sure ("good morning")."""
+        name = None if follower.is_tentative(message) else follower.conversation_of(message.id)
+        return () if name is None else follower.messages_of(name)
 
     def reason_to_ignore(message: Message, author_type: AuthorType) -> Reason | None:
         if author_type is AuthorType.BOT:

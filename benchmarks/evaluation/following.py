@@ -21,7 +21,8 @@ from benchmarks.evaluation.replaying import staff_of
 from benchmarks.verdicts import verdict
 from model.events import PlaceSeen, Posted
 from model.messages import AuthorType, Message, Place, PlaceKind
-from services.conversations.following import Follower, FollowRules
+from services.conversations.follow_rules import FollowRules
+from services.conversations.following import Follower
 from services.conversations.teaching import taught
 from services.discord.recordings import read
 from services.discord.wire import Decoder

@@ -4,7 +4,8 @@ fixed sentences that the bot itself says.
 
 # pyright: reportUnusedImport=false
 from services.conversations.context import Context, ContextRules
-from services.conversations.following import Follower, FollowRules
+from services.conversations.follow_rules import FollowRules
+from services.conversations.following import Follower
 from services.conversations.history import History, edited
 from services.conversations.in_flight import CalledOff, InFlight
 from services.conversations.people import OptOuts, People, TeamActivity, Viewing

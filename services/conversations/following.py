@@ -21,12 +21,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from model.batches import Key
 from model.messages import AuthorType, Message, Place
+from services.conversations.follow_rules import FollowRules
 from services.conversations.shared_words import Rarity, words_of
 from services.conversations.spoken import Last, Memory, Person, Scene, Spoken, Talk
 
@@ -36,28 +37,6 @@ _MOST_LEADING = 8
 _OPENING = re.compile(r"\s*(?:@(\S{1,32}?)(?=[\s:,，：、]|\Z)|([^\s:,，：、][^:,，：、\n]{0,31})[:,，：、])")
 """The name that a message opens with: after an @, or before a colon or comma. A bare word is too often just a word."""
 _ASKS = re.compile("[?？؟]")
-
-
-@dataclass(frozen=True, slots=True)
-class FollowRules:
-    """After how many seconds a message no longer follows another. In a thread only `breath` and `leading` count.
-
-    Attributes:
-        breath: how soon a team member goes on saying the same thing. They serve several people, and turn to the next.
-        own: how soon anybody else does.
-        heard: how soon somebody answers, without replying, what was said to them, or to all. They have to see it first.
-        leading: how soon a reply follows a line that leads to it. Both are in one batch then, so none was captured yet.
-        remembered: how soon who turns to the team again goes on with their conversation. Later it is over, and filed
-            (`kb.settle_minutes`).
-        named: how long a name or mention means what that person was talking about.
-    """
-
-    breath: float = 90.0
-    own: float = 300.0
-    heard: float = 600.0
-    leading: float = 60.0
-    remembered: float = 600.0
-    named: float = 3600.0
 
 
 class Link(StrEnum):
@@ -142,6 +121,11 @@ class Follower:
         author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
         before = self._before(message_id, since_id)
         return any(each.author_id != author_id and each.author_type is not BOT for each in before)
+
+    def is_tentative(self, message: Message) -> bool:
+        """Whether a team member's line only seems to answer a question, and may turn out to lead elsewhere."""
+        person = self._memory.people.get(Key(message.channel_id, message.author.id))
+        return person is not None and message.id in person.leading
 
     def helps_user(self, message_id: int) -> bool:
         """Whether the message goes on with a conversation in which a community user had spoken."""

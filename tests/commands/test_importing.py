@@ -351,5 +351,5 @@ def test_it_may_come_with_recordings_of_the_same_conversations(
     assert run(config, chat, elsewhere) == 0
     assert content(learned(config)) == before
     out = capsys.readouterr().out
-    assert "3  taken over from other archives" in out
-    assert "3  captures that the archive holds already" in out
+    assert "4  taken over from other archives" in out
+    assert "4  captures that the archive holds already" in out

@@ -193,15 +193,12 @@ async def learned(
     start: Start, discord_server: DiscordServer, llm_server: LLMServer, data: Path
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The topics after the team has stated one limit and then another: as the bot filed them, and as rebuilt."""
-    help_, ada, kim = (
-        discord_server.add_channel("help"),
-        discord_server.add_member("ada"),
-        discord_server.add_member("kim"),
-    )
+    help_, kim = discord_server.add_channel("help"), discord_server.add_member("kim")
     team = {"team_member_ids": [kim.id], "team_active_seconds": 1}
     bot = await start(kb={"llm": llm(llm_server)}, discord=team)
-    for limit in LIMITS:
-        asked = await discord_server.say(help_, ada, "What is the rate limit of the API?")
+    for limit, name in zip(LIMITS, ("ada", "bob"), strict=True):
+        asker = discord_server.add_member(name)
+        asked = await discord_server.say(help_, asker, "What is the rate limit of the API?")
         answer = await discord_server.say(help_, kim, limit, reply_to=asked)
         await bot.until_ended(answer)
         await discord_server.until(lambda said=limit: bot.over or said in "".join(topic_files(data).values()), 8)

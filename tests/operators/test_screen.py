@@ -36,13 +36,14 @@ class Door:
     rules: ScreenRules = RULES
     talk: Talk = field(default_factory=Talk)
     in_flight: InFlight = field(default_factory=InFlight)
+    follower: Follower = field(default_factory=Follower)
     seen: list[Screened] = field(default_factory=list[Screened])
 
     def __post_init__(self) -> None:
         talk = self.talk
         self.events: Subject[Event] = Subject()
         self.events.pipe(
-            screen(talk.people, talk.history, Follower(), talk.team, self.in_flight, self.rules)
+            screen(talk.people, talk.history, self.follower, talk.team, self.in_flight, self.rules)
         ).subscribe(self.seen.append)
 
     def gets(self, event: Event) -> list[Screened]:
@@ -190,6 +191,25 @@ def test_a_team_members_message_cancels_the_answer_that_it_makes_unnecessary() -
     part = door.talk.part(question)
     door.in_flight.begin(part)
     door.hears(door.talk.says(STAFF, to=question))
+    assert isinstance(part.token.error, CalledOff)
+    assert part.token.error.reason is Reason.TEAM_ANSWERED
+
+
+def test_a_team_member_who_goes_on_with_the_conversation_cancels_the_answer_and_a_greeting_does_not() -> None:
+    """Pitfall 63."""
+    door, talk = Door(), Talk()
+
+    def heard(message: Message) -> None:
+        door.follower.follow(message, talk.people.type_of(message.author), CHANNEL)
+        door.hears(message)
+
+    question = talk.says(ANN, "How do I start it?", second=0)
+    heard(question)
+    part = talk.part(question)
+    door.in_flight.begin(part)
+    heard(talk.says(STAFF, "good morning", second=10))
+    assert part.token.error is None
+    heard(talk.says(STAFF, "Press the button.", second=20, mentions=[ANN]))
     assert isinstance(part.token.error, CalledOff)
     assert part.token.error.reason is Reason.TEAM_ANSWERED
 

@@ -222,7 +222,7 @@ def test_who_mentions_the_helper_they_are_in_a_conversation_with_goes_on_with_it
     chat.says(10, STAFF, to=asked)
     assert chat.together(asked, chat.says(20, ANN, mentions=[STAFF]))
     chat.says(30, STAFF, to=other)
-    assert chat.together(asked, chat.says(1_000, ANN, mentions=[STAFF]))
+    assert chat.together(asked, chat.says(600, ANN, mentions=[STAFF]))
 
 
 def test_a_team_member_goes_on_in_a_breath_whatever_is_said_in_between() -> None:
@@ -492,3 +492,15 @@ def test_learned_from_is_where_the_team_speaks_after_a_user() -> None:
     assert not teaches([team])
     names = {4: 1, 2: 2, 1: 1, 3: 1}
     assert taught(names, {1: user, 2: user, 3: team, 4: user}) == {1: (1, 3, 4)}
+
+
+def test_a_line_of_the_team_without_a_word_to_whom_is_tentative() -> None:
+    """Pitfall 63: "good morning" is no answer to the question that waits."""
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    greeting = chat.says(10, STAFF, "good morning")
+    assert chat.together(asked, greeting)
+    assert chat.follower.is_tentative(greeting)
+    reply = chat.says(30, STAFF_TOO, to=asked)
+    assert not chat.follower.is_tentative(reply)
+    assert not chat.follower.is_tentative(asked)
