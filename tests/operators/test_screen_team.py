@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -37,8 +38,8 @@ class Entrance:
             screen(talk.people, talk.history, follower, talk.team, self.in_flight, rules),
         ).subscribe()
 
-    def hears(self, author: Author, text: str, *, second: float, to: Message | None = None) -> Message:
-        message = self.talk.says(author, text, second=second, to=to)
+    def hears(self, author: Author, text: str, *, second: float, mentions: Sequence[Author] = ()) -> Message:
+        message = self.talk.says(author, text, second=second, mentions=mentions)
         self.events.on_next(Posted(message.at, message))
         return message
 
@@ -54,10 +55,10 @@ def reason(part: Part) -> Reason | None:
 
 @pytest.mark.parametrize("withheld", [None, STAFF])
 async def test_a_team_member_who_goes_on_without_a_reply_calls_the_answer_off(withheld: Author | None) -> None:
-    """Also one who wants nothing read of what they say."""
+    """Also one who wants nothing read of what they say: whom they mention is seen."""
     entrance = Entrance(withheld)
     part = entrance.asks(ANN, "How do I start it?", second=1)
-    entrance.hears(STAFF, "ann: press start", second=10)
+    entrance.hears(STAFF, "press start", second=10, mentions=[ANN])
     assert reason(part) is Reason.TEAM_ANSWERED
 
 
