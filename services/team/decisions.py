@@ -49,7 +49,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What a model says about a pair, by its id; in one line, of at most `REMARK_CHARS`."""
+    """What a model says about a pair, by its id; in one short line."""
 
     id: str
     what: str
