@@ -18,12 +18,12 @@ from pathlib import Path
 from benchmarks.evaluation import data
 from benchmarks.evaluation.conversations import LINE, Captured, Result, Written, line, requirements, result
 from benchmarks.evaluation.replaying import staff_of
+from benchmarks.evaluation.taught import taught
 from benchmarks.verdicts import verdict
 from model.events import PlaceSeen, Posted
 from model.messages import AuthorType, Message, Place, PlaceKind
 from services.conversations.follow_rules import FollowRules
 from services.conversations.following import Follower
-from services.conversations.teaching import taught
 from services.discord.recordings import read
 from services.discord.wire import Decoder
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.evaluation.taught import taught, teaches
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
 from services.conversations.following import Follower, Link
-from services.conversations.teaching import taught, teaches
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
 

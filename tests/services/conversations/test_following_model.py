@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.evaluation.taught import taught
 from model.messages import Author, AuthorType, Message, Reference
 from services.conversations import spoken
 from services.conversations.following import Follower
-from services.conversations.teaching import taught
 from tests.services.conversations.followed import KINDS, FollowedChat
 from tests.services.quickly import QUICKLY
 from tests.talk import ANN, BEN, BOT, CHANNEL, POST, STAFF, STAFF_TOO, Talk
