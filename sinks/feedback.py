@@ -9,7 +9,7 @@ import secrets
 from clock import rfc3339, run_blocking
 from model.events import Reaction
 from model.messages import Author, AuthorType
-from operators.verdicts import InferredVote
+from operators.inferred_votes import InferredVote
 from services.conversations import People, Post, Posts
 from services.discord import Poster, PostFailed
 from services.privacy import pseudonym

@@ -16,9 +16,9 @@ from model.events import Event, Posted, Reaction, Ready, Typing
 from model.messages import Message
 from model.outcomes import Ignored, Reason, Result
 from operators import Amend, Keep, concat_map_iterable, map_async, quiet_window
+from operators.inferred_votes import InferredVote
 from operators.screen import Screened
 from operators.step import Gauge, named
-from operators.verdicts import InferredVote
 from services.conversations import History, InFlight, People, Seen, Typists
 from services.discord import render
 from services.search import looks_finished

@@ -5,7 +5,7 @@
        history, people, catch-up marks, typists observe them ────── reactions → feedback sink
                       follow: each message's conversation
   screen: each message once; typing, edits and deletions concern those that wait
-                                  │ messages ──────────────────── verdicts → feedback sink
+                                  │ messages ────────────── inferred votes → feedback sink
                       quiet window per (place, author)
                                   │ batches
                    cut where the conversation changes, route
@@ -34,9 +34,9 @@ from model.events import Event, Posted, Reaction
 from model.outcomes import Ignored, Outcome, Removed, Result
 from operators import fork, only, supervised
 from operators.follow import follow
+from operators.inferred_votes import inferred_votes
 from operators.route import cut, route
 from operators.screen import screen
-from operators.verdicts import verdicts
 from services.assistant import CaptureJob, Inquiry
 from streams.answers import answers
 from streams.captures import captures
@@ -63,7 +63,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
     capturing = captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, s.capture_images, s.gauge)
     captured = capturing.pipe(fork("captures"))
-    inferred = screened.pipe(only(Posted), verdicts(s.posts, s.follower, s.people))
+    inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,
         files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end

@@ -10,10 +10,10 @@ from model.events import Reaction
 from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.evidence import IngestResult, Intake
+from operators.inferred_votes import InferredVote
 from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
-from operators.verdicts import InferredVote
 from services.assistant import Assistant, Inquiry
 from services.conversations import (
     Context,

@@ -12,5 +12,5 @@ from services.conversations.people import OptOuts, People, TeamActivity, Viewing
 from services.conversations.phrases import Phrases, in_language, phrases
 from services.conversations.records import Post, Posts, Seen, read_marks, read_posts, render_marks
 from services.conversations.routing import Router, RouteRules, Routing
-from services.conversations.typing import TYPING_SECONDS, Typists
-from services.conversations.verdicts import verdict
+from services.conversations.thanks import says_it_worked
+from services.conversations.typists import TYPING_SECONDS, Typists

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from model.events import Reaction
-from operators.verdicts import InferredVote
+from operators.inferred_votes import InferredVote
 from services.conversations.people import People
 from services.conversations.records import Post, Posts
 from services.discord.protocols import Rehearsal

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from model.events import Reaction
-from operators.verdicts import InferredVote
+from operators.inferred_votes import InferredVote
 from services.conversations.records import Post
 from streams.conversations import votes
 from tests.marbles import play

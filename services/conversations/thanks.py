@@ -70,7 +70,7 @@ _PLEADS = _any(r"[?？؟请請]|\b(?:please|pls|plz|bitte|por favor|s['’]il (?
 """Whoever asks for something gives thanks for what is to come."""
 
 
-def verdict(text: str) -> bool | None:
+def says_it_worked(text: str) -> bool | None:
     """Whether it says that something worked (True) or did not (False); None: it says neither.
 
     What is told last counts, and above thanks.

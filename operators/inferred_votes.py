@@ -10,7 +10,7 @@ from reactivex import Observable
 from model.events import Posted
 from model.messages import Message
 from operators.selecting import concat_map_iterable
-from services.conversations import Follower, People, Post, Posts, verdict
+from services.conversations import Follower, People, Post, Posts, says_it_worked
 
 REMEMBERED_SECONDS = 3_600.0
 """Thanks that come later may be for something else."""
@@ -29,14 +29,14 @@ class InferredVote:
     worked: bool
 
 
-def verdicts(
+def inferred_votes(
     posts: Posts, follower: Follower, people: People
 ) -> Callable[[Observable[Posted]], Observable[InferredVote]]:
     """What askers say about an answer within the hour: as a reply to it, in its thread, or where they go on with the
     conversation in which they asked.
 
         --question--[answer]--"thanks!"--"hm"--|
-        [ verdicts                             ]
+        [ inferred_votes                       ]
         ----------------------up---------------|
 
     Without a reply to the answer, what is said to somebody else is not about it, nor is what follows somebody else's
@@ -48,7 +48,7 @@ def verdicts(
         post = answer_to(message)
         if post is None or not 0 <= message.at - post.at < REMEMBERED_SECONDS:
             return ()
-        worked = verdict(message.text)
+        worked = says_it_worked(message.text)
         return () if worked is None else (InferredVote(message.at, post, worked),)
 
     def answer_to(message: Message) -> Post | None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.conversations.verdicts import MOST_CHARS, verdict
+from services.conversations.thanks import MOST_CHARS, says_it_worked
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from services.conversations.verdicts import MOST_CHARS, verdict
     ],
 )
 def test_thanks_and_success_are_told(text: str) -> None:
-    assert verdict(text) is True
+    assert says_it_worked(text) is True
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_thanks_and_success_are_told(text: str) -> None:
     ],
 )
 def test_failure_is_told_also_beside_thanks(text: str) -> None:
-    assert verdict(text) is False
+    assert says_it_worked(text) is False
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_failure_is_told_also_beside_thanks(text: str) -> None:
     ],
 )
 def test_questions_conditions_and_everything_else_say_neither(text: str) -> None:
-    assert verdict(text) is None
+    assert says_it_worked(text) is None
 
 
 def test_what_is_told_last_counts() -> None:
-    assert verdict("it works now. No, still broken") is False
-    assert verdict("still broken. No, wait, it works now") is True
+    assert says_it_worked("it works now. No, still broken") is False
+    assert says_it_worked("still broken. No, wait, it works now") is True
 
 
 def test_the_limit_is_that_of_a_short_message() -> None:
-    assert verdict("thanks " + "x" * (MOST_CHARS - 7)) is True
-    assert verdict("thanks " + "x" * (MOST_CHARS - 6)) is None
+    assert says_it_worked("thanks " + "x" * (MOST_CHARS - 7)) is True
+    assert says_it_worked("thanks " + "x" * (MOST_CHARS - 6)) is None

@@ -9,7 +9,7 @@ import pytest
 
 from model.events import Posted
 from model.messages import Author, Message, Place
-from operators.verdicts import REMEMBERED_SECONDS, InferredVote, verdicts
+from operators.inferred_votes import REMEMBERED_SECONDS, InferredVote, inferred_votes
 from services.conversations.following import Follower
 from services.conversations.records import Post, Posts
 from tests.marbles import play, watch
@@ -52,7 +52,7 @@ class Answered:
         return self.chat.says(second, author, text, place=place or self.thread, to=to, mentions=mentions)
 
     async def heard(self, *messages: Message, follower: Follower | None = None) -> list[InferredVote]:
-        operator = verdicts(self.posts, follower or self.chat.follower, self.chat.talk.people)
+        operator = inferred_votes(self.posts, follower or self.chat.follower, self.chat.talk.people)
         values = {str(number): Posted(message.at, message) for number, message in enumerate(messages)}
         seen = await watch(f"{''.join(values)}|", operator, values=values)
         return [vote for _, vote in seen if isinstance(vote, InferredVote)]
@@ -71,7 +71,7 @@ async def test_an_asker_says_that_it_worked_and_that_it_did_not() -> None:
         "f": room.says(text="no, it still fails", second=103),
     }
     values = {mark: Posted(message.at, message) for mark, message in said.items()}
-    operator = verdicts(room.posts, room.chat.follower, room.chat.talk.people)
+    operator = inferred_votes(room.posts, room.chat.follower, room.chat.talk.people)
     assert await play("-q-t-h-f-|", operator, values=values, show=shown) == "---u---d-|"
 
 
