@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from assembly.background import Background
 from assembly.llm import Observe, open_llm
 from assembly.redaction import secrets_of
 from assembly.searching import open_embedder
+from clock import Processes
 from operators.evidence import Intake
 from services.conversations import Viewing
 from services.discord import Attachments
@@ -25,7 +26,6 @@ from services.documents import (
     Runbooks,
     Tombstones,
     drop_topics,
-    fill,
     forget_evidence,
 )
 from services.documents.store import (
@@ -47,40 +47,13 @@ from streams.wiring import EvidenceRules
 EMBEDDED = "embedded"
 """The value of `documents.store` that needs no server."""
 
+READING_SECONDS = 60.0
+"""Several times what a log of the largest size takes that is allowed."""
+
 BeforeAsking = Callable[[int | None], Awaitable[None]]
 """Awaited with the server's id before an answer looks anything up."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Background:
-    """Work beside the graph, cancelled at the end."""
-
-    store: DocumentStore
-    embedder: Embedder | None
-    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]], init=False)
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    def embed_soon(self, name: str, doc_id: str) -> None:
-        """Give a document its vectors, by the names of its collection and its own."""
-        if self.embedder is not None:
-            self.start(self._embed(name, doc_id))
-
-    async def _embed(self, name: str, doc_id: str) -> None:
-        try:
-            await fill(self.store, self.embedder, name, doc_id)
-        except StoreUnavailable as error:
-            log.warning("%s: keyword search only for a document: %s", name, error)
-
-    async def close(self) -> None:
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +191,8 @@ async def documents_for(
         if chosen.embeddings is not None:
             embedder = await stack.enter_async_context(open_embedder(settings.document_embeddings))
         background = Background(store=store, embedder=embedder)
+        processes = Processes(seconds=READING_SECONDS)
+        stack.push_async_callback(processes.close)
         redactors = DocumentRedactors(secrets_of(settings))
         answers = AnswerCache(
             max_entries=chosen.cache.max_entries,
@@ -227,6 +202,7 @@ async def documents_for(
         runbooks = Runbooks(
             store=store,
             shown_path=folder.shown_runbooks,
+            run=processes.run,
             limits=FileLimits(
                 max_file_bytes=chosen.max_runbook_bytes,
                 max_lines=chosen.max_lines_per_file,
@@ -257,7 +233,13 @@ async def documents_for(
             model="" if llm is None else llm.model,
             cases=Cases(with_files, Tombstones(folder.tombstones)),
             runbooks=runbooks,
-            intake=Intake(store=store, attachments=attachments, limits=limits_of(chosen), redactors=redactors),
+            intake=Intake(
+                store=store,
+                attachments=attachments,
+                run=processes.run,
+                limits=limits_of(chosen),
+                redactors=redactors,
+            ),
             answers=answers,
             background=background,
             before_asking=None if before_asking is None else before_asking(store, embedder),

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly import Unusable
+from clock import Processes
 from services.knowledge import AnyKind, Choice, FetchStatus, TextFiles, Web, WebPages
 from settings import KnowledgeSettings
 
@@ -53,8 +54,10 @@ async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
     # Only now: extraction brings a good deal along that no other command needs.
     from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 
+    processes = Processes(seconds=kb.web_fetch_timeout_seconds)
     try:
         web = open_web(
+            processes.run,
             renderer=kb.web_fetch_renderer,
             timeout_seconds=kb.web_fetch_timeout_seconds,
             max_bytes=kb.max_source_bytes,
@@ -67,3 +70,4 @@ async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
         yield web
     finally:
         await web.aclose()
+        await processes.close()

@@ -4,12 +4,14 @@ Operators, streams and sinks take the time from here only. On a `VirtualLoop` th
 day replays in seconds and gives the same bytes each time; on an ordinary loop it is the computer's clock.
 
 run_blocking, real_time     work outside of the loop
+processes                   work on bytes from outside, in processes that may be killed
 cancel_token                one item's cancellation
 shared_calls                one call for identical requests
 backoff                     pauses that double
 """
 
 # pyright: reportUnusedImport=false
+from clock.processes import Processes, Run, WorkStopped
 from clock.real_time import real_time
 from clock.run_blocking import run_blocking
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock

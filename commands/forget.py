@@ -16,7 +16,7 @@ from services.documents import Runbooks, Tombstones, drop_topics, forget_evidenc
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten, has_written, note_documents
 from services.privacy import forget as forget_person
-from services.storage import DataFolder, lock
+from services.storage import DataFolder, in_thread, lock
 from services.telemetry import number_of
 from settings import Settings
 
@@ -77,7 +77,7 @@ async def _forget_documents(folder: DataFolder, address: str, user_id: int) -> t
     """The numbers of files in threads and of runbooks."""
     store = store_of(folder, address)
     try:
-        runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks)
+        runbooks = Runbooks(store=store, shown_path=folder.shown_runbooks, run=in_thread)
         await runbooks.open()
         return await forget_evidence(store, user_id, Tombstones(folder.tombstones)), await runbooks.forget(user_id)
     finally:

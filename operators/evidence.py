@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from clock import Run, WorkStopped
 from services.discord import AttachmentFailed, Attachments
 from services.documents import (
     DocumentRedactors,
@@ -18,12 +19,11 @@ from services.documents import (
     IngestJob,
     check_file,
     fill,
-    prepare,
+    ingested,
     shown,
 )
-from services.documents.store import Document, DocumentStore, NewDocument, State, StoreUnavailable
+from services.documents.store import Document, DocumentStore, State, StoreUnavailable
 from services.search.embedding import Embedder
-from services.storage import in_thread
 
 T = TypeVar("T")
 
@@ -50,10 +50,11 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """Where files come from, how many and how large, and where they go."""
+    """Where files come from, how many and how large, what reads them, and where they go."""
 
     store: DocumentStore
     attachments: Attachments
+    run: Run
     limits: FileLimits = field(default_factory=FileLimits)
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
 
@@ -65,7 +66,7 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
     """
     store = intake.store
 
-    async def ingested(job: IngestJob) -> IngestResult:
+    async def taken_in(job: IngestJob) -> IngestResult:
         candidate = job.candidate
         try:
             described = await store.describe(candidate.collection.name)
@@ -97,13 +98,16 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             digest = hashlib.sha256(data).hexdigest()
             # It may be larger than was announced.
             (alone if any(doc.sha256 == digest for doc in again) else beside)(len(data))
-            work = partial(prepare, candidate.filename, data, limits=intake.limits, redactors=intake.redactors)
-            prepared = await in_thread(work)
+            limits, redactors = intake.limits, intake.redactors
+            document = await ingested(intake.run, origin, data, limits=limits, redactors=redactors)
         except FileRefused as refused:
             refusal = refused
         except AttachmentFailed as error:
             log.warning("evidence: %s", error)
             refusal = FileRefused("download_failed", name=shown(candidate.filename))
+        except WorkStopped as stopped:
+            log.warning("evidence: attachment %d cannot be read: %s", candidate.attachment.id, stopped)
+            refusal = FileRefused("too_hard", name=shown(candidate.filename))
         except StoreUnavailable:
             raise
         except Exception:
@@ -111,12 +115,12 @@ def chunk(intake: Intake) -> Callable[[IngestJob], Coroutine[Any, Any, IngestRes
             refusal = FileRefused("fault", name=shown(candidate.filename))
         else:
             # As above: deleting the file waits for what is being written of it.
-            stored = await to_its_end(store.add(collection, [NewDocument(origin, prepared)], create=False))
+            stored = await to_its_end(store.add(collection, [document], create=False))
             return IngestResult(job=job, document=stored[0] if stored else None, is_new=bool(stored))
         await store.fail(collection.name, expected.doc_id, str(refusal))
         return _refused(job, refusal)
 
-    return ingested
+    return taken_in
 
 
 def _refused(job: IngestJob, refusal: FileRefused) -> IngestResult:

@@ -134,6 +134,7 @@ class Phrases:
     not_stored = Filled("name")
     download_failed = Filled("name")
     fault = Filled("name")
+    too_hard = Filled("name")
 
     searched = Filled("files", "question")
     files = Filled("count")

@@ -6,6 +6,7 @@
 # pyright: reportUnusedImport=false
 from services.documents.cases import Cases, IngestJob
 from services.documents.indexing import drop_topics, fill, index_global, index_team
+from services.documents.ingesting import ingested
 from services.documents.limits import FileLimits, FileRefused, amount, check_file, shown
 from services.documents.lookup import Lookup, OwnRunbook, UnreadableFile
 from services.documents.posted import (
@@ -17,7 +18,7 @@ from services.documents.posted import (
     is_closed,
     remove_file,
 )
-from services.documents.reading import DocumentRedactors, prepare
+from services.documents.reading import DocumentRedactors
 from services.documents.results import QAResult, Status
 from services.documents.runbooks import NoSuchRunbook, Runbooks, TooManyRunbooks, title_of
 from services.documents.tools import Toolset

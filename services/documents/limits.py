@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.conversations import phrases
@@ -46,10 +47,18 @@ class FileRefused(Exception):
         self.sentences, self.values = sentences, values
         super().__init__(self.told("en"))
 
+    def __reduce__(self) -> tuple[Callable[..., FileRefused], tuple[object, ...]]:
+        """It is raised in another process than the one that tells it."""
+        return _refused, (self.sentences, self.values)
+
     def told(self, language: str) -> str:
         """The line in a language (ISO 639-1)."""
         said = phrases(language)
         return " ".join(said.say(sentence, **self.values) for sentence in self.sentences)
+
+
+def _refused(sentences: tuple[str, ...], values: dict[str, object]) -> FileRefused:
+    return FileRefused(*sentences, **values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from clock import now, rfc3339
-from services.documents.limits import FileLimits
-from services.documents.reading import DocumentRedactors, prepare
+from clock import Run, WorkStopped, now, rfc3339
+from services.documents.ingesting import ingested
+from services.documents.limits import FileLimits, FileRefused, shown
+from services.documents.reading import DocumentRedactors
 from services.documents.store import naming
-from services.documents.store.protocol import Collection, Document, DocumentStore, NewDocument, Origin, documents_in
+from services.documents.store.protocol import Collection, Document, DocumentStore, Origin, documents_in
 from services.storage import files, in_thread, json_state
+
+log = logging.getLogger(__name__)
 
 USER_PREFIX = "user_"
 _MIB = 1024 * 1024
@@ -36,11 +39,13 @@ class Runbooks:
     """One collection a person. Who has any, and who shows them, is known without asking the store.
 
     Attributes:
+        run: what reads the bytes of documents.
         embed_soon: called with the names of a collection and of a new document in it, to give it its vectors.
     """
 
     store: DocumentStore
     shown_path: Path  # the file with the ids of those who show theirs in threads
+    run: Run
     limits: FileLimits = field(default_factory=lambda: FileLimits(max_file_bytes=3 * _MIB))  # of each document
     max_runbooks: int = 200
     redactors: DocumentRedactors = field(default_factory=DocumentRedactors)
@@ -74,24 +79,28 @@ class Runbooks:
         """Keep a document, in the place of one of the same title.
 
         Raises:
-            FileRefused: it is too large, of a kind that is not taken, or not text.
+            FileRefused: it is too large, of a kind that is not taken, not text, or takes too long to read.
             TooManyRunbooks: there is no room for another.
             StoreUnavailable: it could not be kept.
         """
-        work = partial(prepare, filename, data, limits=self.limits, title=title, redactors=self.redactors)
-        prepared = await in_thread(work)
+        origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
+        try:
+            limits, redactors = self.limits, self.redactors
+            new = await ingested(self.run, origin, data, limits=limits, title=title, redactors=redactors)
+        except WorkStopped as stopped:
+            log.warning("runbooks: a file cannot be read: %s", stopped)
+            raise FileRefused("too_hard", name=shown(filename)) from None
         collection = Collection(naming.user(str(user_id)), "user", str(user_id))
         async with self._turn:
             known = await self.documents(user_id)
             replaced = [doc for doc in known if title_of(doc) == title]
             if not replaced and len(known) >= self.max_runbooks:
                 raise TooManyRunbooks(len(known), self.max_runbooks)
-            same = [doc for doc in replaced if doc.sha256 == prepared.sha256 and doc.filename == filename]
+            same = [doc for doc in replaced if doc.sha256 == new.prepared.sha256 and doc.filename == filename]
             if same:
                 return same[0]
-            origin = Origin(filename, uploader_id=user_id, uploaded_at=rfc3339(now()), extra={"title": title})
             drop = [doc.doc_id for doc in replaced]
-            (stored,) = await self.store.revise(collection, [NewDocument(origin, prepared)], drop)
+            (stored,) = await self.store.revise(collection, [new], drop)
             self._note(user_id, await self.documents(user_id))
         self._forget_answers(collection.name)
         if self.embed_soon is not None:

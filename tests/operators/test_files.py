@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clock import now
+from clock import Processes, now
 from model.messages import Attachment, Place, PlaceKind
 from operators import evidence as chunk_module
 from operators.discarding import Closing, Dropping, Threads, discard, sweep
@@ -29,6 +29,7 @@ from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import Collection as Case
 from services.documents.store.protocol import Origin, State, StoreUnavailable
 from services.documents.tools.toolset import build
+from services.storage import in_thread
 from tests.hashing import HashingEmbedder
 from tests.world import Uploads
 
@@ -75,10 +76,14 @@ def candidate_of(file: Attachment, message_id: int = 70) -> Candidate:
     )
 
 
+def intake(store: BrokenStore, uploads: Uploads) -> Intake:
+    return Intake(store=store, attachments=uploads, run=in_thread)
+
+
 async def taken(
     store: BrokenStore, uploads: Uploads, name: str = "app.log", content: str = "all is well\n"
 ) -> IngestResult:
-    return await chunk(Intake(store=store, attachments=uploads))(job_of(uploads, name, content))
+    return await chunk(intake(store, uploads))(job_of(uploads, name, content))
 
 
 async def names(store: BrokenStore) -> list[str]:
@@ -101,12 +106,30 @@ async def test_a_bug_in_reading_is_logged_and_ends_with_that_file(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chunk_module, "prepare", broken)
+    monkeypatch.setattr(chunk_module, "ingested", broken)
     result = await taken(store, Uploads())
     assert "through a fault of the bot" in result.failure
     assert "ZeroDivisionError" in caplog.text
     monkeypatch.undo()
     assert (await taken(store, Uploads(), "other.log")).document is not None
+
+
+async def test_pitfall_64_a_file_that_takes_too_much_to_read_costs_itself_only(
+    store: BrokenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    uploads = Uploads()
+    job = job_of(uploads)
+    processes = Processes(seconds=0.01)
+    try:
+        result = await chunk(Intake(store=store, attachments=uploads, run=processes.run))(job)
+    finally:
+        await processes.close()
+    assert result.failure == "app.log could not be read: it takes too long, or too much memory."
+    about = f"attachment {job.candidate.attachment.id}"
+    assert caplog.messages == [f"evidence: {about} cannot be read: it takes longer than 0.01 s"]
+    held = await store.describe(naming.case(str(CASE)))
+    assert held is not None
+    assert [doc.state for doc in held.documents] == [State.FAILED]
 
 
 async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the_file(
@@ -115,28 +138,28 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
     def broken(*_: object, **__: object) -> None:
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(chunk_module, "prepare", broken)
+    monkeypatch.setattr(chunk_module, "ingested", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
 
 
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:
     uploads = Uploads()
     job = job_of(uploads)
-    first = await chunk(Intake(store=store, attachments=uploads))(job)
-    again = await chunk(Intake(store=store, attachments=uploads))(job)
+    first = await chunk(intake(store, uploads))(job)
+    again = await chunk(intake(store, uploads))(job)
     assert first.is_new
     assert not again.is_new
     assert again.document is not None
     failed = job_of(uploads, "a.exe", "MZ")
-    assert "a program" in (await chunk(Intake(store=store, attachments=uploads))(failed)).failure
-    assert (await chunk(Intake(store=store, attachments=uploads))(failed)).document is None
+    assert "a program" in (await chunk(intake(store, uploads))(failed)).failure
+    assert (await chunk(intake(store, uploads))(failed)).document is None
 
 
 async def test_what_a_crash_has_left_pending_is_read(store: BrokenStore) -> None:
     uploads = Uploads()
     job = job_of(uploads)
     await store.expect(job.candidate.collection, job.candidate.origin)
-    assert (await chunk(Intake(store=store, attachments=uploads))(job)).document is not None
+    assert (await chunk(intake(store, uploads))(job)).document is not None
 
 
 async def test_work_that_is_called_off_is_waited_for() -> None:
@@ -176,7 +199,7 @@ async def test_the_text_of_a_long_message_is_read_without_a_download(store: Brok
     uploads = Uploads()
     job = Cases().begin(replace(candidate_of(uploads.file("message.txt", "", 12)), text="all is well\n"))
     assert job is not None
-    result = await chunk(Intake(store=store, attachments=uploads))(job)
+    result = await chunk(intake(store, uploads))(job)
     assert result.document is not None
     assert uploads.downloaded == []
 
@@ -187,7 +210,7 @@ async def test_a_file_that_cannot_be_downloaded_is_kept_as_failed(
     uploads = Uploads()
     job = job_of(uploads)
     uploads.contents.clear()
-    result = await chunk(Intake(store=store, attachments=uploads))(job)
+    result = await chunk(intake(store, uploads))(job)
     assert result.document is None
     assert "could not be downloaded" in result.failure
     assert "attachment 1000 is gone" in caplog.text
@@ -392,7 +415,7 @@ async def _gone(_: str) -> None:
 
 
 async def lookup_of(store: BrokenStore, tmp_path: Path, cases: Cases) -> Lookup:
-    runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json")
+    runbooks = Runbooks(store=store, shown_path=tmp_path / "shown.json", run=in_thread)
     history = History(None)
     history.meet(POST)
     tools = build(store=store, shares=runbooks.shown_in_threads)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 
 from services.documents.reading.outlines import Leaf, Outline
 from services.documents.units import DocumentKind
@@ -34,6 +35,7 @@ class DocumentRedactors:
         passwords and contacts are meant to be read: only known secrets and working tokens are hidden.
         """
         known = tuple(known)
+        self._made_of = known, published
         self.by_key = not published
         if published:
             self._documents = self._code = Redactor(known, DOCUMENTATION_SHAPES)
@@ -41,8 +43,17 @@ class DocumentRedactors:
         self._documents = Redactor(known, (*SHAPES, *MARKUP_SHAPES, *PERSONAL_SHAPES))
         self._code = Redactor(known, (*CODE_SHAPES, *PERSONAL_SHAPES))
 
+    def __reduce__(self) -> tuple[Callable[..., DocumentRedactors], tuple[tuple[str, ...], bool]]:
+        """They work in another process as well."""
+        return _redactors, self._made_of
+
     def of(self, kind: DocumentKind) -> Redactor:
         return self._code if kind is DocumentKind.CODE else self._documents
+
+
+@cache
+def _redactors(known: tuple[str, ...], published: bool) -> DocumentRedactors:
+    return DocumentRedactors(known, published=published)
 
 
 class Redacted:

@@ -8,7 +8,6 @@ from services.documents.store.embedded import EmbeddedStore
 from services.documents.store.protocol import (
     Document,
     DocumentStore,
-    NewDocument,
     Origin,
     State,
     StoreUnavailable,

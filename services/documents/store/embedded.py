@@ -111,7 +111,7 @@ class EmbeddedStore:
         self, collection: Collection, docs: Sequence[NewDocument], drop: Sequence[str], *, create: bool
     ) -> list[Document]:
         # The slow part: done before the file is locked.
-        rows = [await _guarded(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
+        rows = [doc.rows or await _guarded(schema.rows_of, doc.origin, doc.prepared) for doc in docs]
 
         def work(connection: sqlite3.Connection) -> list[Document]:
             for doc_id in drop:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from services.documents.store import schema, writing
+from services.documents.store.rows import Rows
 
 CHUNK_COLUMNS = (
     "chunk_index, text, line_start, line_end, ts_min, ts_max, severities, chunk_type, section_path, key_path, symbol, "
@@ -86,7 +87,7 @@ def unpack(connection: sqlite3.Connection, packed: Packed) -> None:
         connection.execute(
             f"INSERT INTO documents ({columns}) VALUES ({schema.marks(len(document) + 1)})", [number, *document]
         )
-        rows = schema.Rows(held["chunks"], held["words"], held["lines"], held["line_words"])
+        rows = Rows(held["chunks"], held["words"], held["lines"], held["line_words"])
         writing.insert_rows(connection, number, rows)
         connection.executemany(
             "UPDATE chunks SET embedding = ? WHERE doc_no = ? AND chunk_index = ?",

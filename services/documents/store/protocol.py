@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from services.documents.store.rows import Rows
 from services.documents.units import ChunkType, DocumentKind, Prepared
 from services.search.embedding import Vectors
 
@@ -49,6 +50,7 @@ class NewDocument:
     prepared: Prepared
     vectors: Vectors | None = None  # of its embedded chunks, in their order; None: to come later
     embedder_id: str = ""  # whose vectors they are
+    rows: Rows | None = None  # made where the document was read, which then has neither text nor chunks here
 
 
 @dataclass(frozen=True, slots=True)

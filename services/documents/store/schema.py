@@ -6,10 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from services.documents.store.protocol import Document, Origin, State, StoredChunk
+from services.documents.store.rows import Row, Rows, sliced
 from services.documents.units import Chunk, ChunkType, DocumentKind, Prepared
 from services.search import tokenizer
 
@@ -74,18 +73,6 @@ _NUMBERED = re.compile(r"\b(?=\w*\d)[\w.:/-]+\b")
 
 _OTHERS = "also_posted"  # where the metadata of a document keep its other origins; no chunk inherits them
 
-Row = tuple[Any, ...]  # SQLite says nothing of the types of its columns; `TABLES` does
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A prepared document as rows, made before the database is locked."""
-
-    chunks: list[Row]
-    chunk_tokens: list[str]
-    lines: list[Row]
-    line_tokens: list[str]
-
 
 def document_id(collection: str, origin: Origin, sha256: str) -> str:
     """Made of the content, so that two runs over the same messages give the same ids."""
@@ -108,14 +95,16 @@ def rows_of(origin: Origin, prepared: Prepared) -> Rows:
             day, clock = when(record.ts, record.ts_utc)
             stamps = (record.text_offset, record.ts, record.ts_utc, day, clock)
             lines.append((number, text, *stamps, record.severity, record.component))
+    chunks = [
+        _chunk_row(chunk, len(found), chunk.index in embedded)
+        for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)
+    ]
+    line_tokens = [tokenizer.rendered(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts]
     return Rows(
-        [
-            _chunk_row(chunk, len(found), chunk.index in embedded)
-            for chunk, found in zip(prepared.chunks, chunk_tokens, strict=True)
-        ],
-        [tokenizer.rendered(found) for found in chunk_tokens],
-        lines,
-        [tokenizer.rendered(list(dict.fromkeys(tokenizer.tokens(text)))) for text in texts],
+        chunks=sliced(chunks),
+        chunk_tokens=sliced([tokenizer.rendered(found) for found in chunk_tokens]),
+        lines=sliced(lines),
+        line_tokens=sliced(line_tokens),
     )
 
 

@@ -21,6 +21,7 @@ from services.documents.store.protocol import (
     StoredChunk,
     Unembedded,
 )
+from services.documents.store.rows import Rows
 from services.documents.units import DocumentKind
 from services.search import tokenizer
 from services.search.embedding import Vectors
@@ -53,7 +54,7 @@ def expect(connection: sqlite3.Connection, name: str, origin: Origin) -> Documen
     return known
 
 
-def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schema.Rows) -> Document:
+def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: Rows) -> Document:
     """The same file again adds an origin to its document."""
     origin, prepared = new.origin, new.prepared
     expected = _by_attachment(connection, origin)
@@ -73,7 +74,7 @@ def add(connection: sqlite3.Connection, name: str, new: NewDocument, rows: schem
     doc_id = expected.doc_id if expected is not None else schema.document_id(name, origin, prepared.sha256)
     for old in {doc_id, *(stale or ())}:
         delete_document(connection, old)
-    _insert(connection, name, doc_id, origin, new)
+    _insert(connection, name, doc_id, origin, new, n_chunks=len(rows.chunks))
     number = connection.execute("SELECT doc_no FROM documents WHERE doc_id = ?", (doc_id,)).fetchone()[0]
     insert_rows(connection, number, rows)
     if new.vectors is not None:
@@ -215,7 +216,15 @@ def _set_origins(connection: sqlite3.Connection, doc_id: str, origins: Sequence[
     )
 
 
-def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Origin, new: NewDocument | None) -> None:
+def _insert(
+    connection: sqlite3.Connection,
+    name: str,
+    doc_id: str,
+    origin: Origin,
+    new: NewDocument | None,
+    *,
+    n_chunks: int = 0,
+) -> None:
     revision = connection.execute(
         "SELECT coalesce(max(revision), 0) + 1 FROM documents WHERE filename = ?", (origin.filename,)
     ).fetchone()[0]
@@ -236,7 +245,7 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
             (State.LEXICAL if prepared else State.PENDING).value,
             "",
             prepared.n_lines if prepared else 0,
-            len(prepared.chunks) if prepared else 0,
+            n_chunks,
             schema.mapping_text(prepared.redactions if prepared else {}),
             schema.list_text(prepared.flags if prepared else ()),
             schema.mapping_text(origin.extra),
@@ -246,25 +255,25 @@ def _insert(connection: sqlite3.Connection, name: str, doc_id: str, origin: Orig
     )
 
 
-def insert_rows(connection: sqlite3.Connection, number: int, rows: schema.Rows) -> None:
+def insert_rows(connection: sqlite3.Connection, number: int, rows: Rows) -> None:
     """Numbered on from what is there."""
     next_chunk = _next(connection, "chunks", "chunk_no")
     connection.executemany(
         f"INSERT INTO chunks VALUES ({schema.marks(20)})",
-        [(next_chunk + at, number, *row, None) for at, row in enumerate(rows.chunks)],
+        ((next_chunk + at, number, *row, None) for at, row in enumerate(rows.chunks)),
     )
     connection.executemany(
         "INSERT INTO words (rowid, tokens) VALUES (?, ?)",
-        [(next_chunk + at, text) for at, text in enumerate(rows.chunk_tokens)],
+        ((next_chunk + at, text) for at, text in enumerate(rows.chunk_tokens)),
     )
     next_line = _next(connection, "lines", "line_row")
     connection.executemany(
         f"INSERT INTO lines VALUES ({schema.marks(11)})",
-        [(next_line + at, number, *row) for at, row in enumerate(rows.lines)],
+        ((next_line + at, number, *row) for at, row in enumerate(rows.lines)),
     )
     connection.executemany(
         "INSERT INTO line_words (rowid, tokens) VALUES (?, ?)",
-        [(next_line + at, text) for at, text in enumerate(rows.line_tokens)],
+        ((next_line + at, text) for at, text in enumerate(rows.line_tokens)),
     )
 
 

@@ -86,7 +86,6 @@ class BrowserFetcher:
         return Page(text.text, text.title, None, None)
 
     async def aclose(self) -> None:
-        self._extraction.close()
         if self._browser is not None:
             await self._browser.close()
         await self._closing.aclose()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import re
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
-import clock
+from clock import Run, WorkStopped
 from services.knowledge.source_pages import FetchFailed
 
 HTML = frozenset({"text/html", "application/xhtml+xml"})
-THREADS = 2
 
 _AS_IT_IS = re.compile(r"text/(plain|(x-)?markdown)|application/(json|[a-z0-9.+-]+\+json)")
 _PDF = "application/pdf"
@@ -32,35 +28,21 @@ class PageText:
 
 
 class Extraction:
-    """Reads bodies in threads of its own, so that a page which takes for ever delays no work with files.
+    """Reads bodies in processes of its own: a page may be made to break what reads it, and holds nobody else up.
 
     Pitfall 38: parsing a page takes up to seconds, in which the gateway's heartbeat would be late.
     """
 
-    def __init__(self, *, max_bytes: int, timeout_seconds: float) -> None:
+    def __init__(self, run: Run, *, max_bytes: int) -> None:
+        self._run = run
         self._max_bytes = max_bytes
-        self._timeout = timeout_seconds
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web-text")
 
     async def text(self, body: bytes, content_type: str) -> PageText:
-        """As `read`; takes no virtual time.
-
-        Raises:
-            FetchFailed: as there, or it took too long. The thread is not free again before it has finished.
-        """
-        return await clock.real_time(partial(self._text, body, content_type))
-
-    def close(self) -> None:
-        """Drop what has not begun."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _text(self, body: bytes, content_type: str) -> PageText:
-        loop = asyncio.get_running_loop()
+        """As `read`; takes no virtual time. Raises FetchFailed: as there, or it was cut off."""
         try:
-            async with asyncio.timeout(self._timeout):
-                return await loop.run_in_executor(self._threads, read, body, content_type, self._max_bytes)
-        except TimeoutError:
-            raise FetchFailed(f"reading its text takes longer than {self._timeout:g} s") from None
+            return await self._run(read, body, content_type, self._max_bytes)
+        except WorkStopped as error:
+            raise FetchFailed(f"its text cannot be read: {error}") from None
 
 
 def media_type(content_type: str, body: bytes) -> str:

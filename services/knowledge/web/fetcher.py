@@ -14,6 +14,7 @@ from aiolimiter import AsyncLimiter
 from yarl import URL
 
 import clock
+from clock import Run
 from services.knowledge.source_pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, Web
 from services.knowledge.web.contents import Extraction
 from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, allowed, checked_url, host_key
@@ -180,6 +181,7 @@ class OpenWeb(Web, Protocol):
 
 
 def open_web(
+    run: Run,
     *,
     renderer: Literal["http", "browser"],
     timeout_seconds: float,
@@ -189,8 +191,8 @@ def open_web(
 ) -> OpenWeb:
     """What fetches pages. Nothing is dialled or started yet.
 
-    The arguments are those of `kb`: `web_fetch_renderer`, `web_fetch_timeout_seconds`, `max_source_bytes`,
-    `url_requests_per_second` and `web_fetch_private_hosts`.
+    `run`: where text is read out of what was fetched. The other arguments are those of `kb`: `web_fetch_renderer`,
+    `web_fetch_timeout_seconds`, `max_source_bytes`, `url_requests_per_second` and `web_fetch_private_hosts`.
 
     Raises:
         RendererMissing: the browser is wanted, and its extra is not installed.
@@ -201,7 +203,7 @@ def open_web(
         requests_per_second=requests_per_second,
         private_hosts=private_hosts,
     )
-    extraction = Extraction(max_bytes=max_bytes, timeout_seconds=timeout_seconds)
+    extraction = Extraction(run, max_bytes=max_bytes)
     if renderer == "http":
         return WebFetcher(client, extraction)
     try:
@@ -229,7 +231,7 @@ class WebFetcher:
         return Page(text.text, text.title, *validators(page.headers))
 
     async def aclose(self) -> None:
-        self._extraction.close()
+        """There is nothing to close: each fetch has a connection of its own."""
 
 
 async def ask(client: CheckedClient, url: str, etag: str | None, last_modified: str | None) -> Answer | NotModified:

@@ -12,6 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from services.knowledge.source_pages import FetchFailed, NotModified, Page, Web
 from services.knowledge.web.contents import Extraction
 from services.knowledge.web.fetcher import CheckedClient, WebFetcher
+from services.storage import in_thread
 
 LOOPBACK = ("127.0.0.1",)
 MAX_BYTES = 100_000
@@ -64,8 +65,8 @@ def client(
 
 
 @asynccontextmanager
-async def fetching(used: CheckedClient | None = None, *, reading_seconds: float = 60) -> AsyncGenerator[WebFetcher]:
-    fetcher = WebFetcher(used or client(), Extraction(max_bytes=MAX_BYTES, timeout_seconds=reading_seconds))
+async def fetching(used: CheckedClient | None = None) -> AsyncGenerator[WebFetcher]:
+    fetcher = WebFetcher(used or client(), Extraction(in_thread, max_bytes=MAX_BYTES))
     try:
         yield fetcher
     finally:

@@ -21,6 +21,7 @@ from playwright.async_api import async_playwright
 
 from services.knowledge.web import browser as module
 from services.knowledge.web.browser import BrowserFetcher
+from services.storage import in_thread
 
 pytestmark = [
     pytest.mark.real_time,
@@ -41,7 +42,7 @@ async def rendering(*, timeout_seconds: float = 60) -> AsyncGenerator[BrowserFet
     """`mill.example` is the one host that may lie inside."""
     web = BrowserFetcher(
         client(private_hosts=["mill.example"]),
-        Extraction(max_bytes=100_000, timeout_seconds=60),
+        Extraction(in_thread, max_bytes=100_000),
         timeout_seconds=timeout_seconds,
     )
     try:

@@ -6,12 +6,14 @@ import pytest
 
 from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.fetcher import OpenWeb, RendererMissing, WebFetcher, open_web
+from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
 
 
 def opened(renderer: str) -> OpenWeb:
     return open_web(
+        in_thread,
         renderer="browser" if renderer == "browser" else "http",
         timeout_seconds=20,
         max_bytes=1000,
