@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from clock import WorkStopped
+from clock import Processes, WorkStopped
 from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.contents import Extraction, PageText, decode, read
 from tests.loopback.web_server import WebServer, page
@@ -266,3 +266,14 @@ async def test_pitfall_38_text_that_is_read_for_ever_ends_the_wait() -> None:
 
     with pytest.raises(FetchFailed, match=r"its text cannot be read: it takes longer than 30 s"):
         await Extraction(cut_off, max_bytes=MAX).text(b"", "text/plain")
+
+
+async def test_pitfall_64_a_page_that_takes_minutes_to_parse_is_given_up() -> None:
+    """For each attribute of an element the parser looks at all those before it."""
+    attributes = " ".join(f"a{number}=1" for number in range(200_000))
+    processes = Processes(seconds=1)
+    try:
+        with pytest.raises(FetchFailed, match=r"its text cannot be read: it takes longer than 1 s"):
+            await Extraction(processes.run, max_bytes=MAX).text(f"<p><a {attributes}>x</a>".encode(), "text/html")
+    finally:
+        await processes.close()
