@@ -8,16 +8,19 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
 EXTRAS := extra-chroma extra-pdf extra-browser
 CHROMA := .venv-chroma
-OTHERS := 3.11 3.12 3.13
+LOWEST := .venv-lowest
+OTHERS := 3.11 3.12 3.13 3.14
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests other-pythons all-pythons lowest benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
 	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
+	@echo "make all-pythons    all tests on each of them"
+	@echo "make lowest         all tests with the lowest versions that pyproject.toml allows"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
 	@echo "make eval-answers   only the part about questions to documentations (EVAL_DOCUMENTS names their folder)"
@@ -78,6 +81,16 @@ $(CHROMA)/server: requirements/development.txt
 # The virtual loop leans on asyncio's inner workings: its tests run on every Python that is here.
 other-pythons: $(VENV)/development
 	@$(BIN)/python .ci/other_pythons.py $(OTHERS)
+
+all-pythons: $(VENV)/development
+	@$(BIN)/python .ci/other_pythons.py --all $(OTHERS)
+
+# What `pyproject.toml` allows at least, for each package that it names.
+lowest: $(VENV)/development
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct pyproject.toml --all-extras --group dev -o $(LOWEST)/versions.txt
+	$(BIN)/uv pip install --quiet --python $(LOWEST) -r $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pytest -q -n auto -p no:cacheprovider
 
 benchmarks: $(VENV)/development
 	$(BIN)/python -m benchmarks

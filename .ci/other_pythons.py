@@ -1,14 +1,15 @@
-"""Runs the tests of the clock and the generic operators on other Pythons, as far as they are on this machine."""
+"""Runs tests on other Pythons, as far as they are on this machine: those of the clock and the operators, or `--all`."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("tests/clock", "tests/operators")
+SOME = ("tests/clock", "tests/operators")
 
 
 def interpreter(version: str) -> Path | None:
@@ -31,7 +32,7 @@ def interpreter(version: str) -> Path | None:
     return None
 
 
-def run(version: str) -> bool:
+def run(version: str, tests: Sequence[str]) -> bool:
     """Whether the tests pass on this Python; true where there is none, having said so."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return True  # the main run
@@ -48,10 +49,11 @@ def run(version: str) -> bool:
         subprocess.run([uv, "pip", "install", "--quiet", "--python", environment, "-r", locked], check=True)  # noqa: S603 (ours)
         stamp.touch()
     print(f"Python {version}:", flush=True)
-    tests = [environment / "bin" / "python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
-    return subprocess.run(tests, cwd=ROOT, check=False).returncode == 0  # noqa: S603 (our own)
+    command = [environment / "bin" / "python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *tests]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0  # noqa: S603 (our own)
 
 
 if __name__ == "__main__":
-    results = [run(version) for version in sys.argv[1:]]
+    versions = [each for each in sys.argv[1:] if each != "--all"]
+    results = [run(version, ("tests",) if "--all" in sys.argv else SOME) for version in versions]
     sys.exit(0 if all(results) else 1)
