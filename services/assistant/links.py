@@ -21,8 +21,8 @@ _PARTS = re.compile(r"([a-z][a-z0-9+.-]*://)?([^/?#]*)(.*)", re.IGNORECASE | re.
 
 _TARGET = r"<?(?P<target>(?:[^()\s<>]|\((?:[^()\s<>]|\([^()\s<>]*\))*\))*)>?"
 _TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
-_INLINE = re.compile(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*{_TARGET}{_TITLE}\s*\)")
-_DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*{_TARGET}{_TITLE}[ \t]*(?:\n|$)", re.MULTILINE)
+_INLINE = re.compile(rf"!?\[(?P<label>[^\[\]]*)\]\(\s*+{_TARGET}{_TITLE}\s*+\)")
+_DEFINITION = re.compile(rf"^[ \t]*\[(?P<name>[^\[\]\n]+)\]:[ \t]*+{_TARGET}{_TITLE}[ \t]*+(?:\n|$)", re.MULTILINE)
 _USE = re.compile(r"!?\[(?P<label>[^\[\]]*)\](?:[ ]?\[(?P<name>[^\[\]]*)\])?(?![(:])")
 _HOST_LIKE = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?:[/:?#]|$)|//|mailto:|javascript:|data:", re.IGNORECASE)
 
@@ -36,13 +36,13 @@ _DEBRIS = [
     (re.compile(rf"""(?P<mark>"|'|`|\*\*|\*|__|_|~~|\|\|){_GONE}(?P=mark)"""), _GONE),
     (re.compile(rf"{_GONE}(?:[ \t]*{_GONE})+"), _GONE),
 ]
-_ALONE = rf"[ \t]*(?:(?:[-*+>•]|\d+[.)])[ \t]+)*{_GONE}[ \t]*[.,;:!?]?[ \t]*"
+_ALONE = rf"[ \t]*+(?:(?:[-*+>•]|\d++[.)])[ \t]++)*{_GONE}[ \t]*+[.,;:!?]?[ \t]*+"
 # Between two empty lines, one of them is removed as well.
 _LONE_LINE = re.compile(rf"(?<=\n\n){_ALONE}\n(?:\n|\Z)|^{_ALONE}(?:\n|\Z)", re.MULTILINE)
 _TIDY = [
     (re.compile(rf"^([ \t]*){_GONE}[ \t]*", re.MULTILINE), r"\1"),
-    (re.compile(rf"[ \t]*{_GONE}[ \t]*(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
-    (re.compile(rf"[ \t]+{_GONE}[ \t]*|{_GONE}[ \t]+"), " "),
+    (re.compile(rf"(?<![ \t])[ \t]*+{_GONE}[ \t]*+(?=[.,;:!?)\]}}]|$)", re.MULTILINE), ""),
+    (re.compile(rf"(?<![ \t])[ \t]++{_GONE}[ \t]*+|{_GONE}[ \t]++"), " "),
     (re.compile(_GONE), ""),
 ]
 

@@ -64,7 +64,7 @@ _MARKER_BAR = "¦¦ "
 _NAME = r"(?:conversation|index|sources?|question|draft|evidence|messages?|topic|pair)"
 _MARKER = re.compile(rf"< ?<(?: ?< ?(?:end ?of ?)?| ?end ?of ?){_NAME}")
 _LABEL = re.compile(
-    r"[\W_]*(?:user(?:\s+(?:[a-z]|\d+))?|you|team|system|assistant|human|bot|developer)\s*(?:\([^)]*\)\s*){0,2}[^\w:]*:"
+    r"[\W_]*(?:user(?:\s+(?:[a-z]|\d+))?|you|team|system|assistant|human|bot|developer)\s*+(?:\([^)]*+\)\s*+){0,2}[^\w:]*+:"
 )
 
 # A name in quotes with a value of JSON behind it is a line of a program or a configuration: no label has quotes.

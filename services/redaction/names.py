@@ -68,6 +68,7 @@ _file = re.compile(
 ).fullmatch
 _random = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w+=.-]+").fullmatch
 _LONG_WORD_CHARS = 20
+_LONGEST_NAME = 200
 
 
 def names_secret(name: str) -> bool:
@@ -81,7 +82,7 @@ def names_many(name: str) -> bool:
 
 def describes(name: str) -> bool:
     """Whether a value with this name describes a secret and is none itself, like `ttl`."""
-    return bool(_describes(name)) and not names_secret(name)
+    return len(name) <= _LONGEST_NAME and bool(_describes(name)) and not names_secret(name)
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from services.redaction import names
 from services.redaction.names import NAMES, is_placeholder
+from services.redaction.runs import end_of_run, run_of
 
 BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """The characters at which `str.splitlines` breaks lines."""
@@ -49,8 +50,8 @@ _STATUS = re.compile(
 
 _QUOTE = re.compile(r"(?:[bBrRuUfF]{1,2}|[@$])?(?P<quote>\"{3}|'{3}|\\?[\"'`])")
 _TO_QUOTE = {
-    **{quote: re.compile(rf"(?>(?:[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}])*)") for quote in "\"'`"},
-    **{f"\\{quote}": re.compile(rf"(?>(?:[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}])*)") for quote in "\"'`"},
+    **{quote: run_of(rf"[^\\{quote}{BREAK_CHARS}]++|\\[^{BREAK_CHARS}]") for quote in "\"'`"},
+    **{f"\\{quote}": run_of(rf"[^\\{BREAK_CHARS}]++|\\[^{quote}{BREAK_CHARS}]") for quote in "\"'`"},
 }
 _LONGEST_TRIPLE = 20_000
 _BARE = re.compile(r"[^\s\"'`&]+")
@@ -171,8 +172,7 @@ class _Scan:
 
     def _closed(self, at: int, quote: str) -> int:
         """The end of the quoted text that begins at `at`: its quote, or the end of the line."""
-        found = _TO_QUOTE[quote].match(self._text, at)
-        return found.end() if found else at
+        return end_of_run(_TO_QUOTE[quote], self._text, at)
 
     def _inner(self, at: int, *, over_lines: bool) -> tuple[list[_Value], int]:
         """The values of the object or list that opens at `at`, and its end: at the latest that of the line, unless it

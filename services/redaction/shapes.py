@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from services.redaction.names import NAMES, PLACEHOLDER
+from services.redaction.runs import end_of_run, run_of
 from services.redaction.scanner import BREAK_CHARS, Span, named_secrets
 
 
@@ -69,17 +70,44 @@ _NAME_HINT = re.compile(
 )
 _NAMED = Shape(label("secret"), tuple(_NAME_MARKERS.split()), _NAME_HINT, partial(named_secrets, code=False))
 _SCHEME = r"(?i:bearer|basic|bot|token)[ \t]{1,20}"
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_ENDS = re.compile(
+    r"(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
+    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+)
+_KEY_MATERIAL = run_of(r"(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+")
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    """Of one that was cut what follows, as long as it looks like key material."""
+    at = 0
+    while begun := _KEY_BEGINS.search(text, at):
+        whole = _KEY_ENDS.match(text, begun.end())
+        at = whole.end() if whole else end_of_run(_KEY_MATERIAL, text, begun.end())
+        yield begun.start(), at
+
+
+_ARGUMENT = re.compile(
+    rf"\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
+    rf"[ \t]{{0,9}}[bBrRuUfF]{{0,2}}(?P<mark>[\"'])(?!{PLACEHOLDER}|(?P=mark))"
+)
+_TO_MARK = {mark: run_of(rf"[^\\{mark}\n]++|\\[^\n]") for mark in "\"'"}
+_ARGUMENT_ENDS = re.compile(r"[\"'][ \t]{0,9}[,)]")
+
+
+def _arguments(text: str) -> Iterator[Span]:
+    """The first of what a function is given is a name, and the next its value."""
+    at = 0
+    while begun := _ARGUMENT.search(text, at):
+        at = begun.end()
+        end = end_of_run(_TO_MARK[begun["mark"]], text, at)
+        if end > at and _ARGUMENT_ENDS.match(text, end):
+            yield at, end
+            at = end
+
 
 SHAPES: tuple[Shape, ...] = (
-    _shape(
-        "private key",
-        "-----begin",
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?>(?:[^-]|-(?!----BEGIN |----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)){0,20000})"
-        r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        # One that was cut: what follows, as long as it looks like key material.
-        r"|(?>(?:(?>(?:\s|\\n){0,4})[A-Za-z0-9+/=]{20,100}+)*))",
-    ),
+    Shape(label("private key"), ("-----begin",), re.compile(""), _private_keys),
     _shape(
         "webhook",
         "webhooks/ interactions/ hooks.slack.com",
@@ -119,14 +147,7 @@ SHAPES: tuple[Shape, ...] = (
         r"(?=[\w.~+/=-]{20}|[\w.~+/=-]{0,99}[0-9])[\w.~+/=-]{8,}",
     ),
     _NAMED,
-    _shape(
-        "secret",
-        _NAME_MARKERS,
-        # The first of what a function is given is a name, and the next its value.
-        rf"(?P<kept>\w\([ \t]{{0,9}}(?P<quote>[\"'])[\w.-]{{0,60}}{NAMES}(?P=quote),"
-        r"[ \t]{0,9}[bBrRuUfF]{0,2}(?P<mark>[\"']))"
-        rf"(?!{PLACEHOLDER}|(?P=mark))(?>(?:(?!(?P=mark))(?:\\[^\n]|[^\\\n]))+)(?=(?P=mark)[ \t]{{0,9}}[,)])",
-    ),
+    Shape(label("secret"), tuple(_NAME_MARKERS.split()), re.compile(""), _arguments),
     _shape(
         "secret",
         "://",

@@ -94,7 +94,7 @@ _ADVISES = re.compile(
     r"""^(?:you\s+(?:can|could|should|need|have\s+to|must|might|may|want|just|would|will|don)|try\s|have\s+you\s+tried|just\s+\w+
       |make\s+sure|check\s|i\s+(?:would|suggest|recommend|think|guess|believe|fixed|solved)|if\s+you\b|see\s|look\s+(?:at|in)
       |(?:have|had|did|were|was|are)\s+you\b|do\s+you\s+(?!know|have|guys|support|offer)
-      |what\s+\w*\s*\w*\s*(?:are|do|did|were|have)\s+you\b|what(?:'s|\s+is)\s+your\b|can\s+you\s+(?:try|send|post|paste|run|check)
+      |what\s+(?:\w+\s+){0,2}(?:are|do|did|were|have)\s+you\b|what(?:'s|\s+is)\s+your\b|can\s+you\s+(?:try|send|post|paste|run|check)
       |could\s+you\s+(?:try|send|post|paste|run|check)|(?:it|that|this)\s+(?:works|worked)\s+for\s+me)""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -97,7 +97,7 @@ def fit(question: str, key_path: str) -> float:
 @lru_cache(maxsize=256)
 def _asked(question: str) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Names as written, their word stems, and the names of what is meant."""
-    written = frozenset(re.findall(r"[\w.-]*\w", question))
+    written = frozenset(re.findall(r"(?<![\w.-])[\w.-]*\w", question))
     folded = question.casefold()
     meant = frozenset(name for said, names in _IN_KEYS if said.search(folded) for name in names.split())
     return written, frozenset(parts(question)), meant

@@ -14,7 +14,7 @@ _EXACT = re.compile(
     r"|/?\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?:/\d{1,2})?|(?:[0-9a-f]{0,4}:){3,7}[0-9a-f]{0,4}",
     re.IGNORECASE,
 )
-_DIGIT, _LETTER, _CAMEL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]{2,}")
+_DIGIT, _LETTER, _CAMEL = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
 _AMOUNT = re.compile(r"\d+(?:st|nd|rd|th|s|ms|kb|mb|gb|k|m|h|min|x|%)?", re.IGNORECASE)
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
 # A host, a package, a class with its package: two dots are no slip of the keys.

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.redaction import end_of_run, run_of
 
 _TOKEN = re.compile(
-    r'(?P<line>\n)|(?P<string>"(?>(?:[^"\\\n]|\\.)*)")|(?P<mark>[{}\[\]:,])|//[^\n]*+|/\*[\s\S]*?\*/'
+    r'(?P<line>\n)|(?P<quote>")|(?P<mark>[{}\[\]:,])|(?P<comment>//[^\n]*+|/\*[\s\S]*?\*/)'
     r'|(?P<word>[^\s{}\[\]:,"/]++)|(?P<wrong>\S)'
 )
+_TO_QUOTE = run_of(r'[^"\\\n]++|\\.')
 _LONGEST_ROW = 300
 
 
@@ -34,11 +37,22 @@ def read_json(text: str) -> Outline:
     Raises Unreadable: it is no JSON.
     """
     reader = _Reader(text)
-    for token in _TOKEN.finditer(text):
-        reader.take(token)
+    for token in _tokens(text):
+        reader.take(*token)
     if reader.open or not reader.documents:
         raise Unreadable("it ends too early")
     return reader.outline
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
+    """Of each its kind, its text, where it starts and where it ends."""
+    at = 0
+    while token := _TOKEN.search(text, at):
+        kind, at = token.lastgroup or "wrong", token.end()
+        if kind == "quote":
+            end = end_of_run(_TO_QUOTE, text, at)
+            kind, at = ("string", end + 1) if text.startswith('"', end) else ("wrong", at)
+        yield kind, text[token.start() : at], token.start(), at
 
 
 class _Reader:
@@ -49,11 +63,10 @@ class _Reader:
         self._text = text
         self._line = 1
 
-    def take(self, token: re.Match[str]) -> None:
-        kind, found = token.lastgroup, token.group()
+    def take(self, kind: str, found: str, start: int, end: int) -> None:
         if kind == "line":
             self._line += 1
-        elif kind is None:  # a comment
+        elif kind == "comment":
             self._line += found.count("\n")
         elif kind == "wrong":
             raise Unreadable(f"line {self._line}: {found!r} has no place in JSON")
@@ -61,9 +74,9 @@ class _Reader:
             if self.open:
                 self.open[-1].key = None
         elif kind == "mark" and found in "}]":
-            self._close(found, token.end())
+            self._close(found, end)
         elif found != ":":
-            self._value(kind, found, *token.span())
+            self._value(kind, found, start, end)
 
     def _value(self, kind: str, found: str, start: int, end: int) -> None:
         level = self.open[-1] if self.open else None

@@ -19,7 +19,7 @@ _MOST_FIELDS = 20
 _HASHES = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*")
 _EQUALS = re.compile(r"(={1,6})[ \t]+(\S.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
-_ROW = re.compile(r"([=\-~^\"'`#*+:.<>_!$%&,/;?@\\|])\1{2,}\s*")
+_ROW = re.compile(r"([=\-~^\"'`#*+:.<>_!$%&,/;?@\\|])\1{2,1000}\s*")
 
 
 class _Heading(NamedTuple):
@@ -149,7 +149,7 @@ def _split(
 
 LARGEST_FENCE = 24_000  # characters. A larger one would fit into no prompt: it is cut like text
 
-_FENCE = re.compile(r"\s*(?:(?:[-*+>]|[0-9]{1,9}[.)])\s*){0,9}(`{3,}|~{3,})([^`\n]*)")
+_FENCE = re.compile(r"\s*+(?:(?:[-*+>]|[0-9]{1,9}[.)])\s*+){0,9}(`{3,}+|~{3,}+)([^`\n]*)")
 _DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\+{4,}|_{4,}|\*{4,}|/{4,}|\|={3,})\s*")
 
 

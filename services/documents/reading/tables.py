@@ -23,7 +23,7 @@ _LONGEST_NAME = 100
 _LARGEST = 1e150  # its square is still a number
 _SEPARATORS = ",\t;|"
 _BETWEEN = re.compile(f"[{_SEPARATORS}]")  # behind a time begins the next cell: it is no fraction of the second
-_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?\s*%?\s*")
+_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?\s*+%?\s*+")
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{[^\n]*\})?\s+(\S+)(?:\s+-?[0-9]+)?")
 
 

@@ -19,6 +19,7 @@ _HALF_A_YEAR = 6
 _NOON = "12"
 _SHORTEST_MONTH = 28
 _EPOCH_SECONDS = range(10**9, 10**10)  # from 2001 to 2286
+_LATEST = 10**19  # in nanoseconds; JSON can hold what no float does, and Python reads NaN and 1e400 in it
 
 _MONTH_NAMES = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _MONTHS = {name: f"{number:02d}" for number, name in enumerate(_MONTH_NAMES.split("|"), start=1)}
@@ -149,7 +150,7 @@ def of_value(value: object) -> Stamp | None:
     """The time in a field of a JSON record: text of any of the formats, or seconds or milliseconds since 1970."""
     if isinstance(value, str):
         return TimeReader().read(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST:
         return None
     seconds = float(value)
     for _ in range(4):  # from seconds down to nanoseconds

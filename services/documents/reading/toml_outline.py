@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.redaction import end_of_run, run_of
 
 _TOKEN = re.compile(
-    r'(?P<string>"""(?>(?:[^\\"]|\\[\s\S]|"(?!""))*)"{3,5}|\'\'\'(?>(?:[^\']|\'(?!\'\'))*)\'{3,5}'
-    r'|"(?>(?:[^"\\\n]|\\.)*)"|\'[^\'\n]*+\')'
-    r"|(?P<line>\n)|(?P<mark>[\[\]{},=])|#[^\n]*+|(?P<word>[^\s\[\]{},=\"'#]++)|(?P<wrong>\S)"
+    r"(?P<quote>\"{3}|'{3}|[\"'])|(?P<line>\n)|(?P<mark>[\[\]{},=])|#[^\n]*+|(?P<word>[^\s\[\]{},=\"'#]++)|(?P<wrong>\S)"
 )
-_PART = re.compile(r"\s*(?:\"((?>(?:[^\"\\]|\\.)*))\"|'([^']*+)'|([^\s.\"']++))\s*(?:\.|$)")
+_TO_QUOTE = {
+    '"""': run_of(r'[^\\"]++|\\[\s\S]|"(?!"")'),
+    "'''": run_of("[^']++|'(?!'')"),
+    '"': run_of(r'[^"\\\n]++|\\.'),
+    "'": run_of(r"[^'\n]++"),
+}
+_LAST_QUOTES = {'"""': re.compile('"{3,5}'), "'''": re.compile("'{3,5}"), '"': re.compile('"'), "'": re.compile("'")}
 
 _DEEP_KEY = re.compile(rf"(?<![\w.-])(?:(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*\.[ \t]*){{{DEEPEST}}}")
 
@@ -60,8 +65,13 @@ def _statements(text: str) -> Iterator[list[_Token]]:
     """The tokens between line ends, except for those within brackets."""
     line, depth = 1, 0
     tokens: list[_Token] = []
-    for match in _TOKEN.finditer(text):
-        kind, found = match.lastgroup, match.group()
+    at = 0
+    while match := _TOKEN.search(text, at):
+        kind, at = match.lastgroup, match.end()
+        if kind == "quote":
+            closed = _LAST_QUOTES[match[0]].match(text, end_of_run(_TO_QUOTE[match[0]], text, at))
+            kind, at = ("string", closed.end()) if closed else ("wrong", at)
+        found = text[match.start() : at]
         last = line + found.count("\n")
         if kind == "line":
             if depth == 0 and tokens:
@@ -126,5 +136,10 @@ def _leaf(path: Path, tokens: list[_Token]) -> Leaf:
 
 def _path(tokens: list[_Token]) -> Path:
     """From `a."b.c".d`: a, b.c and d."""
-    name = "".join(token.text for token in tokens if token.kind != "mark")
-    return tuple(one_name(next(part for part in found.groups() if part is not None)) for found in _PART.finditer(name))
+    parts: list[str] = []
+    for token in tokens:
+        if token.kind == "string":
+            parts.append(token.text[1:-1])
+        elif token.kind == "word":
+            parts += filter(None, token.text.split("."))
+    return tuple(map(one_name, parts))

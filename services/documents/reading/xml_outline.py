@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
+from services.redaction import end_of_run, run_of
 
-_TAG = re.compile(r"<[^\s/>\"'=]++(?>(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*)>")
+_TAG_NAME = re.compile(r"<[^\s/>\"'=]++")
+_TO_END_OF_TAG = run_of(r"[^>\"']++|\"[^\"]*+\"|'[^']*+'")
 _ATTRIBUTE = re.compile(r"\s([^\s=\"'<>/]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 _NAMING = frozenset({"name", "key", "id"})
 
@@ -58,19 +60,20 @@ class _Reader:
         self._path = (*self._path, f"{name}({one_line_value(called)[:60]})" if called else name)
         self.outline.add_key(self._path, line)
         start = self._tag_begins()
-        tag = _TAG.match(self._source, start)
-        behind_tag = tag.end() if tag else start
+        behind_tag = self._behind_tag(start)
         self._open.append(_Element(line, behind_tag))
         spans = {
             found[1]: found.span(2 if found[2] is not None else 3)
             for found in _ATTRIBUTE.finditer(self._source, start, behind_tag)
         }
+        # expat reports the line of the tag; the attribute may be further down. They come in the order of the file.
+        read, below = start, line
         for key, value in attributes.items():
-            begin, end = spans.get(key, (0, 0))
-            # expat reports the line of the tag; the attribute may be further down.
-            at = line + self._source.count("\n", start, begin) if end else line
-            leaf = Leaf((*self._path, one_name(key)), one_line_value(value), at, at, begin, end, called)
-            self.outline.add(leaf._replace(line_end=at + self._source.count("\n", begin, end)))
+            begin, end = spans.get(key, (read, read))
+            first = below + self._source.count("\n", read, begin)
+            read, below = end, first + self._source.count("\n", begin, end)
+            leaf = Leaf((*self._path, one_name(key)), one_line_value(value), first, below, begin, end, called)
+            self.outline.add(leaf)
 
     def _end(self, _: str) -> None:
         start = self._tag_begins()
@@ -94,6 +97,12 @@ class _Reader:
 
     def _entity(self, *_: object) -> None:
         raise Unreadable("entities are declared")
+
+    def _behind_tag(self, start: int) -> int:
+        """Where the tag that begins at `start` ends; `start`, if there is none."""
+        name = _TAG_NAME.match(self._source, start)
+        end = end_of_run(_TO_END_OF_TAG, self._source, name.end()) if name else start
+        return end + 1 if name and self._source.startswith(">", end) else start
 
     def _tag_begins(self) -> int:
         """Where in the text the tag begins that is being read. Asked for in the order of the file."""

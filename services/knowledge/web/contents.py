@@ -13,7 +13,7 @@ HTML = frozenset({"text/html", "application/xhtml+xml"})
 
 _AS_IT_IS = re.compile(r"text/(plain|(x-)?markdown)|application/(json|[a-z0-9.+-]+\+json)")
 _PDF = "application/pdf"
-_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([^\s;"',]+)""", re.IGNORECASE)
+_CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([^\s;"',]+)""", re.IGNORECASE)
 _TAG = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _SNIFFED = 1024
 """Characters in which an unnamed type is looked for."""

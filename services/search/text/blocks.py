@@ -16,15 +16,16 @@ from services.search.text.tables import Cell, fenced, table
 _FLUSH = "\x02"
 """Begins each line of code while lists are put together: it is not indented, as Discord would show the indent."""
 _WORD = re.compile(r"\w")
-_MARKS = re.compile(r"<!-+|-+>|[{}%]+|\b\w+:\w+ ")
-_LANGUAGE = re.compile(r"\s*\{?\s*\.?(?P<name>[A-Za-z][\w+#.-]*)")
+_MARKS = re.compile(r"<!-+|(?<!-)-++>|[{}%]+|\b\w+:\w+ ")
+_LANGUAGE = re.compile(r"\s*+\{?\s*+\.?(?P<name>[A-Za-z][\w+#.-]*)")
 _TAB = re.compile(r"""\[(?P<name>[^\[\]]+)\]|(?<![\w-])tab=(?P<mark>["'])(?P<title>[^"'\n]+)(?P=mark)""")
 """Which of several. `title="pyproject.toml"` is left out: on pages full of them, search finds less."""
 _ANNOTATION = re.compile(
-    r"[ \t]*(?:#|//|--|;|<!--|/\*)[ \t]*(?:\(\d{1,3}\)![ \t]*){1,5}(?:-->|\*/)?[ \t]*$", re.MULTILINE
+    r"(?<![ \t])[ \t]*+(?:#|//|--|;|<!--|/\*)[ \t]*+(?:\(\d{1,3}\)![ \t]*+){1,5}(?:-->|\*/)?[ \t]*+$", re.MULTILINE
 )
 _EDITOR_MARK = re.compile(
-    r"[ \t]*(?:#|//|--|;|<!--|\{?/\*)[ \t]*\[!code[^\]\n]*\][ \t]*(?:-->|\*/\}?)?[ \t]*$", re.MULTILINE
+    r"(?<![ \t])[ \t]*+(?:#|//|--|;|<!--|\{?/\*)[ \t]*+\[!code[^\]\n]{0,200}\][ \t]*+(?:-->|\*/\}?)?[ \t]*+$",
+    re.MULTILINE,
 )
 _GONE_LINE = re.compile(
     r"^[ \t]*(?:(?://|#|<!--|\{?/\*)[ \t]*highlight-(?:next-line|start|end)[ \t]*(?:-->|\*/\}?)?"

@@ -16,12 +16,12 @@ _STATEMENT_LINES = 300
 
 _ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]*(?P<types>[\w-][\w -]{0,80})?(?:\"(?P<title>.*)\")?")
 _TAB = re.compile(r"===[!+]{0,2}[ \t]+(?:\"(?P<double>.+)\"|'(?P<single>.+)')")
-_SLASHES = re.compile(r"/{3,}(?:[ \t]+(?P<name>[\w-]+)(?:[ \t]*\|[ \t]*(?P<title>.*))?)?")
-_COLONS = re.compile(r":{3,}[ \t]*(?:\{?(?P<name>[\w.:-]+)\}?)?(?P<rest>(?:[ \t\[{].*)?)")
+_SLASHES = re.compile(r"/{3,}+(?:[ \t]++(?P<name>[\w-]++)(?:[ \t]*+\|[ \t]*+(?P<title>.*))?)?")
+_COLONS = re.compile(r":{3,}+[ \t]*+(?:\{?(?P<name>[\w.:-]++)\}?)?(?P<rest>(?:[ \t\[{].*)?)")
 _LEAF = re.compile(r"::[a-z][\w-]*(?:\[(?P<title>[^\]]*)\])?(?:\{[^{}]*\})?")
 _ATTRIBUTES = re.compile(r"\{[^{}]*\}")
 _OPTION = re.compile(r"[\w-]+:(?:\s.*)?|- .*")
-_SNIPPET = re.compile(r"(?:#+[ \t]*)?;?-{1,}8<-{1,}(?P<file>.*)")
+_SNIPPET = re.compile(r"(?:#+[ \t]*)?;?-{1,}+8<-{1,}+(?P<file>.*)")
 _VANISHES = re.compile(
     r"<<<[ \t]*[@./\w~].*"  # VitePress: code from a file
     r"|\*\[[^\]]+\]:.*"  # what an abbreviation stands for

@@ -10,7 +10,7 @@ from services.search.text.sections import Article, Block, BlockKind, Section
 
 _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ufeff]")
 """Nobody can see them, and docutils marks escapes with NUL."""
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,1000}[ \t]*")
 _MAX_TITLE_CHARS = 300
 
 

@@ -19,7 +19,7 @@ _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
 _AT_START = re.compile(r"\A(?:#{1,3}|-#|>{1,3}|[-+])(?= )")
 """What Discord takes for a heading, small print, a quote or an item at the beginning of a line."""
-_RULED = re.compile(r"[-=+| ]*[-=][-=+| ]*")
+_RULED = re.compile(r"(?=[+| ]*+[-=])[-=+| ]++")
 _INLINE_MARKS = re.compile(r":[\w.+-]{1,30}:(?=`)|`{1,2}_{0,2}")
 _ENDS_ITSELF = (".", ":", "?", "!", "…", "。", "？", "！", "：")
 _PARAMETERS = frozenset(

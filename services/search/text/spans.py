@@ -22,7 +22,8 @@ _TITLED = re.compile(
 )
 _CROSS_REFERENCE = re.compile(r"\[(?P<target>(?:[A-Za-z_][^\[\]\n]{1,200})?)\]")
 _ANCHOR = re.compile(
-    r"[ \t]*\{:?[ \t]*#(?P<anchor>[^\s{}]+)[^{}]*\}[ \t]*$|[ \t]*\{/\*[ \t]*#(?P<comment>[^\s{}*]+)[ \t]*\*/\}[ \t]*$"
+    r"(?<![ \t])[ \t]*+(?:\{:?[ \t]*+#(?P<anchor>[^\s{}]++)[^{}]*+\}"
+    r"|\{/\*[ \t]*+#(?P<comment>[^\s{}*]++)[ \t]*+\*/\})[ \t]*+$"
 )
 _ALERT = re.compile(r"\[!(?P<kind>\w+)\][+-]?[ \t]*(?P<title>[^\n]*)\n?")
 _SAYS_SO = {"warning": "Warning", "caution": "Caution", "danger": "Danger"}

@@ -1,0 +1,25 @@
+"""Matches long runs of alternatives piece by piece.
+
+A pattern that repeats alternatives keeps a state for each piece that it has matched, some hundred bytes for a
+character, also where nothing can be given back. So it repeats them a bounded number of times, and is asked again from
+where it ended.
+"""
+
+from __future__ import annotations
+
+import re
+
+PIECES = 500
+"""How often the pattern of a run repeats its alternatives."""
+
+
+def run_of(pieces: str) -> re.Pattern[str]:
+    """A pattern of at most `PIECES` of `pieces`, for `end_of_run`. What it has matched it does not give back."""
+    return re.compile(rf"(?>(?:{pieces}){{0,{PIECES}}})")
+
+
+def end_of_run(run: re.Pattern[str], text: str, at: int) -> int:
+    """Where the run that begins at `at` ends: there, if none does."""
+    while (found := run.match(text, at)) and found.end() > at:
+        at = found.end()
+    return at
