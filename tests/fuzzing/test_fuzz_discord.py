@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from model.events import PlaceSeen
 from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
 from services.discord.exports import Export, NotAnExport, PrivateExport
 from services.discord.recordings import BadRecording, Clearing, read
 from services.discord.wire import USED_TYPES, Decoder, OddPayload, message, quoted
-from tests.fuzzing.mutations import THOROUGHLY, as_json, damaged, distorted, json_files, line_files, one_line
+from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, distorted, json_files, line_files, one_line
 
 USER = {"id": "7", "username": "ada", "global_name": "Ada", "bot": False}
 MEMBER = {"nick": "A", "roles": ["55"], "user": USER}
@@ -116,6 +116,7 @@ def test_the_payloads_are_those_that_are_read() -> None:
 
 @THOROUGHLY
 @given(distorted(*FRAMES).map(as_json) | damaged(*map(as_json, FRAMES)))
+@example(b'{"op": 0, "t": "READY", "d": ' + b"[" * DEEP)
 def test_a_frame_is_a_dispatch_or_nothing_and_what_is_odd_is_told_without_its_content(frame: bytes) -> None:
     """Pitfall 80: the bot sees each frame before discord.py does; whatever is raised here costs the connection."""
     dispatch = read_frame(frame.decode("utf-8", "replace"), 5.0)
