@@ -13,7 +13,17 @@ from services.discord.dispatches import BadLine, Dispatch, parse_line, read_fram
 from services.discord.exports import Export, NotAnExport, PrivateExport
 from services.discord.recordings import BadRecording, Clearing, read
 from services.discord.wire import USED_TYPES, Decoder, OddPayload, message, quoted
-from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, distorted, json_files, line_files, one_line
+from tests.fuzzing.mutations import (
+    DEEP,
+    LONG,
+    THOROUGHLY,
+    as_json,
+    damaged,
+    distorted,
+    json_files,
+    line_files,
+    one_line,
+)
 
 USER = {"id": "7", "username": "ada", "global_name": "Ada", "bot": False}
 MEMBER = {"nick": "A", "roles": ["55"], "user": USER}
@@ -189,6 +199,8 @@ def test_a_file_to_replay_gives_dispatches_or_one_line_that_says_why_not(
 
 @THOROUGHLY
 @given(json_files(EXPORT))
+@example(as_json({**EXPORT, "channel": {**EXPORT["channel"], "type": LONG}}))
+@example(as_json({**EXPORT, "messages": [{**EXPORT["messages"][0], "type": LONG}]}))
 def test_an_export_is_read_as_far_as_it_can_be(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content)
