@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from services.documents.limits import KINDS, FileLimits, FileRefused
@@ -84,6 +84,8 @@ def test_so_is_one_that_is_called_something_else(ending: str, kind: DocumentKind
     st.sampled_from(["a.json", "a.yaml", "a.toml", "a.ini", "a.xml", "a.conf"]),
     damaged(*map(str.encode, (JSON, YAML, TOML, INI, XML))),
 )
+@example("a.yaml", b"a: 1\n---\n")
+@example("a.yaml", b"a: 1\n---\n- &a\n")
 def test_an_outline_points_at_the_lines_that_hold_what_it_says(name: str, data: bytes) -> None:
     try:
         text, _ = decode(name, data)
