@@ -60,6 +60,9 @@ def sound(found: Prepared) -> None:
 @given(
     st.sampled_from(sorted(DOCUMENTS)).flatmap(lambda name: st.tuples(st.just(name), damaged(DOCUMENTS[name].encode())))
 )
+@example(("a.csv", b"name,value\n"))
+@example(("a.csv", b'name,"value\na,1\nb,2\n'))
+@example(("a.csv", b"name,value\n" + b'a,"1\n' + b"b,2\n" * 99))
 def test_a_file_is_refused_or_read_with_every_line_in_its_place(file: tuple[str, bytes]) -> None:
     name, data = file
     found = prepared(name, data)
