@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from services.conversations.records import (
     Mark,
@@ -20,7 +20,7 @@ from services.documents.posted import Tombstones
 from services.llm.usage import Budget, BudgetLimits, read_spent, render_spent
 from services.privacy.forgetting import _authors  # pyright: ignore[reportPrivateUsage] (it opens every such file)
 from services.storage import json_state
-from tests.fuzzing.mutations import THOROUGHLY, json_files, line_files
+from tests.fuzzing.mutations import DEEP, THOROUGHLY, json_files, line_files
 
 IDS = ["311", "902"]
 POST = json.loads(render_post(Post(5.0, 40, 41, 20, 7, 39, opened_thread=True, question="Q é?", sources=("kb:a.md",))))
@@ -39,6 +39,9 @@ VOTE = {
 
 @THOROUGHLY
 @given(json_files(IDS, []))
+@example(b"[1e400]")
+@example(b"[" * DEEP)
+@example(b'"311"')
 def test_a_list_of_ids_is_read_or_damaged(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "ids.json"
     path.write_bytes(data)
@@ -52,6 +55,7 @@ def test_a_list_of_ids_is_read_or_damaged(tmp_path: Path, data: bytes) -> None:
 
 @THOROUGHLY
 @given(line_files(VOTE))
+@example(b"[" * DEEP + b"\n")
 def test_lines_are_edited_and_what_is_damaged_is_counted_and_stays(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "lines.jsonl"
     path.write_bytes(data)
@@ -81,6 +85,7 @@ def test_a_post_is_read_or_reported(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 @THOROUGHLY
 @given(json_files(MARKS))
+@example(b'{"20": {"below": 1e400, "done": []}}')
 def test_a_mark_is_read_or_reported(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "seen.json"
     path.write_bytes(data)
@@ -108,6 +113,7 @@ def test_what_was_spent_is_read_and_no_budget_grows_by_it(tmp_path: Path, data: 
 
 @THOROUGHLY
 @given(json_files(STONES))
+@example(b"[" * DEEP)
 def test_what_must_not_be_read_again_is_read_or_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes
 ) -> None:
