@@ -20,7 +20,7 @@ from services.documents.posted import Tombstones
 from services.llm.usage import Budget, BudgetLimits, read_spent, render_spent
 from services.privacy.forgetting import _authors  # pyright: ignore[reportPrivateUsage] (it opens every such file)
 from services.storage import json_state
-from tests.fuzzing.mutations import DEEP, THOROUGHLY, json_files, line_files
+from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, json_files, line_files
 
 IDS = ["311", "902"]
 POST = json.loads(render_post(Post(5.0, 40, 41, 20, 7, 39, opened_thread=True, question="Q é?", sources=("kb:a.md",))))
@@ -71,6 +71,7 @@ def test_lines_are_edited_and_what_is_damaged_is_counted_and_stays(tmp_path: Pat
 
 @THOROUGHLY
 @given(line_files(POST))
+@example(as_json({**POST, "at": "NaN"}))
 def test_a_post_is_read_or_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes) -> None:
     caplog.clear()
     path = tmp_path / "posts.jsonl"
