@@ -127,6 +127,8 @@ def test_what_must_not_be_read_again_is_read_or_reported(
 
 @THOROUGHLY
 @given(line_files({"said": [{"author_id": "311"}]}))
+@example(b'{"said": [{"author_id": 1e400}]}')
+@example(b"[" * DEEP)
 def test_whose_a_waiting_capture_is_is_known_or_not(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "1-2.capture"
     path.write_bytes(data)
