@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from clock import from_rfc3339
 from model.conversations import Image
@@ -20,7 +20,7 @@ from services.team.decisions import Action, By, Decision, FiledPiece, Remark
 from services.team.places import PairPlaces
 from services.team.state import LibraryUnusable, TeamState
 from services.team.topics import Correction
-from tests.fuzzing.mutations import THOROUGHLY, as_json, damaged, damaged_text, json_files, line_files, one_line
+from tests.fuzzing.mutations import DEEP, THOROUGHLY, as_json, damaged, damaged_text, json_files, line_files, one_line
 from tests.services.team.test_archive import a_pair
 
 AT = "2026-03-01T12:00:00.000000Z"
@@ -129,6 +129,9 @@ def test_the_state_of_a_library_is_read_or_unusable(tmp_path: Path, data: bytes)
 
 @THOROUGHLY
 @given(line_files(PLACE))
+@example(b"\xff")
+@example(b"[" * DEEP)
+@example(as_json({**PLACE, "guild_id": 1e400}))
 def test_a_line_of_places_costs_itself_alone(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "places.jsonl"
     path.write_bytes(data.rstrip(b"\n") + b"\n" + as_json(PLACE) + b"\n")
