@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -30,7 +30,7 @@ from services.llm.endpoint import LLMError, Reply, RequestedCall
 from services.llm.recording import UnreadableExchanges
 from services.llm.structured import NotFound, first_that_fits
 from services.llm.tools import Tool, ToolCalls, ToolLimits
-from tests.fuzzing.mutations import TEXTS, THOROUGHLY, damaged_text, distorted, line_files, one_line
+from tests.fuzzing.mutations import DEEP, TEXTS, THOROUGHLY, as_json, damaged_text, distorted, line_files, one_line
 from tests.services.llm.asking import request_of
 
 ANSWERS: dict[type[BaseModel], dict[str, Any]] = {
@@ -103,6 +103,7 @@ def test_a_call_of_a_tool_has_a_result_whatever_its_arguments(arguments: str, qu
 
 @THOROUGHLY
 @given(line_files(EXCHANGE, FAILED))
+@example(b"[" * DEEP + b"\n" + as_json(EXCHANGE))
 def test_a_recorded_exchange_is_read_or_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes) -> None:
     caplog.clear()
     path = tmp_path / "llm.jsonl"
