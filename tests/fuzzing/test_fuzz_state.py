@@ -97,6 +97,8 @@ def test_a_mark_is_read_or_reported(tmp_path: Path, data: bytes) -> None:
 
 @THOROUGHLY
 @given(json_files(SPENT))
+@example(as_json({**SPENT, "tokens": -5}))
+@example(as_json({**SPENT, "chains": {"8": [float("nan")] * 20}}))
 def test_what_was_spent_is_read_and_no_budget_grows_by_it(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "usage.json"
     path.write_bytes(data)
