@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from settings import Settings, SettingsError, load
@@ -107,6 +107,9 @@ def odd_yaml(text: str) -> st.SearchStrategy[bytes]:
 
 @THOROUGHLY
 @given(damaged(PLAIN.encode(), DEMO.encode()) | odd_yaml(PLAIN))
+@example(b"app: !!bool x")
+@example(b'app: !!int ""')
+@example(b"app: !!timestamp x")
 def test_a_configuration_is_read_or_refused_in_one_line_that_shows_no_value(tmp_path: Path, content: bytes) -> None:
     """Pitfalls 22 and 45."""
     path = tmp_path / "config.yaml"
