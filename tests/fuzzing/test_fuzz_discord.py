@@ -144,6 +144,7 @@ def test_a_frame_is_a_dispatch_or_nothing_and_what_is_odd_is_told_without_its_co
 
 @THOROUGHLY
 @given(distorted(POST))
+@example({**POST, "content": "\ud83d", "author": {**USER, "username": "\ud83d", "global_name": None}})
 def test_a_message_is_one_or_odd(payload: Any) -> None:
     for reader in (message, quoted):
         try:

@@ -71,6 +71,7 @@ FAILED = json.loads(recording.render(request_of("two"), LLMError("x")))
     st.sampled_from(sorted(ANSWERS, key=lambda each: each.__name__)),
     damaged_text(*SAID) | distorted(*ANSWERS.values()).map(json.dumps),
 )
+@example(AnswerResult, '{"answer": "\\ud83d", "citations": []}')
 def test_what_a_model_says_fits_or_is_told_in_one_line(wanted: type[BaseModel], said: str) -> None:
     try:
         found = first_that_fits(said, wanted)
