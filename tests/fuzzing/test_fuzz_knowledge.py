@@ -66,6 +66,13 @@ def test_an_index_gives_entries_that_can_be_written_and_read_again(text: str) ->
     assert index_file.parse(index_file.render(found)) == found
 
 
+def records_in(data: bytes) -> int:
+    try:
+        return len(json.loads(data)["sources"])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return data.count(b'"source_type"')
+
+
 @THOROUGHLY
 @given(damaged(CACHE) | distorted(json.loads(CACHE)).map(json.dumps).map(str.encode))
 def test_a_cache_gives_whole_records_and_names_those_that_are_lost(
@@ -74,7 +81,7 @@ def test_a_cache_gives_whole_records_and_names_those_that_are_lost(
     """Pitfall 12."""
     caplog.clear()
     found = cache.parse(data, RECORDS)
-    assert len(found) >= len(FILED) or caplog.messages or data.count(b'"source_type"') < len(FILED)
+    assert len(found) >= min(records_in(data), len(FILED)) or caplog.messages
     assert cache.parse(cache.render(map(cache.line, found.values()), TIME), RECORDS) == found
 
 
