@@ -89,6 +89,7 @@ def test_so_is_one_that_is_called_something_else(ending: str, kind: DocumentKind
 )
 @example("a.yaml", b"a: 1\n---\n")
 @example("a.yaml", b"a: 1\n---\n- &a\n")
+@example("a.ini", b"a = b \\\n")
 def test_an_outline_points_at_the_lines_that_hold_what_it_says(name: str, data: bytes) -> None:
     try:
         text, _ = decode(name, data)
