@@ -63,6 +63,7 @@ def sound(found: Prepared) -> None:
 @example(("a.csv", b"name,value\n"))
 @example(("a.csv", b'name,"value\na,1\nb,2\n'))
 @example(("a.csv", b"name,value\n" + b'a,"1\n' + b"b,2\n" * 99))
+@example(("a.ini", b"\xef\xbb\xbf"))
 def test_a_file_is_refused_or_read_with_every_line_in_its_place(file: tuple[str, bytes]) -> None:
     name, data = file
     found = prepared(name, data)
