@@ -11,13 +11,13 @@ CHROMA := .venv-chroma
 OTHERS := 3.11 3.12 3.13
 DEMO_KNOWLEDGE := examples/data/knowledge-base
 
-.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check fuzz lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
+.PHONY: $(EXTRAS) test-chroma eval-answers eval-documents demo check lint types imports dependencies generated tests other-pythons benchmarks eval lock clean help
 
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
-	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make fuzz           10,000 damaged inputs for each parser of what comes from outside; an hour or so"
+	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make benchmarks     the figures of benchmarks/README.md"
 	@echo "make eval           how well it does on annotated material (EVAL_DATA names its folder)"
@@ -77,6 +77,7 @@ $(CHROMA)/server: requirements/development.txt
 	@touch $@
 
 # The same tests run with `make tests`, on fewer cases that are always the same (docs/testing.md).
+.PHONY: fuzz
 fuzz: $(VENV)/development
 	MILLRACE_FUZZ=$(or $(CASES),10000) nice $(BIN)/pytest -n auto --dist worksteal -q --show-capture=no --tb=short -o faulthandler_timeout=0 tests/fuzzing
 
