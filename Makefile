@@ -17,6 +17,7 @@ DEMO_KNOWLEDGE := examples/data/knowledge-base
 help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
+	@echo "make fuzz           10,000 damaged inputs for each parser of what comes from outside; an hour or so"
 	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make all-pythons    all tests on each of them"
@@ -77,6 +78,11 @@ $(CHROMA)/server: requirements/development.txt
 	@$(PYTHON) -m venv $(CHROMA)
 	@$(CHROMA)/bin/python -m pip install -qq --disable-pip-version-check --no-deps $$(sed -n 's/^chromadb-client==/chromadb==/p' $<)
 	@touch $@
+
+# The same tests run with `make tests`, on fewer cases that are always the same (docs/testing.md).
+.PHONY: fuzz
+fuzz: $(VENV)/development
+	MILLRACE_FUZZ=$(or $(CASES),10000) nice $(BIN)/pytest -n auto --dist worksteal -q --show-capture=no --tb=short -o faulthandler_timeout=0 tests/fuzzing
 
 # The virtual loop leans on asyncio's inner workings: its tests run on every Python that is here.
 other-pythons: $(VENV)/development

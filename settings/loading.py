@@ -85,7 +85,8 @@ def read_yaml(path: Path) -> Draft:
         if node is not None:
             _note(node, (), draft, set())
         values: object = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        # What PyYAML says of `!!bool x`, `!!int ""` and `!!timestamp x` is none of its own errors.
         # Without the original, which quotes the line.
         raise SettingsError(_not_yaml(path, error)) from None
     if values is None:

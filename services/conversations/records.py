@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
 from clock import run_blocking
 from model.batches import Key
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class Post:
     """The last piece of one reply."""
 
-    at: float
+    at: FiniteFloat
     message_id: int
     place_id: int  # the thread that it is in
     asked_in: int  # where the question was written: a channel or a thread
@@ -227,7 +227,7 @@ def read_marks(path: Path) -> dict[int, Mark]:
     for place_id, mark in read_object(path).items():
         try:
             marks[int(place_id)] = Mark(int(mark["below"]), {int(message_id) for message_id in mark["done"]})
-        except (TypeError, ValueError, KeyError):
+        except (TypeError, ValueError, KeyError, OverflowError):  # the last one for 1e400, an infinity
             log.warning("%s: the mark of place %.40r is damaged and left out", path, place_id)
     return marks
 

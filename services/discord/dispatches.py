@@ -32,8 +32,8 @@ def read_frame(frame: str, at: float) -> Dispatch | None:
     """`{"op": 0, "t": …, "d": {…}}` → the dispatch; None for heartbeats and all else that is no event."""
     try:
         parsed: Any = json.loads(frame)
-    except ValueError:
-        return None  # discord.py fails at it as well, and the connection starts again
+    except (ValueError, RecursionError):
+        return None  # discord.py fails at it as well, and reports it
     if not isinstance(parsed, dict):
         return None
     fields = cast("dict[str, Any]", parsed)
@@ -72,13 +72,17 @@ def render_line(dispatch: Dispatch) -> str:
     """The line of a dispatch, with its line end. `at` keeps microseconds where it has them.
 
     Raises:
-        ValueError: an `INTERACTION_*`, which carries a token that answers in the bot's name; or `d` is no JSON.
+        ValueError: an `INTERACTION_*`, which carries a token that answers in the bot's name; or `d` is no JSON, or
+            nested too deep.
     """
     if dispatch.t.startswith("INTERACTION_"):
         raise ValueError("interactions carry tokens and are never recorded")
     digits = 6 if round(dispatch.at * 1_000_000) % 1_000 else 3
     fields = {"at": rfc3339(dispatch.at, digits=digits), "t": dispatch.t, "d": dispatch.d}
-    line = json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        line = json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
+    except RecursionError:  # what could just be read can be too deep to be written
+        raise ValueError("nested too deep") from None
     if line.isascii() or not any("\ud800" <= character <= "\udfff" for character in line):
         return line
     # Half a character (a lone surrogate) has no UTF-8 form, only a JSON escape.

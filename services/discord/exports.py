@@ -49,6 +49,7 @@ OTHER_MESSAGE_TYPE = 7  # for every other name (GuildMemberJoin, ChannelPinnedMe
 
 FORWARD = 1
 
+MOST_DIGITS = 9  # of a type that is a number; of thousands of digits Python makes none
 MOST_OPEN = 16_000  # brackets of one value that are not closed yet
 LARGEST_VALUE = 1 << 24
 """Characters from one message to the next. A message has a few thousand: a file with more is no export."""
@@ -273,6 +274,6 @@ def _reason(error: Exception) -> str:
 
 
 def _number(name: str | int, names: dict[str, int], otherwise: int) -> int:
-    if isinstance(name, int) or name.isdecimal():
+    if isinstance(name, int) or (name.isdecimal() and len(name) <= MOST_DIGITS):
         return int(name)
     return names.get(name, otherwise)

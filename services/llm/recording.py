@@ -144,14 +144,14 @@ def read(path: Path) -> list[Exchange]:
         try:
             # Pydantic's own parser refuses half of a surrogate pair, which prompts may hold.
             exchanges.append(Exchange.model_validate(json.loads(line)))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             log.warning("%s line %d is no exchange and is left out (%s)", path, number, _why(error))
     if not exchanges:
         raise UnreadableExchanges(f"{path} holds no exchange with an LLM; record it with --llm-record")
     return exchanges
 
 
-def _why(error: ValueError) -> str:
+def _why(error: Exception) -> str:
     """In short, without the line's text."""
     if not isinstance(error, ValidationError):
         return "it is no JSON"

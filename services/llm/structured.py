@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ MAX_TRIES = 100
 """Opening braces tried, so that a reply with thousands of nested ones does not take minutes."""
 
 _MAX_ERRORS = 3
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NotFound(ValueError):
@@ -53,12 +55,20 @@ def first_that_fits(text: str, model: type[M]) -> M:
             break
         try:
             found, _end = decoder.raw_decode(text, start)
-            return model.model_validate(found)
+            return model.model_validate(_encodable(found))
         except ValidationError as error:
             wrong = wrong or _summary(error)
         except (ValueError, RecursionError):
             continue
     raise NotFound(wrong or ("it holds no complete JSON object" if text.strip() else "it was empty"))
+
+
+def _encodable(found: object) -> object:
+    """With U+FFFD for each half of a surrogate pair, which JSON allows and UTF-8 cannot hold: it could not be kept."""
+    written = json.dumps(found, ensure_ascii=False)
+    if written.isascii() or not _SURROGATE.search(written):
+        return found
+    return json.loads(_SURROGATE.sub("\ufffd", written))
 
 
 def _strict(schema: Mapping[str, object]) -> dict[str, object]:

@@ -8,8 +8,9 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 import clock
 from services.storage import read_object
@@ -34,9 +35,9 @@ class Spent:
     """What is kept over a restart. `day`: since 1970, UTC; `chains`: by user, when those of the last hour began."""
 
     day: int = 0
-    answers: int = 0
-    tokens: int = 0
-    chains: dict[int, deque[float]] = field(default_factory=dict[int, "deque[float]"])
+    answers: Annotated[int, Field(ge=0)] = 0
+    tokens: Annotated[int, Field(ge=0)] = 0
+    chains: dict[int, deque[FiniteFloat]] = field(default_factory=dict[int, "deque[FiniteFloat]"])
 
 
 class Budget:

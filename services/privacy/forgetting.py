@@ -240,5 +240,5 @@ def _authors(path: Path) -> set[int] | None:
     try:
         head: Any = json.loads(line)
         return {int(said["author_id"]) for said in head["said"]}
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

@@ -13,6 +13,9 @@ from services.storage import files
 
 Record = dict[str, Any]
 
+_DAMAGED = (TypeError, ValueError, OverflowError, RecursionError)
+"""What reading ids out of damaged JSON raises: the third for 1e400, which is read as an infinity."""
+
 log = logging.getLogger(__name__)
 
 
@@ -20,7 +23,7 @@ def read_ids(path: Path) -> set[int]:
     """A JSON list of ids, such as of those who opted out; empty where it is damaged."""
     try:
         return _ids(path)
-    except (TypeError, ValueError):
+    except _DAMAGED:
         log.error("%s is damaged: nobody counts as opted out until it is mended", path)  # noqa: TRY400 (a line for the operator)
         return set()
 
@@ -28,7 +31,7 @@ def read_ids(path: Path) -> set[int]:
 def ids_are_damaged(path: Path) -> bool:
     try:
         _ids(path)
-    except (TypeError, ValueError):
+    except _DAMAGED:
         return True
     return False
 
@@ -39,7 +42,9 @@ def render_ids(ids: Iterable[int]) -> bytes:
 
 def _ids(path: Path) -> set[int]:
     kept: Any = json.loads(read_text(path) or "[]")
-    return {int(user_id) for user_id in kept}
+    if not isinstance(kept, list):
+        raise TypeError
+    return {int(user_id) for user_id in cast("list[Any]", kept)}
 
 
 def read_object(path: Path) -> Record:
@@ -104,6 +109,6 @@ def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
 def _object(text: str | bytes) -> Record | None:
     try:
         content: object = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("Record", content) if isinstance(content, dict) else None

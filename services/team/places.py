@@ -45,13 +45,13 @@ class PairPlaces:
 
 def _read(path: Path) -> Iterator[tuple[str, str]]:
     try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = path.read_bytes().split(b"\n")  # bytes, so that a line that is not UTF-8 costs only itself
+    except OSError:
         return
     for line in lines:
         try:
             found = json.loads(line)
             ids = [int(found[name]) for name in ("guild_id", "channel_id", "message_id")]
             yield str(found["qa_id"]), "https://discord.com/channels/" + "/".join(map(str, ids))
-        except (ValueError, KeyError, TypeError):
-            continue  # torn by a crash
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            continue  # torn by a crash, or edited

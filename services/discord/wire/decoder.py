@@ -9,7 +9,7 @@ from model.events import Deleted, Edited, Event, GuildGone, PlaceGone, PlaceSeen
 from model.messages import Attachment, Author, Message, Place, Reference, snowflake_time
 from services.discord.dispatches import Dispatch
 from services.discord.wire import payloads
-from services.discord.wire.payloads import OddPayload, read
+from services.discord.wire.payloads import OddPayload, encodable, read
 from services.discord.wire.places import GuildPlaces
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,8 @@ def _posted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
 def _edited(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
     sent = read(payloads.MessageUpdate, d)
     files = None if sent.attachments is None else _attachments(sent.attachments)
-    return (Edited(at, sent.channel_id, sent.id, sent.content, files),)
+    text = None if sent.content is None else encodable(sent.content)
+    return (Edited(at, sent.channel_id, sent.id, text, files),)
 
 
 def _deleted(_: GuildPlaces, at: float, d: Payload) -> Sequence[Event]:
@@ -101,7 +102,7 @@ def _reaction(at: float, d: Payload, *, added: bool) -> Sequence[Event]:
             sent.message_id,
             sent.user_id,
             # A custom emoji as REST names it, so that it is not taken for a standard one of that name.
-            emoji=(emoji.name or "") if emoji.id is None else f"{emoji.name or ''}:{emoji.id}",
+            emoji=encodable(emoji.name or "") if emoji.id is None else f"{encodable(emoji.name or '')}:{emoji.id}",
             added=added,
             is_bot=_is_bot(sent.member),
             role_ids=_role_ids(sent.member),
@@ -170,7 +171,7 @@ def _from_wire(sent: payloads.MessagePayload) -> Message:
             is_bot=bool(author.bot) or sent.webhook_id is not None,
             role_ids=_role_ids(member),
         ),
-        text=sent.content or "",
+        text=encodable(sent.content or ""),
         at=snowflake_time(sent.id),
         guild_id=sent.guild_id,
         is_system=sent.type is not None and sent.type not in PEOPLES_TYPES,
@@ -196,7 +197,7 @@ def _quoted_from_wire(sent: payloads.MessagePayload) -> Message | None:
 
 def _display_name(user: payloads.User, member: payloads.Member | None = None) -> str:
     """The name that people see: of the guild, else of the account, else the account's handle."""
-    return (member.nick if member else None) or user.global_name or user.username or str(user.id)
+    return encodable((member.nick if member else None) or user.global_name or user.username or str(user.id))
 
 
 def _is_bot(member: payloads.Member | None) -> bool:
@@ -211,10 +212,10 @@ def _attachments(sent: Iterable[payloads.AttachmentPayload]) -> tuple[Attachment
     return tuple(
         Attachment(
             id=file.id,
-            filename=file.filename or "file",
+            filename=encodable(file.filename or "file"),
             size=max(file.size or 0, 0),
-            url=file.url or "",
-            content_type=file.content_type,
+            url=encodable(file.url or ""),
+            content_type=None if file.content_type is None else encodable(file.content_type),
         )
         for file in sent
     )

@@ -5,12 +5,15 @@ Names are Discord's own (API v10, "Resources" and "Gateway events").
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 W = TypeVar("W", bound="Wire")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 Snowflake = Annotated[int, Field(ge=0, lt=2**64)]  # a 64-bit id, as a string or as a number
 
@@ -163,6 +166,11 @@ class Gone(Wire):
 
     id: Snowflake
     unavailable: bool | None = None
+
+
+def encodable(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, which JSON allows and no file or answer can hold."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def read(model: type[W], payload: object) -> W:

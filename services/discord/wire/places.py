@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from clock import from_rfc3339
 from model.messages import Place, PlaceKind
 from services.discord.wire import payloads
-from services.discord.wire.payloads import OddPayload, read
+from services.discord.wire.payloads import OddPayload, encodable, read
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def _from_wire(
     return Place(
         id=sent.id,
         kind=kind,
-        name=sent.name or "",
+        name=encodable(sent.name or ""),
         guild_id=sent.guild_id if sent.guild_id is not None else guild_id,
         # The parent of a channel is its category, in which nothing can be written.
         parent_id=sent.parent_id if is_thread else None,
@@ -132,7 +132,7 @@ class GuildPlaces:
     def _see(self, sent: payloads.Channel, guild_id: int | None) -> list[Place]:
         if sent.type in FORUM_TYPES:
             self._forums.add(sent.id)
-            self._tags[sent.id] = {tag.id: tag.name or "" for tag in sent.available_tags or ()}
+            self._tags[sent.id] = {tag.id: encodable(tag.name or "") for tag in sent.available_tags or ()}
         tags = {} if sent.parent_id is None else self._tags.get(sent.parent_id, {})
         found = _from_wire(sent, self._forums, guild_id, tags)
         overwrites = [each for each in sent.permission_overwrites or () if each.id == found.guild_id]

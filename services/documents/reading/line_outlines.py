@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from services.documents.reading.decoding import lines_of
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, one_line_value
 
 _COMMENTS = ("#", ";", "!", "//", "--")
@@ -22,7 +23,7 @@ def read_ini(text: str) -> Outline:
     """Any text has an outline of this kind; of prose it is an empty or a meaningless one."""
     reader = _Reader()
     at = 0
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         reader.take(line, number, at)
         at += len(line) + 1
     reader.finish()

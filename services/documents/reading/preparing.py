@@ -38,6 +38,7 @@ def prepare(
     check_name(filename)
     check_size(filename, len(data), limits.max_file_bytes)
     raw, flags = decode(filename, data)
+    check_size(filename, len(raw), limits.max_file_bytes)  # empty but for a byte order mark
     n_lines = len(lines_of(raw))
     check_lines(filename, n_lines, limits.max_lines)
     found = classify(filename, raw, kind)

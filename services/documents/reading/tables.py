@@ -78,15 +78,13 @@ def table_chunks(lines: Sequence[str], *, tabs: bool = False) -> list[Chunk]:
     if _is_prometheus(lines):
         return _metrics(lines)
     separator = "\t" if tabs else max(_SEPARATORS, key=lambda mark: _width(lines, mark))
-    try:
-        rows = list(_rows(lines, separator))
-    except csv.Error:  # a quoted cell that never ends
-        rows = [_Row(line.split(separator), at, at) for at, line in enumerate(lines, start=1) if line]
+    rows = _rows(lines, separator)
     if not rows:
         return []
     header = None if any(_number(cell) is not None for cell in rows[0].cells) else rows[0]
     names = header.cells if header else [f"column {at + 1}" for at in range(len(rows[0].cells))]
-    body = rows[1:] if header else rows
+    # A header alone is all that there is to find.
+    body = rows[1:] if header and len(rows) > 1 else rows
     columns = [_Column(name.strip()[:_LONGEST_NAME] or "column") for name in names[:_MOST_COLUMNS]]
     for row in body:
         for column, cell in zip(columns, row.cells, strict=False):
@@ -108,8 +106,22 @@ def table_records(lines: Sequence[str]) -> tuple[LineRecord, ...]:
     )
 
 
-def _rows(lines: Sequence[str], separator: str) -> Iterator[_Row]:
-    """Rows with their lines: a quoted cell may go over several."""
+def _rows(lines: Sequence[str], separator: str) -> list[_Row]:
+    """Rows with their lines: a quoted cell may go over several. One that never ends is no quoted cell."""
+    try:
+        rows = list(_quoted_rows(lines, separator))
+    except csv.Error:
+        rows = []
+    if (
+        not rows
+        or (rows[0].last == len(lines) > rows[0].first)
+        or any(row.last - row.first > CHUNK_ROWS for row in rows)
+    ):
+        rows = [_Row(line.split(separator), at, at) for at, line in enumerate(lines, start=1) if line]
+    return rows
+
+
+def _quoted_rows(lines: Sequence[str], separator: str) -> Iterator[_Row]:
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=separator)
     first = 1
     for cells in reader:

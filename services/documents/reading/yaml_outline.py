@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import yaml
 
+from services.documents.reading.decoding import lines_of
 from services.documents.reading.outlines import DEEPEST, Leaf, Outline, Path, Unreadable, one_line_value, one_name
 
 # The C parser is ten times faster; wheels bring it.
@@ -45,6 +46,7 @@ class _Reader:
         self.outline = Outline()
         self._text = text
         self._lines = text.split("\n")
+        self._n_lines = max(1, len(lines_of(text)))
         self._starts: list[int] = list(accumulate((len(line) + 1 for line in self._lines), initial=0))
         self._levels: list[_Level] = []
         self._documents = 0
@@ -87,13 +89,14 @@ class _Reader:
 
     def _scalar(self, event: Any, value: str) -> None:
         level = self._levels[-1] if self._levels else None
-        line: int = event.start_mark.line + 1
+        # A value that is left out at the end of the file stands behind its last line.
+        line: int = min(event.start_mark.line + 1, self._n_lines)
         if level and not level.is_list and level.key is None:
             level.key = one_name(value)
             self.outline.add_key((*level.path, level.key), line)
             return
         path = self._place(event)
-        last: int = event.end_mark.line + (1 if event.end_mark.column else 0)
+        last: int = min(event.end_mark.line + (1 if event.end_mark.column else 0), self._n_lines)
         while last > line and not self._lines[last - 1].strip():
             last -= 1
         start, end = self._span(event, event)
