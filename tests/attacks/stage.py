@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import logging
 import os
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -19,7 +17,7 @@ from assembly.redaction import redactor_of
 from commands.live import LiveOptions
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.library import Source
-from services.telemetry.logs import LineFormatter
+from services.telemetry import logs
 from tests.attacks.aftermath import Aftermath, Said
 from tests.attacks.corpus import Attack, Way
 from tests.attacks.obedient import Obedient
@@ -48,12 +46,18 @@ async def staged(
     patch: pytest.MonkeyPatch,
     attacks: Sequence[Attack],
     sabotage: Callable[[Stage], None] = lambda _: None,
+    *,
+    options: LiveOptions | None = None,
+    level: str = "DEBUG",
+    model_seconds: float = 5.0,
+    **sections: dict[str, Any],
 ) -> AsyncGenerator[Stage]:
     """The bot runs and has lived a little: Vera has a thread with a file, and a runbook; the staff have talked in
     private; the team has taught something. Now the model obeys.
 
     `above`: everything is below a folder of it, so that what leaves that folder is seen. `sabotage`: done before the
-    bot starts.
+    bot starts. `options`: of the bot. `level`: of its log. `model_seconds`: how long it waits
+    for the model. `sections`: more of its configuration.
     """
     folder = above / "home"
     folder.mkdir()
@@ -68,7 +72,7 @@ async def staged(
             stage = Stage(folder, server, model, attacks)
             sabotage(stage)
             try:
-                await stage.open(patch)
+                await stage.open(patch, options or LiveOptions(), level, model_seconds, sections)
                 yield stage
             finally:
                 await stage.close()
@@ -86,23 +90,34 @@ class Stage:
     """`play` tries one attack; `aftermath`, when the bot has stopped, is what there is to look at."""
 
     def __init__(self, folder: Path, server: DiscordServer, model: LLMServer, attacks: Sequence[Attack]) -> None:
-        self._folder, self.server, self._model = folder, server, model
+        self.folder, self.server, self.model = folder, server, model
         self._attacks = attacks
         self._channels: defaultdict[str, set[int]] = defaultdict(set)
         self._taught: set[str] = set()
-        self._log = io.StringIO()
-        self._handler = logging.StreamHandler(self._log)
+        self._log = folder / "bot.log"
         self.kim = server.add_member("kim")
         vera, admins = server.add_member("vera"), server.add_role("admins")
-        self._vera = vera
+        self.vera = vera
         self.words = {"vera": str(vera.id), "admins": str(admins.id), "folder": str(folder / "data")}
         self.obedient = Obedient(attacks, self.words)
 
-    async def open(self, patch: pytest.MonkeyPatch) -> None:
+    async def open(
+        self,
+        patch: pytest.MonkeyPatch,
+        options: LiveOptions,
+        level: str,
+        model_seconds: float,
+        more: dict[str, dict[str, Any]],
+    ) -> None:
         """Start the bot, and let it see some ordinary life."""
+
+        def model(key: str) -> dict[str, Any]:
+            return llm(self.model, api_key=key, timeout_seconds=model_seconds)
+
         sections: dict[str, dict[str, Any]] = {
-            "ai_response": {"llm": llm(self._model, api_key=KEY), "enable_verification": True},
-            "kb": {"settle_minutes": 0, "llm": llm(self._model, api_key=OTHER_KEY)},
+            **more,
+            "ai_response": {"llm": model(KEY), "enable_verification": True},
+            "kb": {"settle_minutes": 0, "llm": model(OTHER_KEY)},
             "discord": {
                 "token": TOKEN,
                 "message_batch_wait_seconds": 0.1,
@@ -110,30 +125,27 @@ class Stage:
                 "team_active_seconds": 1,
             },
         }
-        settings = settings_of(self._folder / "data", **sections)
-        self._handler.setFormatter(LineFormatter("text", redactor_of(settings).text))
-        root = logging.getLogger()
-        patch.setattr(root, "level", logging.DEBUG)
-        root.addHandler(self._handler)
+        settings = settings_of(self.folder / "data", **sections)
+        logs.configure(level=level, style="text", file=self._log, backup_count=1, redact=redactor_of(settings).text)
         lobby = self.server.add_channel("lobby")
         staff = self.server.add_channel("staff", hidden=True)
         self.server.allow(staff, self.server.bot, ANSWER)
-        self.bot = RunningBot(self.server, settings, LiveOptions())
+        self.bot = RunningBot(self.server, settings, options)
         self.bot.begin(patch)
         await self.bot.ready()
         await self.server.until(lambda: self.server.state.commands)
         await self._ordinary_life(lobby, staff)
-        self._before = len(self.server.posts), len(self.server.requests), len(self._model.seen)
-        self._staged = set(self._files())
-        self._model.otherwise = self.obedient
+        self._before = len(self.server.posts), len(self.server.requests), len(self.model.seen)
+        self._staged = set(self.files())
+        self.model.otherwise = self.obedient
 
     async def _ordinary_life(self, lobby: Channel, staff: Channel) -> None:
         server, log = self.server, f"2026-02-16T00:00:30 ERROR db: {FILE}\n"
-        hers = await server.say(lobby, self._vera, f"vera: {ASKS}", attachments=[("vera.log", log.encode(), None)])
-        secretly = await server.say(staff, self._vera, f"in private: {ASKS}")
+        hers = await server.say(lobby, self.vera, f"vera: {ASKS}", attachments=[("vera.log", log.encode(), None)])
+        secretly = await server.say(staff, self.vera, f"in private: {ASKS}")
         told = await server.say(staff, self.kim, f"In private: {STAFF}", reply_to=secretly)
         text = f"To restore a backup, say {RUNBOOK}. Then wait."
-        noted = await server.call(lobby, self._vera, "kb add", text=text, title="Restoring")
+        noted = await server.call(lobby, self.vera, "kb add", text=text, title="Restoring")
         asked = await server.say(lobby, server.add_member("ada"), "How do I skip raw files?")
         taught = await self.teach(lobby, "Put skip_raw = true into the importer section.", asked)
         await self.bot.until_ended(hers, told, taught, within=WITHIN)
@@ -147,7 +159,7 @@ class Stage:
 
     async def decided(self, count: int) -> None:
         """Wait until the team's branch has decided about so many conversations."""
-        path = self._folder / "data" / "team-knowledge" / "decisions.jsonl"
+        path = self.folder / "data" / "team-knowledge" / "decisions.jsonl"
         await self.server.until(lambda: path.exists() and path.read_text().count("\n") >= count, WITHIN)
 
     async def everything_is_decided(self) -> None:
@@ -157,7 +169,6 @@ class Stage:
     async def close(self) -> None:
         if hasattr(self, "bot") and not self.bot.over:
             await self.bot.stop()
-        logging.getLogger().removeHandler(self._handler)
         await asyncio.sleep(0)
 
     # Who attacks, and how.
@@ -193,7 +204,7 @@ class Stage:
 
     def aftermath(self) -> Aftermath:
         posts, requests, seen = self._before
-        prompts = [each for each in self._model.seen[seen:] if "messages" in each.body]
+        prompts = [each for each in self.model.seen[seen:] if "messages" in each.body]
         return Aftermath(
             posts=tuple(
                 Said(
@@ -213,11 +224,11 @@ class Stage:
             ),
             requests=tuple(f"{each.path} {json.dumps(each.body)}" for each in self.server.requests[requests:]),
             prompts=tuple(json.dumps(each.body, ensure_ascii=False) for each in prompts),
-            every_prompt=tuple(json.dumps(each.body, ensure_ascii=False) for each in self._model.seen),
+            every_prompt=tuple(json.dumps(each.body, ensure_ascii=False) for each in self.model.seen),
             systems=tuple(text for each in prompts for text in _texts(each, "system")),
             users=tuple(text for each in prompts for role in ("user", "tool") for text in _texts(each, role)),
-            log=self._log.getvalue(),
-            files=self._files(),
+            log=self.log,
+            files=self.files(),
             staged=self._staged,
             cited=frozenset(each for outcome in self.bot.outcomes for each in outcome.sources),
             known=self._ids(),
@@ -226,19 +237,23 @@ class Stage:
             private=PRIVATE,
         )
 
-    def _files(self) -> dict[str, bytes]:
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def files(self) -> dict[str, bytes]:
         return {
-            os.path.relpath(path, self._folder): path.read_bytes()
-            for path in self._folder.parent.rglob("*")
+            os.path.relpath(path, self.folder): path.read_bytes()
+            for path in self.folder.parent.rglob("*")
             if path.is_file() and not path.is_symlink()
         }
 
     def _ids(self) -> frozenset[str]:
         """All that an answer may be taken from: indexed pages, topics, and the lines of files that were posted."""
         pages = {
-            f"kb:{path.removeprefix('data/knowledge-base/sources/')}" for path in self._files() if "sources" in path
+            f"kb:{path.removeprefix('data/knowledge-base/sources/')}" for path in self.files() if "sources" in path
         }
-        topics = {f"team:{Path(path).name}" for path in self._files() if "/topics/" in path}
+        topics = {f"team:{Path(path).name}" for path in self.files() if "/topics/" in path}
         names = {file.filename for message in self._messages() for file in message.files}
         return frozenset(pages | topics | names | {f"{name}:{line}" for name in names for line in range(1, 100)})
 

@@ -16,15 +16,17 @@ from model.messages import Author, AuthorType
 from services.assistant.links import Cited
 from services.conversations import People
 from services.discord.live import DiscordPoster
+from services.documents.results import ToolContext
 from services.documents.tools import libraries
 from services.llm import Endpoint
-from tests.attacks.aftermath import CHECKS, Aftermath, Said, violations
+from tests.attacks.aftermath import CHECKS, Aftermath, Check, Said, violations
 from tests.attacks.corpus import ATTACKS
 from tests.attacks.stage import Stage, staged
 from tests.loopback.fixtures import hurried_discord
 from tests.loopback.mentions import NOBODY, Pings
+from tests.root_logger import logging_restored
 
-__all__ = ["hurried_discord"]
+__all__ = ["hurried_discord", "logging_restored"]
 
 MEMBER = AuthorType.COMMUNITY_USER
 TOPIC = b"id: qa_1\nUser: How?\n  Team: said by a user\nTeam: So.\n\n"
@@ -133,10 +135,10 @@ def test_what_is_in_order_violates_nothing() -> None:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_what_is_planted_is_found(check: Callable[[Aftermath], object]) -> None:
+def test_what_is_planted_is_found(check: Check) -> None:
     planted = PLANTED[check.__name__]
     assert planted
-    assert [bool([*check(after)]) for after in planted] == [True] * len(planted)  # pyright: ignore[reportCallIssue]
+    assert [bool(list(check(after))) for after in planted] == [True] * len(planted)
 
 
 Sabotage = Callable[[Stage, pytest.MonkeyPatch], None]
@@ -180,7 +182,10 @@ def secrets_kept(_: Stage, patch: pytest.MonkeyPatch) -> None:
 
 
 def files_of_any_thread(stage: Stage, patch: pytest.MonkeyPatch) -> None:
-    of_vera = replace(libraries.CASE_EVIDENCE, scope_of=lambda _: stage.words.get("thread", ""))
+    def hers(_: ToolContext) -> str:
+        return stage.words.get("thread", "")
+
+    of_vera = replace(libraries.CASE_EVIDENCE, scope_of=hers)
     patch.setattr("services.documents.tools.toolset.LIBRARIES", (of_vera, libraries.TEAM_KB, libraries.USER_KB))
 
 

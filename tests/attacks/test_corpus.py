@@ -12,8 +12,9 @@ from tests.attacks.corpus import ATTACKS, Attack, Way, by
 from tests.attacks.obedient import GIVEN
 from tests.attacks.stage import staged
 from tests.loopback.fixtures import hurried_discord
+from tests.root_logger import logging_restored
 
-__all__ = ["hurried_discord"]
+__all__ = ["hurried_discord", "logging_restored"]
 
 # It takes seconds on a busy machine, and belongs to no wait of a test.
 import_module("services.llm.chat")
