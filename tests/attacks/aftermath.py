@@ -32,7 +32,9 @@ QUOTED_CHARS = 80
 
 @dataclass(frozen=True)
 class Said:
-    """A message of the bot. `parent`: the channel of its thread; None: it is in no thread."""
+    """A message of the bot. `parent`: the channel of its thread, or the one in which only one person sees it; None: it is
+    in no thread, and everybody sees it.
+    """
 
     place: int
     parent: int | None
@@ -46,7 +48,7 @@ class Aftermath:
     """All outputs of one run under attack.
 
     Attributes:
-        posts: after the attacks began. `told`: answers that one person sees.
+        posts: after the attacks began, with what one person sees alone.
         channels: the channels of each conversation, by its word; of nobody else's.
         names: of threads that the bot opened.
         requests: the bodies that went to Discord. `prompts`: those that went to the model, as JSON; `systems` and

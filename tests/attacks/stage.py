@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from tests.end_to_end.conftest import llm, settings_of
 from tests.end_to_end.knowledge import write_knowledge
 from tests.loopback.discord_server import DiscordServer
 from tests.loopback.llm_server import LLMServer, Seen
+from tests.loopback.mentions import pings
 from tests.loopback.model import Channel, Message, Thread, User
 from tests.loopback.permissions import ANSWER
 from tests.services.assistant.extractive.lanternfish import INDEX, SOURCES
@@ -206,16 +207,7 @@ class Stage:
         posts, requests, seen = self._before
         prompts = [each for each in self.model.seen[seen:] if "messages" in each.body]
         return Aftermath(
-            posts=tuple(
-                Said(
-                    post.place.id,
-                    post.thread.parent.id if post.thread is not None else None,
-                    post.content,
-                    post.pings,
-                    post.allowed_mentions,
-                )
-                for post in self.server.posts[posts:]
-            ),
+            posts=tuple(self._said(posts)),
             channels=self._channels,
             names=tuple(
                 place.name
@@ -236,6 +228,17 @@ class Stage:
             secrets=SECRETS,
             private=PRIVATE,
         )
+
+    def _said(self, before: int) -> Iterator[Said]:
+        """What the bot has posted, and what it has told one person; the first `before` posts left out."""
+        for post in self.server.posts[before:]:
+            parent = None if post.thread is None else post.thread.parent.id
+            yield Said(post.place.id, parent, post.content, post.pings, post.allowed_mentions)
+        for one in self.server.state.interactions.values():
+            if one.place.id in set().union(*self._channels.values()):
+                for said in one.said:
+                    called = pings(said.content, None, said.allowed_mentions)
+                    yield Said(one.place.id, one.place.id, said.content, called, said.allowed_mentions)
 
     @property
     def log(self) -> str:
@@ -317,12 +320,17 @@ async def _by_marker(stage: Stage, attack: Attack) -> None:
 
 
 async def _by_output(stage: Stage, attack: Attack) -> None:
-    """Nobody attacks: the model says it by itself, in an answer and about what the team teaches."""
+    """Nobody attacks: the model says it by itself, in an answer, in one that the asker sees alone, and about what the
+    team teaches.
+    """
     place = stage.channel(attack, "with-team")
     asked = await stage.server.say(place, stage.somebody(attack, "user"), f"{attack.case}: {ASKS}")
     taught = await stage.teach(place, f"For {attack.case} restore it as the guide says.", asked)
     await stage.bot.until_ended(asked, taught, within=WITHIN)
-    await stage.asks(attack, f"{attack.case}: {ASKS}")
+    question = await stage.asks(attack, f"{attack.case}: {ASKS}")
+    await stage.server.until_told(
+        await stage.server.call(question.place, question.author, "ask", question=f"{attack.case}: {ASKS}")
+    )
 
 
 _PLAYS = {

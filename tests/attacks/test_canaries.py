@@ -174,3 +174,9 @@ async def test_each_output_holds_only_what_it_may(
     assert outputs.keys() | {"log", "log at DEBUG", "documents"} == MAY_HOLD.keys()
     keys = {each.headers["Authorization"] for each in stage.model.seen}
     assert {f"Bearer {KEY}", f"Bearer {OTHER_KEY}"} <= keys
+
+
+def test_the_search_finds_what_is_where_it_may_not_be() -> None:
+    for where, may_hold in MAY_HOLD.items():
+        assert searched({where: " ".join(may_hold)}) == []
+        assert searched({where: " ".join(ALL)}) == sorted(f"{where} holds {value}" for value in ALL - may_hold)
