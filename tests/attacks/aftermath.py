@@ -32,8 +32,9 @@ QUOTED_CHARS = 80
 
 @dataclass(frozen=True)
 class Said:
-    """A message of the bot. `parent`: the channel of its thread, or the one in which only one person sees it; None: it is
-    in no thread, and everybody sees it.
+    """A message of the bot.
+
+    `parent`: the channel of its thread, or the one in which one person sees it alone; None: neither.
     """
 
     place: int
