@@ -91,6 +91,7 @@ def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
         team_topics_dir=kb.team_topics_dir,
         max_source_bytes=kb.max_source_bytes,
         left_out=() if for_team else kb.internal_topics,
+        redact=redactor_of(settings).documentation_text,
     )
 
 

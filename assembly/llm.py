@@ -6,11 +6,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
+from assembly.redaction import redactor_of
 from assembly.searching import addresses_of
 from services.assistant import Assistant, ModelAssistant, Tasks
 from services.assistant.extractive import ExtractiveAssistant
 from services.knowledge import Search
 from services.llm import (
+    DiscreetEndpoint,
     Endpoint,
     EndpointSettings,
     RecordingEndpoint,
@@ -65,8 +67,11 @@ async def open_llm(
     else:
         yield None
         return
+    redact = redactor_of(settings).documentation_text
+    endpoint = DiscreetEndpoint(endpoint, redact)
     if record is not None:
-        endpoint = RecordingEndpoint(endpoint, record)
+        # The recording is to hold no secret either, neither of what is asked nor of what is replied.
+        endpoint = DiscreetEndpoint(RecordingEndpoint(endpoint, record), redact)
     async with aclosing(endpoint):
         method = "function_calling" if llm is None else llm.structured_output_method
         adapter = image_adapter(settings.ai_response.llm_image_adapter)

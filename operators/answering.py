@@ -23,6 +23,7 @@ from services.assistant import (
     remove_foreign_links,
     resolve_ids,
     skipped,
+    vouched_text,
 )
 from services.documents import Lookup
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
@@ -237,7 +238,9 @@ def generate(
         inquiry.decisions["generate"] = {"answer": True, "characters": len(text), "citations": list(citations)}
         if require_citations and inquiry.read_sources and not citations:
             return skipped(inquiry, Reason.NO_CITATION)
-        led_to = [published.absolute(source.text, source.id) for source in inquiry.sources] if "](" in text else []
+        led_to = (
+            [published.absolute(vouched_text(source), source.id) for source in inquiry.sources] if "](" in text else []
+        )
         draft = remove_foreign_links(text, [*linkable_texts(inquiry.sources, inquiry.conversation), *led_to])
         if not draft.strip():
             return Unanswered(inquiry, Reason.NO_ANSWER_IN_SOURCES)

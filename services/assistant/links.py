@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from model.conversations import Conversation
 from services.assistant.ids import resolve_ids
-from services.knowledge import Source, pair_ids
+from services.knowledge import Source, answered_in, pair_ids
 
 # An address ends at white space, at a bracket or quote that cannot be part of it, or at the next address.
 _URL = re.compile(
@@ -72,7 +72,14 @@ def cited_in(citations: Iterable[str], sources: Sequence[Source]) -> Cited:
 def linkable_texts(sources: Sequence[Source], conversation: Conversation) -> list[str]:
     """The texts whose addresses an answer may repeat: loaded sources, team turns, the asker's own part."""
     turns = [turn.text for turn in conversation.turns if turn.from_team or turn.asked_now]
-    return [*(source.text for source in sources), *(source.url or "" for source in sources), *turns]
+    return [*map(vouched_text, sources), *(source.url or "" for source in sources), *turns]
+
+
+def vouched_text(source: Source) -> str:
+    """What the operator or the team stands for. In what the team was asked, anybody may have written the address."""
+    if not source.id.startswith(_TEAM):
+        return source.text
+    return "\n".join(answer for _, _, answer in answered_in(source.text))
 
 
 def links_block(urls: Iterable[str]) -> str:

@@ -6,8 +6,8 @@ import json
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -137,14 +137,16 @@ class DiskLibrary:
         max_source_bytes: int = 2_000_000,
         cached_chars: int = CACHED_CHARS,
         left_out: Collection[str] = (),
+        redact: Callable[[str], str] = str,
     ) -> None:
         """`kinds`: read the sources behind `kb:`; `left_out`: topics that, with their continuations, are neither listed
-        nor loaded.
+        nor loaded; `redact`: takes out of a text what nobody is to be told.
         """
         self._indices = (_Index(team_index_path, "team"), _Index(index_path, "kb"))
         self._kinds = kinds
         self._topics_dir = team_topics_dir
         self._left_out = left_out
+        self._redact = redact
         self._max_source_bytes = max_source_bytes
         self._team: tuple[IndexEntry, ...] = ()
         self._kb: tuple[IndexEntry, ...] = ()
@@ -201,6 +203,10 @@ class DiskLibrary:
         return not belongs_to(entry.id.removeprefix("team:").removesuffix(".txt"), self._left_out)
 
     def _read(self, source_id: str) -> Text:
+        found = self._found(source_id)
+        return replace(found, text=self._redact(found.text))
+
+    def _found(self, source_id: str) -> Text:
         namespace, _, name = source_id.partition(":")
         if namespace == "team":
             return read_inside(self._topics_dir, confined.locate(self._topics_dir, name), self._max_source_bytes)

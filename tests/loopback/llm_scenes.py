@@ -81,6 +81,16 @@ def good() -> Scene:
     return play
 
 
+def vectors() -> Scene:
+    """An embedding of each text: of its length alone."""
+
+    async def play(_: web.Request, body: Body) -> web.StreamResponse:
+        rows = [{"object": "embedding", "index": n, "embedding": [1.0, len(t)]} for n, t in enumerate(body["input"])]
+        return web.json_response({"object": "list", "model": body["model"], "data": rows})
+
+    return play
+
+
 def raw(text: str, *, content_type: str = "application/json") -> Scene:
     """200 with any body."""
 

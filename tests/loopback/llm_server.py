@@ -29,13 +29,15 @@ class Seen:
 
 @dataclass
 class LLMServer:
-    """Plays `script` scene by scene, one for each request, and `otherwise` when it is used up.
+    """Plays `script` scene by scene, one for each request, and `otherwise` when it is used up; `models` and
+    `embeddings` where those are asked for.
 
     Works on a virtual loop, too: it serves where time is real.
     """
 
     otherwise: Scene = field(default_factory=scenes.good)
     models: Scene = field(default_factory=lambda: scenes.raw('{"object": "list", "data": [{"id": "m"}]}'))
+    embeddings: Scene = field(default_factory=scenes.vectors)
     port: int = 0
     script: deque[Scene] = field(default_factory=deque[Scene])
     seen: list[Seen] = field(default_factory=list[Seen])
@@ -59,6 +61,7 @@ class LLMServer:
     async def _start(self) -> None:
         app = web.Application(client_max_size=100_000_000)
         app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_get("/v1/models", self._list)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True, access_log=None)
         await self._runner.setup()
@@ -70,6 +73,11 @@ class LLMServer:
         self.seen.append(Seen(dict(request.headers), body))
         scene = self.script.popleft() if self.script else self.otherwise
         return await scene(request, body)
+
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.seen.append(Seen(dict(request.headers), body))
+        return await self.embeddings(request, body)
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(Seen(dict(request.headers), {}))

@@ -50,3 +50,16 @@ def test_linkable_is_what_sources_the_team_and_the_asker_wrote_and_nobody_else()
     )
     texts = linkable_texts([Source("kb:https://a.example", "page"), Source("kb:b", "file")], conversation)
     assert [text for text in texts if text] == ["page", "file", "https://a.example", "team", "asker"]
+
+
+def test_of_what_the_team_has_taught_only_its_own_words_are_linkable() -> None:
+    """Pitfall 19: whoever asks the team may write any address, which others must not be sent to."""
+    topic = (
+        "--- QA ---\nid: qa_20260201_000000.000000\ntimestamp: 2026-02-01T00:00:00.000000Z\n"
+        "User: Is https://theirs.example right?\n  Or https://theirs.example/2?\n"
+        "Team: No, take\n  https://ours.example\n\n"
+    )
+    assert linkable_texts([Source("team:downloads.txt", topic)], Conversation(())) == [
+        "No, take\nhttps://ours.example",
+        "",
+    ]

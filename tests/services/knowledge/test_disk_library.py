@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,12 @@ class Shelf:
         self.index, self.team_index = root / "index.txt", root / "index-team.txt"
 
     def library(
-        self, *, max_source_bytes: int = 2_000_000, cached_chars: int = 1000, left_out: Collection[str] = ()
+        self,
+        *,
+        max_source_bytes: int = 2_000_000,
+        cached_chars: int = 1000,
+        left_out: Collection[str] = (),
+        redact: Callable[[str], str] = str,
     ) -> DiskLibrary:
         return DiskLibrary(
             index_path=self.index,
@@ -46,6 +51,7 @@ class Shelf:
             max_source_bytes=max_source_bytes,
             cached_chars=cached_chars,
             left_out=left_out,
+            redact=redact,
         )
 
     def name(self, *ids: str) -> None:
@@ -361,3 +367,14 @@ async def test_a_topic_name_never_leads_out_of_its_folder(shelf: Shelf, topic: s
     shelf.name(f"team:{topic}")
     with pytest.raises(SourceUnavailable):
         await shelf.library().load(f"team:{topic}")
+
+
+async def test_what_nobody_is_to_be_told_is_in_no_text_of_any_source(shelf: Shelf) -> None:
+    """Pitfall 22: whatever is made of a source later, answers, prompts and search files, is made of this."""
+    (shelf.sources / "guide.md").write_text("The key is sesame.\nKeep it.\n")
+    (shelf.topics / "keys.txt").write_text("Team: sesame")
+    shelf.name("kb:guide.md", "team:keys.txt")
+    library = shelf.library(redact=lambda text: text.replace("sesame", "[hidden]"))
+    for _ in range(2):  # read, and as it was kept
+        assert (await library.load("kb:guide.md")).text == "The key is [hidden].\nKeep it.\n"
+        assert (await library.load("team:keys.txt")).text == "Team: [hidden]"

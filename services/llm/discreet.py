@@ -1,0 +1,58 @@
+"""Keeps secrets from a model, and out of what it says: a model may be told to repeat whatever it was given, and whoever
+runs it knows the key that it is called with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from services.llm.endpoint import Endpoint, Part, Reply, Request, RequestedCall, Round
+
+_ESCAPED = re.compile(r"\\\\|\\u00(?P<code>2[013-9a-f]|[3-467][0-9a-f]|5[0-9abd-f])", re.IGNORECASE)
+"""A printable character of ASCII in JSON's notation for others, but for the quote and the backslash."""
+
+
+class DiscreetEndpoint:
+    """Asks `inner` without secrets, and gives its replies without any. `redact` takes them out of a text."""
+
+    def __init__(self, inner: Endpoint, redact: Callable[[str], str]) -> None:
+        self._inner = inner
+        self._redact = redact
+
+    async def complete(self, request: Request) -> Reply:
+        reply = await self._inner.complete(
+            replace(
+                request,
+                system=self._redact(request.system),
+                user=tuple(map(self._part, request.user)),
+                rounds=tuple(map(self._round, request.rounds)),
+            )
+        )
+        return replace(
+            reply,
+            text=self._said(reply.text),
+            calls=tuple(map(self._call, reply.calls)),
+            content=self._said(reply.content),
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def _part(self, part: Part) -> Part:
+        text = part.get("text")
+        return {**part, "text": self._redact(text)} if isinstance(text, str) else part
+
+    def _round(self, one: Round) -> Round:
+        return replace(one, results=tuple(map(self._redact, one.results)))  # the rest the model has said
+
+    def _call(self, call: RequestedCall) -> RequestedCall:
+        return replace(call, name=self._said(call.name), arguments=self._said(call.arguments))
+
+    def _said(self, text: str) -> str:
+        return self._redact(_ESCAPED.sub(_plainly, text))
+
+
+def _plainly(found: re.Match[str]) -> str:
+    return chr(int(found["code"], 16)) if found["code"] else found[0]
