@@ -119,7 +119,7 @@ async def recorded(
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:
-        await recorder.close()
+        await recorder.close(settings.app.shutdown_grace_seconds)
 
 
 async def warn_if_unreachable(settings: Settings) -> None:
