@@ -32,8 +32,8 @@ def read_frame(frame: str, at: float) -> Dispatch | None:
     """`{"op": 0, "t": …, "d": {…}}` → the dispatch; None for heartbeats and all else that is no event."""
     try:
         parsed: Any = json.loads(frame)
-    except ValueError:
-        return None  # discord.py fails at it as well, and the connection starts again
+    except (ValueError, RecursionError):
+        return None  # discord.py fails at it as well, and reports it
     if not isinstance(parsed, dict):
         return None
     fields = cast("dict[str, Any]", parsed)

@@ -33,6 +33,7 @@ LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole c
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
+MOST_SAID = 200  # characters of Discord's own message that are passed on
 _RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
 
 _REASONS = {
@@ -89,7 +90,9 @@ async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BA
 def reason(error: BaseException) -> str:
     """A failure of a call, in words that never contain what was sent."""
     if isinstance(error, discord.HTTPException):
-        return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code})"
+        return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code}{_explained(error)})"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"Discord answered {error.status}"
     if isinstance(error, discord.RateLimited):
         return f"Discord asks to wait {error.retry_after:.0f} s"
     if isinstance(error, TimeoutError):
@@ -97,3 +100,11 @@ def reason(error: BaseException) -> str:
     if isinstance(error, FAILURES):
         return f"Discord could not be reached ({type(error).__name__})"
     return f"Discord's answer cannot be read ({type(error).__name__})"
+
+
+def _explained(error: discord.HTTPException) -> str:
+    """Discord's message in one line; nothing where a proxy answered with a page. What follows the first line may repeat
+    what was sent.
+    """
+    first = error.text.partition("\n")[0].strip()
+    return f": {first[:MOST_SAID]}" if first.isprintable() and first and not first.startswith("<") else ""
