@@ -20,10 +20,12 @@ from services.conversations import (
     Follower,
     History,
     InFlight,
+    Outbox,
     People,
     Posts,
     Router,
     Seen,
+    StartedReply,
     TeamActivity,
     Typists,
     Viewing,
@@ -101,6 +103,7 @@ class Services:
     router: Router
     context: Context
     posts: Posts
+    outbox: Outbox
     budget: Budget
     in_flight: InFlight
     seen: Seen
@@ -120,6 +123,7 @@ class Sinks:
     """Where the streams end.
 
     Attributes:
+        finish: completes a reply that an earlier run has left half posted; None: it had posted nothing.
         results: each called with every result as it comes; must not fail.
         decided: called with what becomes of captured pairs and topics; must not fail.
     """
@@ -127,6 +131,7 @@ class Sinks:
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
+    finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()
     decided: Callable[[Decided], None] | None = None
 

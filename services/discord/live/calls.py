@@ -33,6 +33,9 @@ LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole c
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
+TOO_MANY = 429
+PASSING = frozenset({408, 425, TOO_MANY})  # of the answers from 400 to 499, those that may differ next time
+BAN_SECONDS = 60.0  # how long a ban of the address is left alone; it says nothing itself
 MOST_SAID = 200  # characters of Discord's own message that are passed on
 _RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
 
@@ -53,6 +56,24 @@ def worth_repeating(error: BaseException) -> bool:
     if isinstance(error, discord.DiscordServerError):
         return error.status not in _RETRIED_BY_DISCORD_PY
     return isinstance(error, (aiohttp.ClientError, OSError))
+
+
+def is_permanent(status: int) -> bool:
+    """Whether the same request would get the same answer again."""
+    return 400 <= status < 500 and status not in PASSING  # noqa: PLR2004 (client errors, RFC 9110)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether a call that failed may work later."""
+    return not (isinstance(error, discord.HTTPException) and is_permanent(error.status))
+
+
+def wait_asked_for(error: BaseException) -> float:
+    """The seconds to leave Discord alone after a failure."""
+    if isinstance(error, discord.RateLimited):
+        return error.retry_after
+    banned = isinstance(error, discord.HTTPException) and error.status == TOO_MANY
+    return BAN_SECONDS if banned else 0.0
 
 
 class Forbidden:

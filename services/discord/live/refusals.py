@@ -5,7 +5,7 @@ from __future__ import annotations
 import aiohttp
 import discord
 
-from services.discord.live.calls import reason
+from services.discord.live.calls import is_permanent, reason
 
 PORTAL = "https://discord.com/developers/applications"
 STATUS_PAGE = "https://discordstatus.com"
@@ -27,7 +27,6 @@ _OTHERWISE = f"Update Millrace, in case Discord no longer takes what it sends, a
 """Remedies by the status of an HTTP answer."""
 
 UNAUTHORIZED = 401
-PASSING = frozenset({408, 425, 429})  # of the answers from 400 to 499, those that may differ next time
 
 
 def refusal(error: BaseException) -> str | None:
@@ -44,8 +43,3 @@ def refusal(error: BaseException) -> str | None:
             return _CLOSED[4004]
         return f"No connection to Discord: {reason(error)}. {_ANSWERED.get(error.status, _OTHERWISE)}"
     return None
-
-
-def is_permanent(status: int) -> bool:
-    """Whether the same request would get the same answer again."""
-    return 400 <= status < 500 and status not in PASSING  # noqa: PLR2004 (client errors, RFC 9110)

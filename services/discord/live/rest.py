@@ -14,7 +14,17 @@ from tenacity.wait import wait_base
 from clock.shared_calls import SharedCalls
 from model.messages import Message, Place
 from services.discord import wire
-from services.discord.live.calls import BACK_OFF, FAILURES, LACKING, NOT_AGAIN, Forbidden, patiently, reason
+from services.discord.live.calls import (
+    BACK_OFF,
+    FAILURES,
+    LACKING,
+    NOT_AGAIN,
+    Forbidden,
+    is_passing,
+    patiently,
+    reason,
+    wait_asked_for,
+)
 from services.discord.protocols import LookupFailed, PostFailed
 
 T = TypeVar("T")
@@ -195,7 +205,18 @@ class DiscordPoster:
             sent = await self._post(
                 lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
             )
-        return int(sent["id"])
+        try:
+            return int(sent["id"])
+        except (KeyError, TypeError, ValueError):
+            raise PostFailed(f"sent to {place_id}, but Discord's answer cannot be read", passing=True) from None
+
+    async def delete(self, place_id: int, message_id: int) -> None:
+        failed = f"message {message_id} in {place_id} not deleted"
+        try:
+            await self._post(lambda: self._http.delete_message(place_id, message_id), failed)
+        except PostFailed as failure:
+            if not isinstance(failure.__cause__, discord.NotFound):
+                raise
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         failed = f"no reaction to message {message_id} in {place_id}"
@@ -209,4 +230,6 @@ class DiscordPoster:
         try:
             return await patiently(request, wait=self._wait)
         except FAILURES as error:
-            raise PostFailed(f"{failed}: {reason(error)}") from error
+            raise PostFailed(
+                f"{failed}: {reason(error)}", passing=is_passing(error), wait=wait_asked_for(error)
+            ) from error
