@@ -30,7 +30,7 @@ from services.conversations import (
     Typists,
     Viewing,
 )
-from services.discord import Fetcher, Poster
+from services.discord import Access, Fetcher, Poster
 from services.knowledge import DiskLibrary, Library, Search
 from services.llm import ImageSource
 from services.storage import DataFolder
@@ -130,6 +130,7 @@ def assemble(
     poster: Poster,
     captures: CaptureParts,
     fetcher: Fetcher | None = None,
+    access: Access | None = None,
     images: ImageSource | None = None,
     documents: Documents | None = None,
     gauge: Gauge | None = None,
@@ -186,6 +187,7 @@ def assemble(
         seen=state.seen,
         typists=Typists(people),
         viewing=viewing,
+        access=access,
         images=images,
         evidence=evidence,
         lookup=lookup,

@@ -13,7 +13,15 @@ from reactivex.disposable import Disposable
 
 from clock import now
 from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, read_frame
-from services.discord.live import Client, RestFetcher, keep_session, pause, permission_warning, readable_channels
+from services.discord.live import (
+    CHANGES,
+    Client,
+    RestFetcher,
+    keep_session,
+    pause,
+    permission_warning,
+    readable_channels,
+)
 from services.telemetry import number_of
 from streams.catch_up import Introduce, Spot, catch_up, starts
 
@@ -25,7 +33,7 @@ class Gateway:
 
     `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
     nothing live can move a mark past what was missed. `met` gets the id of each guild that arrives, and when;
-    `introduce`: see `streams.catch_up`.
+    `introduce`: see `streams.catch_up`. `access_changed` is called when the bot may be allowed what it was not before.
 
     Attributes:
         refusal: why the `observable` has ended by itself.
@@ -40,6 +48,7 @@ class Gateway:
         marks: Callable[[], Mapping[int, int]],
         met: Callable[[int, float], None] | None = None,
         introduce: Introduce | None = None,
+        access_changed: Callable[[], None] | None = None,
         catch_up_minutes: float,
         allowlist: Collection[int] = (),
         denylist: Collection[int] = (),
@@ -52,6 +61,7 @@ class Gateway:
         self._marks = marks
         self._met = met
         self._introduce = introduce
+        self._access_changed = access_changed
         self._catch_up_minutes = catch_up_minutes
         self._lists = (frozenset(allowlist), frozenset(denylist))
         self._pause = pause
@@ -129,6 +139,8 @@ class Gateway:
             return
         if dispatch.t in {"READY", "RESUMED"}:
             self.health.up(at)
+        if dispatch.t in CHANGES and self._access_changed is not None:
+            self._access_changed()
         self._queue.put_nowait(dispatch)
 
     async def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> list[Dispatch]:

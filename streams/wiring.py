@@ -30,6 +30,7 @@ from services.conversations import (
     Typists,
     Viewing,
 )
+from services.discord import Access
 from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library, Search
 from services.llm import Budget, ImageSource, Usage
@@ -87,6 +88,7 @@ class Services:
     """What the operators talk to. Live, replay and tests differ in these arguments alone.
 
     Attributes:
+        access: None: nothing keeps the bot from posting.
         images, capture_images: None: images stay placeholders in questions, and in captures.
         evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
         curation: None: captures are stored and not filed under topics.
@@ -109,6 +111,7 @@ class Services:
     seen: Seen
     typists: Typists
     viewing: Viewing
+    access: Access | None = None
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
     lookup: Lookup | None = None

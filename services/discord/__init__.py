@@ -9,6 +9,7 @@ from services.discord import recordings
 from services.discord.attachments import AttachmentFailed, Attachments, CDNAttachments, RecordedAttachments
 from services.discord.dispatches import Dispatch, read_frame, render_line
 from services.discord.protocols import (
+    Access,
     Fetcher,
     GatewayRefused,
     Health,

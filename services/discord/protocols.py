@@ -98,6 +98,16 @@ class Poster(Protocol):
         ...
 
 
+class Access(Protocol):
+    """What the bot may do."""
+
+    def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
+        """Why it could not answer in a thread of a channel, in words; None: it could, as far as is known. Without a
+        `thread_id` it would open one.
+        """
+        ...
+
+
 class Rehearsal:
     """Posts nowhere. Ids are made of the loop's time, so that each replay has the same ones."""
 

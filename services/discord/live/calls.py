@@ -77,7 +77,7 @@ def wait_asked_for(error: BaseException) -> float:
 
 
 class Forbidden:
-    """The places that have just answered 403."""
+    """The places that have just answered 403. The cause may go with every change of permissions: then `clear`."""
 
     def __init__(self) -> None:
         self._until: dict[int, float] = {}
@@ -86,6 +86,9 @@ class Forbidden:
         at = now()
         self._until = {id_: until for id_, until in self._until.items() if until > at}
         self._until[place_id] = at + FORBIDDEN_SECONDS
+
+    def clear(self) -> None:
+        self._until.clear()
 
     def lately(self, place_id: int) -> bool:
         return self._until.get(place_id, 0) > now()

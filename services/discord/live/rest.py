@@ -51,6 +51,7 @@ class RestFetcher:
         http: HTTPClient,
         *,
         place: Callable[[Mapping[str, object]], Place] | None = None,
+        forbidden: Forbidden | None = None,
         wait: wait_base = BACK_OFF,
     ) -> None:
         self._http = http
@@ -58,7 +59,7 @@ class RestFetcher:
         self._wait = wait
         self._slots = asyncio.Semaphore(CONCURRENT_CALLS)
         self._shared = SharedCalls()
-        self._forbidden = Forbidden()
+        self._forbidden = forbidden or Forbidden()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
         key = ("message", channel_id, message_id)
@@ -157,10 +158,10 @@ class DiscordPoster:
     that is already there is used.
     """
 
-    def __init__(self, http: HTTPClient, *, wait: wait_base = BACK_OFF) -> None:
+    def __init__(self, http: HTTPClient, *, forbidden: Forbidden | None = None, wait: wait_base = BACK_OFF) -> None:
         self._http = http
         self._wait = wait
-        self._forbidden = Forbidden()
+        self._forbidden = forbidden or Forbidden()
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
         failed = f"no thread on message {message_id} in channel {channel_id}"
@@ -174,10 +175,8 @@ class DiscordPoster:
                 failed,
             )
         except PostFailed as failure:
-            code = getattr(failure.__cause__, "code", None)
-            if code in LACKING:
-                self._forbidden.note(channel_id)
-            if code != ALREADY_A_THREAD:
+            self._note(channel_id, failure)
+            if getattr(failure.__cause__, "code", None) != ALREADY_A_THREAD:
                 raise
         # A thread on a message has that message's id (API reference, "Start Thread from Message").
         return message_id
@@ -202,9 +201,13 @@ class DiscordPoster:
             allowed_mentions=discord.AllowedMentions.none(),
             message_reference=reference,
         ) as params:
-            sent = await self._post(
-                lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
-            )
+            try:
+                sent = await self._post(
+                    lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
+                )
+            except PostFailed as failure:
+                self._note(place_id, failure)
+                raise
         try:
             return int(sent["id"])
         except (KeyError, TypeError, ValueError):
@@ -225,6 +228,10 @@ class DiscordPoster:
     async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
         failed = f"no reaction taken back from message {message_id} in {place_id}"
         await self._post(lambda: self._http.remove_own_reaction(place_id, message_id, emoji), failed)
+
+    def _note(self, place_id: int, failure: PostFailed) -> None:
+        if getattr(failure.__cause__, "code", None) in LACKING:
+            self._forbidden.note(place_id)
 
     async def _post(self, request: Callable[[], Awaitable[T]], failed: str) -> T:
         try:
