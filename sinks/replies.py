@@ -24,6 +24,7 @@ from services.discord import (
     thread_name,
 )
 from services.llm import Budget
+from services.search import without_greeting
 
 VOTES = ("👍", "👎")
 
@@ -102,7 +103,7 @@ class Replies:
         if inquiry.reply_place_id is not None:
             return inquiry.reply_place_id
         part = inquiry.part
-        name = thread_name(inquiry.conversation.asked_text)
+        name = thread_name(without_greeting(inquiry.conversation.asked_text))
         thread_id = await self.poster.open_thread(part.place.id, part.last.id, name)
         if not self.history.knows(thread_id):
             opened = Place(

@@ -168,3 +168,15 @@ async def test_somebody_has_opened_a_thread_on_the_question_already(
     (post,) = await bot.until_posts(1)
     assert post.place is thread
     assert discord_server.requests[-1].status == 200
+
+
+async def test_a_thread_is_named_after_the_question_and_not_after_the_greeting(
+    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
+) -> None:
+    await start(discord={"message_batch_wait_seconds": 0.5})
+    await discord_server.say(help_, ada, "hi there")
+    await discord_server.say(help_, ada, f"Hello everyone! {QUESTION}\nI looked everywhere.")
+    await discord_server.until(lambda: discord_server.posts)
+    thread = discord_server.posts[0].thread
+    assert thread is not None
+    assert thread.name == QUESTION
