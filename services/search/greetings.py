@@ -11,8 +11,8 @@ _GREETING = re.compile(
     r"""(?:(?:hi+|hey+|hello+|hiya|howdy|yo|greetings|good\ (?:morning|evening|afternoon|day)|quick\ question
       |hallo|moin|servus|guten\ (?:tag|morgen|abend)|bonjour|bonsoir|salut|coucou|hola|buenas|buen(?:os|as)\ (?:d[ií]as
       |tardes|noches)|ol[aá]|oi|bom\ dia|boa\ (?:tarde|noite)|привет|здравствуйте|добрый\ (?:день|вечер|утро))
-      (?:\ (?:there|all|everyone|everybody|guys|folks|team|again|zusammen|alle|allerseits|à\ tous|tout\ le\ monde|a\ todos
-      |pessoal|всем))?(?=[\s,.!?:;…]|$)(?!\ world\b)
+      (?:\ (?:there|all|everyone|everybody|guys|folks|team|again|zusammen|alle|allerseits|à\ tous|tout\ le\ monde
+      |a\ todos|pessoal|всем))?(?=[\s,.!?:;…]|$)(?!\ world\b)
       |(?:你好|您好|大家好|こんにちは|こんばんは|おはようございます)
       |@\S{1,80}(?=\s))
       [\s,.!?:;…。！，、]{0,9}""",
@@ -22,8 +22,8 @@ _WORD = re.compile(r"\w")
 
 
 def without_greeting(text: str) -> str:
-    """`text` from its first line on that says more than a greeting, without the greeting there; all of it where there is
-    nothing else.
+    """`text` from its first line on that says more than a greeting, without the greeting there; all of it where there
+    is nothing else.
     """
     lines = text.splitlines()
     for number, line in enumerate(lines):

@@ -171,9 +171,10 @@ async def test_somebody_has_opened_a_thread_on_the_question_already(
 
 
 async def test_a_thread_is_named_after_the_question_and_not_after_the_greeting(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, help_: Channel, ada: User
 ) -> None:
-    await start(discord={"message_batch_wait_seconds": 0.5})
+    llm_server.otherwise = answering()
+    await start(ai_response={"llm": llm(llm_server)}, discord={"message_batch_wait_seconds": 0.5})
     await discord_server.say(help_, ada, "hi there")
     await discord_server.say(help_, ada, f"Hello everyone! {QUESTION}\nI looked everywhere.")
     await discord_server.until(lambda: discord_server.posts)

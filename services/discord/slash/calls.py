@@ -102,7 +102,7 @@ class Callbacks:
 
 
 class Answering:
-    """Runs callbacks and shows what they return. `close` cancels what is in progress, except what is done in any case."""
+    """Runs callbacks and shows what they return. `close` cancels what is in progress and need not be done."""
 
     def __init__(self, speaks: Speaks) -> None:
         self._speaks = speaks
@@ -115,7 +115,7 @@ class Answering:
     ) -> None:
         """Answer one call. Never raises, except when it is cancelled.
 
-        `in_any_case`: it is begun before Discord is told of it, and nothing that becomes of the acknowledgement stops it.
+        `in_any_case`: it is begun before Discord is told of it, and whatever becomes of that does not stop it.
         """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine runs in a task)
