@@ -31,6 +31,9 @@ class Wall:
     def time(self) -> float:
         return time.time() - self.behind
 
+    def monotonic(self) -> float:
+        return time.monotonic()
+
 
 @pytest.mark.virtual_sockets
 async def test_a_gateway_that_is_away_for_ten_minutes_costs_no_question_and_answers_none_twice(
@@ -64,6 +67,7 @@ async def test_a_wall_clock_that_is_set_back_an_hour_stalls_nothing_and_answers_
     """Discord's clock goes on."""
     wall = Wall()
     monkeypatch.setattr(clock.utc, "time", wall)
+    monkeypatch.setattr(clock.utc, "_steady", clock.utc.Steady())
     discord_server.state.snowflake = Snowflakes(time.time).make
     llm_server.otherwise = answering()
     help_ = discord_server.add_channel("help")
