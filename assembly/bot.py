@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,8 @@ from model.messages import Attachment, Message
 from operators import map_async, supervised
 from operators.discarding import Closing, Threads, discard, sweep
 from operators.evidence import chunk
-from services.discord import CDNAttachments, Dispatch, Health, LookupFailed, Poster, Rehearsal
-from services.discord.live import Client, DiscordPoster, RestFetcher
+from services.discord import Access, CDNAttachments, Dispatch, Health, LookupFailed, Poster, Rehearsal
+from services.discord.live import Client, DiscordPoster, Forbidden, LiveAccess, RestFetcher
 from services.discord.slash import Commands
 from services.discord.wire import Decoder
 from services.documents import PLACE_ID, candidates_in
@@ -42,7 +42,9 @@ class DiscordParts:
     decoder: Decoder
     fetcher: RestFetcher
     poster: Poster
+    access: Access
     attachments: CDNAttachments
+    refusals: Sequence[Forbidden]  # what Discord has refused to read and to write
 
 
 @asynccontextmanager
@@ -50,12 +52,15 @@ async def open_discord(settings: Settings, *, rehearsal: bool) -> AsyncGenerator
     """A client that the gateway connects later, closed at the end of the block. `rehearsal`: nothing is posted."""
     answering = settings.ai_response
     client, decoder = Client(feedback=settings.discord.feedback), Decoder()
+    reading, posting = Forbidden(), Forbidden()
     try:
         yield DiscordParts(
             client=client,
             decoder=decoder,
-            fetcher=RestFetcher(client.http, place=decoder.place),
-            poster=Rehearsal() if rehearsal else DiscordPoster(client.http),
+            fetcher=RestFetcher(client.http, place=decoder.place, forbidden=reading),
+            poster=Rehearsal() if rehearsal else DiscordPoster(client.http, forbidden=posting),
+            access=LiveAccess(client, posting),
+            refusals=(reading, posting),
             attachments=CDNAttachments(
                 timeout_seconds=answering.image_download_timeout_seconds,
                 max_retries=answering.image_download_max_retries,
@@ -83,9 +88,14 @@ def gateway_for(
             slash.arrived(guild_id)
         arrivals.on_next(None)
 
+    def access_changed() -> None:
+        for refused in discord.refusals:
+            refused.clear()
+
     return Gateway(
         discord.client,
         token,
+        access_changed=access_changed,
         health=health,
         fetcher=discord.fetcher,
         marks=parts.state.seen.below,
@@ -119,7 +129,7 @@ async def recorded(
     try:
         yield dispatches.pipe(ops.do_action(recorder.write))
     finally:
-        await recorder.close()
+        await recorder.close(settings.app.shutdown_grace_seconds)
 
 
 async def warn_if_unreachable(settings: Settings) -> None:

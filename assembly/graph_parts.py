@@ -30,7 +30,7 @@ from services.conversations import (
     Typists,
     Viewing,
 )
-from services.discord import Fetcher, Poster
+from services.discord import Access, Fetcher, Poster
 from services.knowledge import DiskLibrary, Library, Search
 from services.llm import ImageSource
 from services.storage import DataFolder
@@ -131,6 +131,7 @@ def assemble(
     poster: Poster,
     captures: CaptureParts,
     fetcher: Fetcher | None = None,
+    access: Access | None = None,
     images: ImageSource | None = None,
     documents: Documents | None = None,
     gauge: Gauge | None = None,
@@ -178,14 +179,16 @@ def assemble(
         people=people,
         team=team,
         follower=follower,
-        router=Router(people, history, team, posts, follower, route_rules(settings)),
+        router=Router(people, history, team, posts, follower, route_rules(settings), state.outbox),
         context=Context(history, people, follower, context_rules(settings, state)),
         posts=posts,
+        outbox=state.outbox,
         budget=state.budget,
         in_flight=InFlight(),
         seen=state.seen,
         typists=Typists(people),
         viewing=viewing,
+        access=access,
         images=images,
         evidence=evidence,
         lookup=lookup,
@@ -194,12 +197,27 @@ def assemble(
         gauge=gauge,
         usage=state.usage,
     )
-    replies = Replies(poster, posts, history, people, state.budget, feedback=discord.feedback)
+    replies = Replies(
+        poster=poster,
+        posts=posts,
+        history=history,
+        people=people,
+        budget=state.budget,
+        outbox=state.outbox,
+        fetcher=fetcher,
+        feedback=discord.feedback,
+    )
     escalation = discord.escalation_emoji, discord.escalation_channel_id
     feedback = Feedback(
         state.folder, posts, people, poster, *escalation, offered=discord.feedback, inferring=state.durable
     )
-    sinks = Sinks(reply=replies.post, archive=captures.keep, feedback=feedback.keep, results=results)
+    sinks = Sinks(
+        reply=replies.post,
+        archive=captures.keep,
+        feedback=feedback.keep,
+        finish=replies.finish,
+        results=results,
+    )
     return Parts(
         services=services,
         sinks=sinks,

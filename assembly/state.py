@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from assembly.running import in_background
 from clock import run_blocking
 from model.messages import Message
-from services.conversations import OptOuts, Posts, Seen, read_marks, read_posts, render_marks
+from services.conversations import OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
 from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
 from services.storage import DataFolder, files
 from settings import Settings
@@ -30,6 +30,7 @@ class RunState:
     Attributes:
         durable: it adds to them for good; not so in replays and dry runs, whose answers nobody sees.
         seen: the catch-up marks; `seen_before`: as they were at the start.
+        outbox: replies of several pieces that are being posted.
         usage: LLM calls and tokens of the run; they count against `budget`.
         changed: set whenever there is something new to save.
     """
@@ -39,6 +40,7 @@ class RunState:
     seen: Seen
     seen_before: Seen
     posts: Posts
+    outbox: Outbox
     budget: Budget
     usage: Usage
     opt_outs: OptOuts
@@ -83,6 +85,7 @@ def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTo
         seen=Seen(marks, on_change=changed.set),
         seen_before=Seen(copy.deepcopy(marks)),
         posts=Posts(read_posts(folder.posts), folder.posts if durable else None),
+        outbox=Outbox(folder.outbox if durable else None),
         budget=budget,
         usage=Usage(Spending(budget, on_tokens)),
         opt_outs=OptOuts(folder.opt_outs),

@@ -13,18 +13,19 @@ class CancelToken:
     May be created without a running loop; used from the loop's thread only.
     """
 
-    __slots__ = ("_late", "_stop", "_timer", "error")
+    __slots__ = ("_committed", "_late", "_stop", "_timer", "error")
 
     def __init__(self) -> None:
         self.error: Exception | None = None
         """Why the item was cancelled; None while it is not."""
+        self._committed = False
         self._stop: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._late: Exception | None = None
 
     def cancel(self, error: Exception) -> None:
-        """Cancel the item. A second call changes nothing."""
-        if self.error is not None:
+        """Cancel the item. A second call changes nothing, nor does one after `commit`."""
+        if self.error is not None or self._committed:
             return
         self.error = error
         self.close()
@@ -64,6 +65,11 @@ class CancelToken:
 
     def detach(self) -> None:
         self._stop = None
+
+    def commit(self) -> None:
+        """From here on the item can no longer be cancelled, nor expire."""
+        self._committed = True
+        self.close()
 
     def close(self) -> None:
         """The item is finished: stop the expiry."""

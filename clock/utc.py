@@ -9,10 +9,34 @@ from datetime import UTC, datetime
 
 from clock.virtual_loop import VirtualLoop
 
+JUMP_SECONDS = 5.0  # a wall clock that goes back by more was set; by less, it was corrected
+
+
+class Steady:
+    """The wall clock, except that it does not jump back: an open window would wait for as long as it did.
+
+    When the wall clock is set back, time goes on as it was, and follows the wall clock again from a jump ahead, or when
+    the program is started anew.
+    """
+
+    def __init__(self) -> None:
+        self._wall = self._since = 0.0  # the time when it was last right, and then on the monotonic clock
+
+    def __call__(self) -> float:
+        wall, since = time.time(), time.monotonic()
+        steady = self._wall + (since - self._since)
+        if steady - wall > JUMP_SECONDS:
+            return steady
+        self._wall, self._since = wall, since
+        return wall
+
+
+_steady = Steady()
+
 
 def utc_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     """The function that tells the time on `loop`, for callers that ask often."""
-    return loop.time if isinstance(loop, VirtualLoop) else time.time
+    return loop.time if isinstance(loop, VirtualLoop) else _steady
 
 
 def now() -> float:
@@ -22,7 +46,7 @@ def now() -> float:
         RuntimeError: outside an event loop, where there is no clock to agree on.
     """
     loop = asyncio.get_running_loop()
-    return loop.time() if isinstance(loop, VirtualLoop) else time.time()
+    return loop.time() if isinstance(loop, VirtualLoop) else _steady()
 
 
 def rfc3339(seconds: float, *, digits: int = 3) -> str:

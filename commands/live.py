@@ -78,6 +78,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             poster=discord.poster,
             captures=capture_parts(settings, state, curation=curation, images=images, rehearsal=rehearsal),
             fetcher=discord.fetcher,
+            access=discord.access,
             images=images,
             documents=documents,
             gauge=meters.gauge,

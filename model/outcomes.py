@@ -31,6 +31,7 @@ class Reason(StrEnum):
     OVERLOADED = "overloaded"
     TEAM_IS_ANSWERING = "team is answering"
     REPLY_MODE = "reply mode"
+    CANNOT_POST = "cannot post"
     NOTHING_TO_LEARN = "nothing to learn"
     # cancelled
     DELETED = "deleted"

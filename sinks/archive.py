@@ -139,8 +139,7 @@ class RawArchive:
         if self.places is None or line is None:
             return
         try:
-            with self.places.open("a") as file:
-                file.write(line)
+            files.append(self.places, line.encode(), own_line=True)
         except OSError as error:
             log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, qa_id)
 

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clock import now
+from clock.backoff import Backoff
 from model.messages import Author, Message, Place, PlaceKind, snowflake_time
-from model.outcomes import Outcome
+from model.outcomes import Outcome, OutcomeKind
 from services.assistant import Inquiry, links_block, replied
-from services.conversations import History, People, Post, Posts
-from services.discord import Poster, PostFailed, split, thread_name
+from services.conversations import History, Outbox, People, Post, Posts, StartedReply
+from services.discord import (
+    Fetcher,
+    LookupFailed,
+    Poster,
+    PostFailed,
+    TakenBack,
+    Undelivered,
+    split,
+    thread_name,
+)
 from services.llm import Budget
+from services.search import without_greeting
 
 VOTES = ("👍", "👎")
+
+FIRST_PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 60.0
+PATIENCE_SECONDS = 600.0
+"""How long a piece that Discord cannot take now is tried again. After a restart it is tried anew."""
+PAGE = 100  # Discord gives at most this many messages at once
+PAGES = 10  # that many messages after a question are searched for the pieces of its answer
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """Posts answers, in pieces that Discord takes, and records them.
+    """Posts answers, in pieces that Discord takes, and records them. In the end all pieces of an answer are there, each
+    once, or none.
 
     Attributes:
+        outbox: keeps what was started over a crash.
+        fetcher: tells which pieces are there; None: nothing is ever posted for real.
         feedback: offer 👍 and 👎 under the last piece.
     """
 
@@ -31,13 +54,16 @@ class Replies:
     history: History
     people: People
     budget: Budget
+    outbox: Outbox = field(default_factory=Outbox)
+    fetcher: Fetcher | None = None
     feedback: bool = False
 
     async def post(self, inquiry: Inquiry) -> Outcome:
         """Post the answer in its thread, opened on the part's last message where there is none yet.
 
         Raises:
-            PostFailed: Discord refused; if it refused the thread, nothing was posted.
+            PostFailed: Discord refused, and nothing is posted.
+            Undelivered: Discord could not be reached for too long.
             CalledOff: the answer was no longer needed when the thread was open.
         """
         text = inquiry.draft + links_block(inquiry.links)
@@ -45,21 +71,39 @@ class Replies:
         if inquiry.token.error is not None:
             raise inquiry.token.error
         # Not cancelled from here on: half an answer helps nobody.
-        inquiry.token.detach()
-        last_id = 0
-        for number, piece in enumerate(split(text)):
-            last_id = await self._send(inquiry, place_id, piece, number)
-        await self.posts.add(self._record(inquiry, place_id, last_id))
-        self.budget.answered(now())
-        if self.feedback:
-            await self._offer_votes(place_id, last_id)
+        inquiry.token.commit()
+        reply = self._started(inquiry, place_id, text)
+        await self.outbox.begin(reply)
+        await self._complete(reply, [])
         return replied(inquiry, place_id, text)
+
+    async def finish(self, reply: StartedReply) -> Outcome | None:
+        """Post what an earlier run has not posted of a reply; None where it had posted nothing: then the question is
+        still to be answered. Raises as `post`.
+        """
+        try:
+            there = await self._there(reply)
+            if not there:
+                await self.outbox.end(reply)
+                return None
+            log.info("a reply in %d is finished, of which %d pieces are posted", reply.place_id, len(there))
+            await self._complete(reply, there)
+        finally:
+            self.outbox.settle(reply)
+        return Outcome(
+            reply.part(),
+            now(),
+            OutcomeKind.REPLIED,
+            reply_text="\n".join(reply.pieces),
+            sources=reply.post.sources,
+            reply_place_id=reply.place_id,
+        )
 
     async def _place(self, inquiry: Inquiry) -> int:
         if inquiry.reply_place_id is not None:
             return inquiry.reply_place_id
         part = inquiry.part
-        name = thread_name(inquiry.conversation.asked_text)
+        name = thread_name(without_greeting(inquiry.conversation.asked_text))
         thread_id = await self.poster.open_thread(part.place.id, part.last.id, name)
         if not self.history.knows(thread_id):
             opened = Place(
@@ -74,24 +118,11 @@ class Replies:
             self.history.meet(opened)
         return thread_id
 
-    async def _send(self, inquiry: Inquiry, place_id: int, piece: str, number: int) -> int:
-        last = inquiry.part.last
-        message_id = await self.poster.send(
-            place_id,
-            piece,
-            # The same part and piece, sent again after an error, is posted once.
-            nonce=f"{last.id:x}-{number}",
-            reply_to=last.id if number == 0 and place_id == last.channel_id else None,
-        )
-        bot = Author(self.people.bot_id or 0, "", is_bot=True)
-        self.history.note(Message(message_id, place_id, bot, piece, snowflake_time(message_id), last.guild_id))
-        return message_id
-
-    def _record(self, inquiry: Inquiry, place_id: int, message_id: int) -> Post:
+    def _started(self, inquiry: Inquiry, place_id: int, text: str) -> StartedReply:
         part = inquiry.part
-        return Post(
-            at=snowflake_time(message_id),
-            message_id=message_id,
+        post = Post(
+            at=0.0,
+            message_id=0,
             place_id=place_id,
             asked_in=part.place.id,
             asker_id=part.author.id,
@@ -100,6 +131,98 @@ class Replies:
             question=inquiry.conversation.asked_text,
             sources=inquiry.shown_sources,
         )
+        return StartedReply(post, tuple(split(text)), part.message_ids, part.place.guild_id)
+
+    async def _complete(self, reply: StartedReply, there: list[int]) -> None:
+        """Post the pieces after those that are `there`, and record the reply."""
+        try:
+            await self._send_rest(reply, there)
+        except Undelivered:
+            raise
+        except PostFailed as failure:
+            await self._take_back(reply, there, failure)
+            raise
+        last_id = there[-1]
+        await self.posts.add(reply.posted(last_id))
+        await self.outbox.end(reply)
+        self.budget.answered(now())
+        if self.feedback:
+            await self._offer_votes(reply.place_id, last_id)
+
+    async def _send_rest(self, reply: StartedReply, there: list[int]) -> None:
+        """Post piece after piece, adding to `there`. What Discord cannot take now is tried again, for a while.
+
+        Raises:
+            PostFailed: Discord refuses a piece.
+            Undelivered: it could not be reached for too long.
+        """
+        backoff, until = Backoff(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS), monotonic() + PATIENCE_SECONDS
+        while len(there) < len(reply.pieces):
+            try:
+                there.append(await self._send(reply, len(there)))
+            except PostFailed as failure:
+                if not failure.passing:
+                    raise
+                await self._wait(reply, there, failure, backoff, until)
+
+    async def _wait(
+        self, reply: StartedReply, there: list[int], failure: PostFailed, backoff: Backoff, until: float
+    ) -> None:
+        """Pause after a failure until it is clear which pieces are `there`: Discord may have taken one that failed.
+        Raises Undelivered.
+        """
+        while True:
+            done = f"{len(there)} of {len(reply.pieces)} pieces are posted"
+            pause = max(backoff.pause(), failure.wait)
+            if monotonic() + pause > until:
+                raise Undelivered(f"{failure}; {done}") from failure
+            log.warning("%s; %s, the rest follows", failure, done)
+            await asyncio.sleep(pause)
+            with contextlib.suppress(LookupFailed):
+                there += (await self._there(reply))[len(there) :]
+                return
+
+    async def _send(self, reply: StartedReply, number: int) -> int:
+        place_id, piece = reply.place_id, reply.pieces[number]
+        reply_to = reply.reply_to if number == 0 else None
+        message_id = await self.poster.send(place_id, piece, nonce=reply.nonce(number), reply_to=reply_to)
+        bot = Author(self.people.bot_id or 0, "", is_bot=True)
+        self.history.note(Message(message_id, place_id, bot, piece, snowflake_time(message_id), reply.guild_id))
+        return message_id
+
+    async def _there(self, reply: StartedReply) -> list[int]:
+        """The ids of the first pieces, as far as they have been posted. Raises LookupFailed."""
+        there: list[int] = []
+        after = reply.id
+        for _ in range(PAGES):
+            if self.fetcher is None:
+                break
+            page = await self.fetcher.messages(reply.place_id, limit=PAGE, after=after)
+            for message in page:
+                left = reply.pieces[len(there) :]
+                if left and self.people.is_bot_itself(message.author) and same(message.text, left[0]):
+                    there.append(message.id)
+            if len(page) < PAGE:
+                break
+            after = page[-1].id
+        return there
+
+    async def _take_back(self, reply: StartedReply, there: list[int], failure: PostFailed) -> None:
+        """Leave nothing of a reply that Discord refuses to take whole.
+
+        Raises:
+            TakenBack: what had been posted is deleted.
+            Undelivered: it could not be.
+        """
+        refused = f"piece {len(there) + 1} of {len(reply.pieces)}: {failure}"
+        try:
+            for message_id in reversed(there):
+                await self.poster.delete(reply.place_id, message_id)
+        except PostFailed as error:
+            raise Undelivered(f"{refused}; what was posted could not be taken back: {error}") from failure
+        await self.outbox.end(reply)
+        if there:
+            raise TakenBack(f"{refused}; what was posted is taken back") from failure
 
     async def _offer_votes(self, place_id: int, message_id: int) -> None:
         try:
@@ -107,3 +230,13 @@ class Replies:
                 await self.poster.react(place_id, message_id, emoji)
         except PostFailed as error:
             log.warning("no votes offered: %s", error)
+
+
+def monotonic() -> float:
+    """Seconds that a change of the wall clock does not touch."""
+    return asyncio.get_running_loop().time()
+
+
+def same(posted: str, piece: str) -> bool:
+    """Whether a message is this piece: Discord may change white space."""
+    return posted.split() == piece.split()

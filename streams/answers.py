@@ -21,6 +21,7 @@ from operators import only, serialize_by_key
 from operators.answering import announce, gate, generate, load, retrieve, select, verify
 from operators.gathering import gather
 from operators.holding import hold
+from operators.permitting import permit
 from operators.pointing import linked, point, remembered
 from operators.step import Gauge, Step, step
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
@@ -39,7 +40,7 @@ def answers(
     rules: AnswerRules,
     in_context: ObserverBase[Inquiry],
 ) -> Observable[Outcome]:
-    """One outcome for each inquiry: gather, the chain, hold, reply; one asker's in one place one after another.
+    """One outcome for each inquiry: gather, permit, the chain, hold, reply; one asker's in one place one after another.
 
     `in_context` receives each inquiry once its conversation is gathered, and completes with the answers.
 
@@ -52,8 +53,12 @@ def answers(
     """
     s, repeats = services, Repeats()
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
-    answered = compose(
+    gathered = compose(
         step("gather", gathering, rules.max_concurrent, s.gauge),
+        step("permit", permit(s.access), rules.max_concurrent, s.gauge),
+    )
+    answered = compose(
+        gathered,
         ops.do_action(lambda item: in_context.on_next(item) if isinstance(item, Inquiry) else None),
         chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup, repeats),
         step("hold", hold(s.typists), rules.max_concurrent, s.gauge),

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 PAGE = 100
 """Discord gives at most this many messages at once."""
 LONGEST_SECONDS = 120.0
-"""The live stream waits for the catch-up."""
+"""Places where something was missed wait for the catch-up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, cast
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
 
 import discord
 from reactivex import Observable, abc
@@ -13,11 +16,38 @@ from reactivex.disposable import Disposable
 
 from clock import now
 from services.discord import Dispatch, GatewayRefused, Health, LookupFailed, read_frame
-from services.discord.live import Client, RestFetcher, keep_session, pause, permission_warning, readable_channels
+from services.discord.live import (
+    CHANGES,
+    Client,
+    RestFetcher,
+    keep_session,
+    pause,
+    permission_warning,
+    readable_channels,
+)
 from services.telemetry import number_of
 from streams.catch_up import Introduce, Spot, catch_up, starts
 
+SNOWFLAKE = re.compile(r"[0-9]{1,20}")
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _CatchUp:
+    """One guild's catch-up.
+
+    Attributes:
+        complete: places in which nothing was missed.
+        missed: the result.
+        held: the dispatches that wait for it.
+    """
+
+    guild_id: int
+    complete: set[int] = field(default_factory=set[int])
+    missed: Sequence[Dispatch] = ()
+    held: list[Dispatch] = field(default_factory=list[Dispatch])
+    task: asyncio.Task[None] | None = None
 
 
 class Gateway:
@@ -25,7 +55,7 @@ class Gateway:
 
     `marks` gives, per place, the id below which every message has its outcome; it is called once per READY, so that
     nothing live can move a mark past what was missed. `met` gets the id of each guild that arrives, and when;
-    `introduce`: see `streams.catch_up`.
+    `introduce`: see `streams.catch_up`. `access_changed` is called when the bot may be allowed what it was not before.
 
     Attributes:
         refusal: why the `observable` has ended by itself.
@@ -40,6 +70,7 @@ class Gateway:
         marks: Callable[[], Mapping[int, int]],
         met: Callable[[int, float], None] | None = None,
         introduce: Introduce | None = None,
+        access_changed: Callable[[], None] | None = None,
         catch_up_minutes: float,
         allowlist: Collection[int] = (),
         denylist: Collection[int] = (),
@@ -52,12 +83,13 @@ class Gateway:
         self._marks = marks
         self._met = met
         self._introduce = introduce
+        self._access_changed = access_changed
         self._catch_up_minutes = catch_up_minutes
         self._lists = (frozenset(allowlist), frozenset(denylist))
         self._pause = pause
-        self._queue: asyncio.Queue[Dispatch | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Dispatch | _CatchUp | None] = asyncio.Queue()
         self._stopped = False
-        self._arriving: asyncio.Task[list[Dispatch]] | None = None
+        self._catching_up: dict[int, _CatchUp] = {}  # by guild
         self._warned: dict[int, str | None] = {}
         self.health = health or Health(now())
         self.refusal: GatewayRefused | None = None
@@ -65,61 +97,70 @@ class Gateway:
     def stop(self) -> None:
         """Receive no more. What has been received is still emitted; then the stream completes.
 
-        During a catch-up it completes at once, without what has been received since: its outcome would move the marks
-        past what was missed. The next start fetches both.
+        A catch-up is cut off, and what waits for it is not emitted: its outcome would move the marks past what was
+        missed. The next start fetches both.
         """
         self._stopped = True
         self._queue.put_nowait(None)
-        if self._arriving is not None:
-            self._arriving.cancel()
 
     async def dispatches(self) -> AsyncGenerator[Dispatch, None]:
-        """Every dispatch in the order received; `at` is when, or for a message that catch-up fetched, when it was
-        written. To be iterated once.
+        """Every dispatch; `at` is when it was received, or for a message that catch-up fetched, when it was written. To
+        be iterated once.
 
-        After READY, what was missed in a guild follows its arrival. Later dispatches wait for that, so that a deletion
-        cannot overtake its message. After RESUMED Discord itself replays.
+        After READY, what was missed in a guild follows its arrival. Later dispatches of the places where something was
+        missed wait for that, so that a deletion cannot overtake its message; in other places nobody waits. Dispatches
+        of one place are in the order received. After RESUMED Discord itself replays.
 
         Raises:
-            GatewayRefused: the token or an intent is refused.
+            GatewayRefused: Discord refuses the bot for good.
         """
         keeping = keep_session(self._client, self._token, self.health, self._receive, pause=self._pause)
         session = asyncio.create_task(keeping)
         session.add_done_callback(lambda _: self._queue.put_nowait(None))
         marks: Mapping[int, int] = {}
+        released: deque[Dispatch] = deque()
         try:
-            while (dispatch := await self._queue.get()) is not None:
-                if dispatch.t == "READY":
+            while (item := released.popleft() if released else await self._queue.get()) is not None:
+                if isinstance(item, _CatchUp):
+                    del self._catching_up[item.guild_id]
+                    for missed in item.missed:
+                        yield missed
+                    released.extendleft(reversed(item.held))
+                    continue
+                if item.t == "READY":
                     marks = dict(self._marks())
-                yield dispatch
-                if dispatch.t == "GUILD_CREATE":
-                    if (missed := await self._unless_stopped(self._arrived(dispatch, marks))) is None:
-                        return
-                    for each in missed:
-                        yield each
+                if (awaited := self._awaited(item)) is not None:
+                    awaited.held.append(item)
+                    continue
+                yield item
+                if item.t == "GUILD_CREATE":
+                    if self._stopped:
+                        return  # what follows would move the marks past what was missed
+                    self._arrived(item, marks)
             if session.done():
                 session.result()
         finally:
-            session.cancel()
-            try:
-                await asyncio.gather(session, return_exceptions=True)
-            finally:  # also when a subscriber raises and so cancels this during the clean-up
-                await self._client.hang_up()
+            await self._hang_up(session)
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, list[Dispatch]]) -> list[Dispatch] | None:
-        """The result of `work`, or None when the stream was stopped first. A failure is logged and gives nothing."""
-        self._arriving = asyncio.create_task(work)
-        if self._stopped:
-            self._arriving.cancel()
+    async def _hang_up(self, session: asyncio.Task[NoReturn]) -> None:
+        work = [session, *(each.task for each in self._catching_up.values() if each.task is not None)]
+        for task in work:
+            task.cancel()
         try:
-            await asyncio.wait({self._arriving})
-            return None if self._arriving.cancelled() else self._arriving.result()
-        except Exception:
-            log.exception("catch-up: failed for this server")
-            return []
-        finally:
-            self._arriving.cancel()
-            self._arriving = None
+            await asyncio.gather(*work, return_exceptions=True)
+        finally:  # also when a subscriber raises and so cancels this during the clean-up
+            await self._client.hang_up()
+
+    def _awaited(self, dispatch: Dispatch) -> _CatchUp | None:
+        """The catch-up that a dispatch has to wait for."""
+        arrives = dispatch.t in {"GUILD_CREATE", "GUILD_DELETE"}
+        guild_id = _id(dispatch.d.get("id" if arrives else "guild_id"))
+        catching_up = None if guild_id is None else self._catching_up.get(guild_id)
+        if catching_up is None or arrives:
+            return catching_up
+        of_place = dispatch.t.startswith(("CHANNEL_", "THREAD_"))
+        place_id = _id(dispatch.d.get("channel_id", dispatch.d.get("id") if of_place else None))
+        return None if place_id is None or place_id in catching_up.complete else catching_up
 
     def _receive(self, frame: str) -> None:
         at = now()
@@ -129,30 +170,44 @@ class Gateway:
             return
         if dispatch.t in {"READY", "RESUMED"}:
             self.health.up(at)
+        if dispatch.t in CHANGES and self._access_changed is not None:
+            self._access_changed()
         self._queue.put_nowait(dispatch)
 
-    async def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> list[Dispatch]:
-        """Report what the bot lacks in a guild, and fetch what it missed there."""
+    def _arrived(self, dispatch: Dispatch, marks: Mapping[int, int]) -> None:
+        """Report what the bot lacks in a guild, and begin to fetch what it missed there."""
         guild_id = int(cast("str", dispatch.d["id"]))
         if self._met is not None:
             self._met(guild_id, dispatch.at)
         # discord.py has parsed the same frame before this task could run.
         guild = self._client.get_guild(guild_id)
         if guild is None or guild.me is None:  # pyright: ignore[reportUnnecessaryComparison] (None in an outage)
-            return []
+            return
         warning = permission_warning(guild, *self._lists)
         if warning is not None and warning != self._warned.get(guild.id):
             log.warning("%s", warning)
         self._warned[guild.id] = warning
-        if not marks or not self._catch_up_minutes:
-            return []
-        after = starts(
-            marks, await self._spots(guild), since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild.id)
-        )
-        missed = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._introduce)
-        if missed:
-            log.info("catch-up: %s in server %d", number_of(len(missed), "message"), guild.id)
-        return missed
+        if marks and self._catch_up_minutes:
+            begun = self._catching_up[guild_id] = _CatchUp(guild_id)
+            channels = list(spots(readable_channels(guild, *self._lists), ()))
+            begun.complete = {spot.id for spot in channels} - self._starts(guild_id, marks, channels).keys()
+            begun.task = asyncio.create_task(self._catch_up(begun, guild, marks), name=f"catch-up in {guild_id}")
+
+    def _starts(self, guild_id: int, marks: Mapping[int, int], of: Iterable[Spot]) -> dict[int, int]:
+        return starts(marks, of, since=now() - self._catch_up_minutes * 60, otherwise=marks.get(-guild_id))
+
+    async def _catch_up(self, begun: _CatchUp, guild: discord.Guild, marks: Mapping[int, int]) -> None:
+        """Fetch what was missed in a guild, and put it into the queue. A failure is logged and gives nothing."""
+        try:
+            places = await self._spots(guild)
+            after = self._starts(guild.id, marks, places)
+            begun.complete |= {spot.id for spot in places} - after.keys()
+            begun.missed = await catch_up(after, guild_id=guild.id, history=self._fetcher, introduce=self._introduce)
+            if begun.missed:
+                log.info("catch-up: %s in server %d", number_of(len(begun.missed), "message"), guild.id)
+        except Exception:
+            log.exception("catch-up: failed for this server")
+        self._queue.put_nowait(begun)
 
     async def _spots(self, guild: discord.Guild) -> list[Spot]:
         channels = readable_channels(guild, *self._lists)
@@ -162,6 +217,11 @@ class Gateway:
         except LookupFailed as error:
             log.warning("catch-up: the threads of server %d are left out: %s", guild.id, error)
         return list(spots(channels, threads))
+
+
+def _id(value: object) -> int | None:
+    """An id as Discord sends it; None for what is none."""
+    return int(value) if isinstance(value, str) and SNOWFLAKE.fullmatch(value) else None
 
 
 def spots(channels: Iterable[Any], threads: Iterable[Mapping[str, Any]]) -> Iterable[Spot]:

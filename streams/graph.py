@@ -43,6 +43,7 @@ from streams.captures import captures
 from streams.conversations import batches, observed, settled, votes
 from streams.curation import curation, stored
 from streams.evidence import evidence
+from streams.unfinished import unfinished
 from streams.wiring import Rules, Services, Sinks
 
 
@@ -66,6 +67,7 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
     results = rx.merge(
         answered,
+        unfinished(events, s.outbox, sinks.finish).pipe(supervised("unfinished")),
         files.pipe(only(Outcome)),  # none: like curation and votes, it is merged so that the graph waits for its end
         captured.pipe(only(Outcome)),
         curation(stored(captured), s.curation, rules.curation, sinks.decided).pipe(supervised("curation")),

@@ -17,6 +17,7 @@ import clock
 from model.messages import Attachment
 from services.discord import BadRecording, Clearing, Dispatch, recordings, render_line
 from services.discord.wire import message
+from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,9 @@ DOWNLOADS_AT_ONCE = 4
 DOWNLOADS_WAITING = 1_000
 """Attachments that may wait for their download; beyond that they are left out."""
 
+CLOSING_SECONDS = 20.0
+"""How long the end of a recording waits for downloads; those who stop the bot wait with it."""
+
 APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 Download = Callable[[Attachment], Awaitable[bytes]]
@@ -117,11 +121,20 @@ class Recorder:
             for file in message(cleared.d).attachments:
                 self._save_soon(self._download, file)
 
-    async def close(self) -> None:
-        """Wait for the attachments in progress, or cancel them when cancelled; then close the file."""
+    async def close(self, within: float = CLOSING_SECONDS) -> None:
+        """Wait for the attachments in progress, `within` so many seconds or until cancelled; leave out those that are
+        late; then close the file.
+        """
+        saving = list(self._saving)
         try:
-            await asyncio.gather(*self._saving)
+            if saving:
+                _, late = await asyncio.wait(saving, timeout=within)
+                if late:
+                    log.warning("%s not recorded: the downloads took too long", number_of(len(late), "attachment"))
         finally:
+            for task in saving:
+                task.cancel()
+            await asyncio.gather(*saving, return_exceptions=True)
             self._file.close()
 
     def _append(self, dispatch: Dispatch) -> None:

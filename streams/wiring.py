@@ -20,14 +20,17 @@ from services.conversations import (
     Follower,
     History,
     InFlight,
+    Outbox,
     People,
     Posts,
     Router,
     Seen,
+    StartedReply,
     TeamActivity,
     Typists,
     Viewing,
 )
+from services.discord import Access
 from services.documents import Cases, IngestJob, Lookup
 from services.knowledge import Library, Search
 from services.llm import Budget, ImageSource, Usage
@@ -85,6 +88,7 @@ class Services:
     """What the operators talk to. Live, replay and tests differ in these arguments alone.
 
     Attributes:
+        access: None: nothing keeps the bot from posting.
         images, capture_images: None: images stay placeholders in questions, and in captures.
         evidence, lookup: None: files are ignored, and answers use neither files nor runbooks.
         curation: None: captures are stored and not filed under topics.
@@ -101,11 +105,13 @@ class Services:
     router: Router
     context: Context
     posts: Posts
+    outbox: Outbox
     budget: Budget
     in_flight: InFlight
     seen: Seen
     typists: Typists
     viewing: Viewing
+    access: Access | None = None
     images: ImageSource | None = None
     evidence: EvidenceParts | None = None
     lookup: Lookup | None = None
@@ -120,6 +126,7 @@ class Sinks:
     """Where the streams end.
 
     Attributes:
+        finish: completes a reply that an earlier run has left half posted; None: it had posted nothing.
         results: each called with every result as it comes; must not fail.
         decided: called with what becomes of captured pairs and topics; must not fail.
     """
@@ -127,6 +134,7 @@ class Sinks:
     reply: Callable[[Inquiry], Coroutine[Any, Any, Outcome]]
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]]
     feedback: Callable[[Reaction | InferredVote], Coroutine[Any, Any, None]]
+    finish: Callable[[StartedReply], Coroutine[Any, Any, Outcome | None]]
     results: Sequence[Callable[[Result], object]] = ()
     decided: Callable[[Decided], None] | None = None
 

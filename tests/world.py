@@ -257,6 +257,10 @@ class Noticeboard(Rehearsal):
         self.sent.append(Sent(now(), place_id, text, nonce, reply_to))
         return await super().send(place_id, text, nonce=nonce, reply_to=reply_to)
 
+    async def delete(self, place_id: int, message_id: int) -> None:
+        await self._answer()
+        await super().delete(place_id, message_id)
+
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         await self._answer()
         self.reactions.append(emoji)

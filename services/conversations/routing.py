@@ -12,6 +12,7 @@ from model.outcomes import Reason
 from services.conversations.context import THREAD_MESSAGES
 from services.conversations.following import Follower
 from services.conversations.history import History
+from services.conversations.outbox import Outbox
 from services.conversations.people import People, TeamActivity
 from services.conversations.records import Post, Posts
 
@@ -166,6 +167,7 @@ class Router:
     posts: Posts
     follower: Follower
     rules: RouteRules
+    outbox: Outbox = field(default_factory=Outbox)
 
     async def route(self, part: Part) -> Routing:
         """Decide about one part.
@@ -214,6 +216,10 @@ class Router:
             return True
         if not self.history.is_from_before(last.id):
             return False
+        # Until then, a piece of one answer could be taken for another answer.
+        await self.outbox.settled()
+        if self.posts.answered(last.id):
+            return True
         if part.place.is_thread:
             later = await self.history.newest(part.place.id, THREAD_MESSAGES)
             return any(

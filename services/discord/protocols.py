@@ -55,7 +55,25 @@ class Fetcher(Protocol):
 
 
 class PostFailed(Exception):
-    """A reply could not be posted: the message says what Discord refused, and where."""
+    """A reply could not be posted: the message says what Discord refused, and where.
+
+    Attributes:
+        passing: it may work later; whether it has worked is then not known.
+        wait: the seconds that Discord asks to wait before that.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.passing = passing
+        self.wait = wait
+
+
+class TakenBack(PostFailed):
+    """Discord refuses a piece of a reply; those that had been posted are deleted."""
+
+
+class Undelivered(PostFailed):
+    """A reply is neither whole nor taken back. The next start finishes what was begun."""
 
 
 class Poster(Protocol):
@@ -69,10 +87,24 @@ class Poster(Protocol):
         """One piece of at most 2,000 characters. Sent again with the same `nonce`, it is posted once."""
         ...
 
+    async def delete(self, place_id: int, message_id: int) -> None:
+        """Remove a message of the bot's own; a missing one is no failure."""
+        ...
+
     async def react(self, place_id: int, message_id: int, emoji: str) -> None: ...
 
     async def unreact(self, place_id: int, message_id: int, emoji: str) -> None:
         """Remove the bot's own reaction; a missing one is no failure."""
+        ...
+
+
+class Access(Protocol):
+    """What the bot may do."""
+
+    def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
+        """Why it could not answer in a thread of a channel, in words; None: it could, as far as is known. Without a
+        `thread_id` it would open one.
+        """
         ...
 
 
@@ -91,6 +123,9 @@ class Rehearsal:
         log.debug("would post: %s", text)
         self._last = max(self._last + 1, (int(now() * 1000) - DISCORD_EPOCH_MS) << 22 | MADE_UP)
         return self._last
+
+    async def delete(self, place_id: int, message_id: int) -> None:
+        log.info("would delete %d in %d", message_id, place_id)
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         log.info("would react to %d in %d with %s", message_id, place_id, emoji)

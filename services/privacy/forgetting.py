@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from services.assistant import GatingResult
-from services.conversations import read_posts
+from services.conversations import forget_started, read_posts
 from services.llm import Budget, BudgetLimits, NotFound, first_that_fits, read_spent, render_spent
 from services.privacy.text_match import TextMatch
 from services.storage import DataFolder, Record, edit, files
@@ -83,7 +83,7 @@ def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None
     Without `team`, topics are left, and reported; its next opening removes the person from them. Raises OSError and
     LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
     """
-    for place in (folder.root, folder.posts.parent, folder.llm_recordings, folder.pending, raw):
+    for place in (folder.root, folder.posts.parent, folder.outbox, folder.llm_recordings, folder.pending, raw):
         files.clear_leftovers(place)  # a crash may have left copies
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
@@ -106,6 +106,7 @@ def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None
     else:
         DecisionLog(folder.decisions).forget(set(_taken_part_in(raw, user_id)))
     done.posts, _ = _edit(folder.posts, lambda post: None if post.get("asker_id") == user_id else post, done)
+    done.posts += forget_started(folder.outbox, user_id)
     done.left += [f"{path}: a block truncated by a crash" for path in sorted(raw.glob("*.torn"))]
     if team is not None:
         rejected = sorted(team.places.topics.glob("*.rejected*"))

@@ -9,6 +9,7 @@ from services.search.alike import ranked
 from services.search.confidence import Level
 from services.search.cutting import Passage, passages
 from services.search.finding import NOTHING, Found, Hit, Meaning, find
+from services.search.greetings import without_greeting
 from services.search.languages import ENGLISH, language_of
 from services.search.passage_file import delete_passages
 from services.search.questions import (

@@ -41,6 +41,8 @@ class DataFolder:
     usage = _Below("state", "usage.json")
     # What the bot has posted, one JSON object a line.
     posts = _Below("state", "posts.jsonl")
+    # Replies of several pieces that are being posted, one file each.
+    outbox = _Below("state", "outbox")
     feedback = _Below("feedback.jsonl")
     # The key that turns voters into pseudonyms.
     feedback_key = _Below("state", "feedback.key")

@@ -49,6 +49,16 @@ def test_a_step_that_has_detached_is_left_alone() -> None:
     assert token.error is WHY
 
 
+async def test_what_is_committed_is_neither_cancelled_nor_late() -> None:
+    token = CancelToken()
+    token.attach(pytest.fail)
+    token.expire_in(5, WHY)
+    token.commit()
+    await asyncio.sleep(10)
+    token.cancel(WHY)
+    assert token.error is None
+
+
 def test_who_is_stopped_sees_why() -> None:
     token, seen = CancelToken(), list[Exception | None]()
     token.attach(lambda: seen.append(token.error))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clock import VirtualLoop, from_rfc3339, now, rfc3339, utc_clock
+from clock import VirtualLoop, from_rfc3339, now, rfc3339, utc, utc_clock
 
 MOMENT = 1_769_915_456.228
 
@@ -28,6 +28,43 @@ def test_on_an_ordinary_loop_now_is_the_computers_clock() -> None:
 def test_off_any_loop_there_is_no_now() -> None:
     with pytest.raises(RuntimeError):
         now()
+
+
+class Wall:
+    """In place of the module `time`."""
+
+    wall, running = 1_000_000.0, 50.0
+
+    def time(self) -> float:
+        return self.wall
+
+    def monotonic(self) -> float:
+        return self.running
+
+    def set(self, wall: float, running: float) -> None:
+        self.wall, self.running = wall, running
+
+
+def test_time_goes_on_when_the_wall_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall, steady = Wall(), utc.Steady()
+    monkeypatch.setattr(utc, "time", wall)
+    assert steady() == 1_000_000
+    wall.set(996_410, 60)  # an hour back, ten seconds later
+    assert steady() == 1_000_010
+    wall.set(996_470, 120)
+    assert steady() == 1_000_070
+    wall.set(1_000_090, 130)  # set right again
+    assert steady() == 1_000_090
+
+
+def test_small_corrections_and_jumps_ahead_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall, steady = Wall(), utc.Steady()
+    monkeypatch.setattr(utc, "time", wall)
+    steady()
+    wall.set(1_000_009, 60)
+    assert steady() == 1_000_009
+    wall.set(1_003_600, 61)  # the machine slept
+    assert steady() == 1_003_600
 
 
 def test_a_clock_can_be_kept() -> None:

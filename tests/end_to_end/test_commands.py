@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +14,13 @@ import pytest
 
 from commands.live import LiveOptions
 from model.outcomes import OutcomeKind, Reason
-from services.conversations import phrases
+from services.conversations import OptOuts, phrases
 from services.llm.recording import read
 from tests.end_to_end.bots import RunningBot
 from tests.end_to_end.conftest import Start, llm, settings_of
 from tests.end_to_end.scenes import answering
 from tests.loopback import llm_scenes as scenes
-from tests.loopback.discord_server import DiscordServer
+from tests.loopback.discord_server import INVOKER, DiscordServer
 from tests.loopback.interactions import Interaction
 from tests.loopback.llm_server import LLMServer
 from tests.services.team.pairs import added, captured, opened, store
@@ -406,6 +409,57 @@ async def test_a_wish_for_privacy_counts_whatever_becomes_of_its_acknowledgement
     await discord_server.call(help_, ada, "privacy opt-out")
     await discord_server.until(lambda: opted_out(bot))
     assert opted_out(bot) == [str(ada.id)]
+
+
+async def test_a_wish_for_privacy_waits_for_no_acknowledgement(start: Start, discord_server: DiscordServer) -> None:
+    """Pitfall 78: Discord takes the acknowledgement and never answers."""
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start()
+    await until_offered(discord_server)
+    discord_server.fail_next("POST", "/callback$", delay=math.inf)
+    await discord_server.call(help_, ada, "privacy opt-out")
+    await discord_server.until(lambda: opted_out(bot))
+    assert opted_out(bot) == [str(ada.id)]
+
+
+async def test_a_wish_for_privacy_is_not_cut_off_by_a_stop(
+    start: Start, discord_server: DiscordServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 78."""
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    bot = await start()
+    await until_offered(discord_server)
+    begun, opt_out = asyncio.Event(), OptOuts.add
+
+    async def slowly(opt_outs: OptOuts, user_id: int) -> None:
+        begun.set()
+        await asyncio.sleep(0.5)
+        await opt_out(opt_outs, user_id)
+
+    monkeypatch.setattr(OptOuts, "add", slowly)
+    await discord_server.call(help_, ada, "privacy opt-out")
+    await begun.wait()
+    assert await bot.stop() == 0
+    assert opted_out(bot) == [str(ada.id)]
+
+
+async def test_an_unknown_form_whose_answer_cannot_be_read_is_no_loose_end(
+    start: Start, discord_server: DiscordServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 78: a task that nobody waits for must not raise."""
+    help_, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    await start()
+    await until_offered(discord_server)
+    lost: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    (commands,) = discord_server.state.commands.values()
+    next(each for each in commands if each["name"] == "ask")["name"] = "asked"
+    discord_server.fail_next("POST", "/callback$", status=200, body={})
+    await discord_server.call(help_, ada, "asked", question=QUESTION)
+    await discord_server.until(lambda: "in an unknown form" in caplog.text)
+    await discord_server.until(lambda: not any(task.get_name() == INVOKER for task in asyncio.all_tasks()))
+    gc.collect()
+    assert lost == []
 
 
 async def test_a_question_is_answered_although_its_acknowledgement_cannot_be_read(

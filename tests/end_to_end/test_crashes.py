@@ -13,9 +13,11 @@ import pytest
 
 from services.storage.data_folder import DataFolder
 from tests.end_to_end.bots import answers_to
-from tests.end_to_end.conftest import Launch
+from tests.end_to_end.conftest import Launch, llm
 from tests.end_to_end.processes import STARTING, Process, write_config
+from tests.end_to_end.scenes import answering
 from tests.loopback.discord_server import DiscordServer
+from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Channel, Message, User
 from tests.loopback.posts import Post
 
@@ -136,3 +138,44 @@ async def test_killed_at_any_instant_of_posting_each_question_is_answered_once(
     assert code == 0, said
     assert [post.place for post in discord_server.posts].count(thread) == 4
     assert all(len(answers_to(discord_server, each)) == 1 for each in scene.asked[1:])
+
+
+def drafts(server: LLMServer) -> int:
+    """How many answers the model was asked for."""
+    return sum("AnswerResult" in json.dumps(each.body.get("tools")) for each in server.seen)
+
+
+async def test_killed_between_two_pieces_of_an_answer_the_next_start_posts_the_rest(
+    launch: Launch, discord_server: DiscordServer, llm_server: LLMServer, data: Path
+) -> None:
+    """Pitfall 75: no piece is missing and none is there twice, whether Discord took the one that was cut off or not."""
+    pieces = [f"{letter} " + "word " * 380 + "end." for letter in "ABC"]
+    llm_server.otherwise = answering(AnswerResult={"answer": "\n\n".join(pieces)})
+    config = write_config(data, ai_response={"llm": llm(llm_server), "max_answer_chars": 9000})
+    help_, folder = discord_server.add_channel("help"), DataFolder(data)
+    bot = await launch(config)
+    await discord_server.until(folder.seen.exists, STARTING)
+    for name, taken in (("ada", True), ("bob", False)):
+        sent, posted = discord_server.count("POST", POST), len(discord_server.posts)
+        discord_server.fail_next("POST", POST)
+        discord_server.fail_next("POST", POST, delay=math.inf, after_effect=taken)
+        question = await discord_server.say(help_, discord_server.add_member(name), QUESTIONS[0])
+        await discord_server.until(
+            lambda sent=sent, want=posted + 1 + taken: (
+                discord_server.count("POST", POST) == sent + 2 and len(discord_server.posts) == want
+            ),
+            STARTING,
+        )
+        await bot.kill()
+        discord_server.state.nonces.clear()
+        drafted = drafts(llm_server)
+        bot = await launch(config)
+        await discord_server.until(lambda question=question: has_end(folder, question), STARTING)
+        await discord_server.until(lambda: not list(folder.outbox.glob("*.json")), STARTING)
+        answers = answers_to(discord_server, question)
+        assert [post.content.strip() for post in answers] == pieces
+        assert drafts(llm_server) == drafted
+    bot.terminate()
+    code, said = await bot.end(STARTING)
+    assert code == 0, said
+    assert "replied after" in said

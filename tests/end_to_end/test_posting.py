@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from model.outcomes import OutcomeKind
+from model.outcomes import OutcomeKind, Reason
 from tests.end_to_end.bots import answers_to
-from tests.end_to_end.conftest import Start
+from tests.end_to_end.conftest import Start, llm
+from tests.end_to_end.scenes import answering
+from tests.loopback import payloads
 from tests.loopback.discord_server import DiscordServer
+from tests.loopback.llm_server import LLMServer
 from tests.loopback.model import Channel, User
+from tests.loopback.payloads import Payload
 from tests.loopback.permissions import Permission
 
 pytestmark = pytest.mark.real_time
@@ -79,19 +83,80 @@ async def test_a_line_cut_after_the_post_was_made_does_not_make_a_second_one(
     assert len(discord_server.posts) == 1
 
 
-async def test_without_the_permission_for_threads_nothing_is_posted_and_discord_is_asked_once(
-    start: Start, discord_server: DiscordServer, help_: Channel, ada: User
+CANNOT_POST = (OutcomeKind.SKIPPED, Reason.CANNOT_POST)
+
+
+@pytest.mark.parametrize("permission", [Permission.CREATE_PUBLIC_THREADS, Permission.SEND_MESSAGES_IN_THREADS])
+async def test_where_nothing_can_be_posted_no_model_is_asked_until_it_can(
+    start: Start,
+    discord_server: DiscordServer,
+    llm_server: LLMServer,
+    help_: Channel,
+    ada: User,
+    caplog: pytest.LogCaptureFixture,
+    permission: Permission,
 ) -> None:
-    """Pitfalls 24 and 35."""
-    discord_server.deny(help_, discord_server.bot, Permission.CREATE_PUBLIC_THREADS)
-    bot = await start()
-    for name in ("ada", "bob"):
-        asker = discord_server.add_member(name)
-        question = await discord_server.say(help_, asker, QUESTION)
+    """Pitfalls 24, 35 and 76."""
+    llm_server.otherwise = answering()
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    asked = len(llm_server.seen)
+    discord_server.deny(help_, discord_server.bot, permission)
+    for name in ("bob", "cleo"):
+        question = await discord_server.say(help_, discord_server.add_member(name), QUESTION)
         await bot.until_ended(question)
-    assert bot.results == [(OutcomeKind.FAILED, "PostFailed at reply")] * 2
-    assert not discord_server.posts
-    assert discord_server.count("POST", "/threads$") == 1
+    assert bot.results == [CANNOT_POST] * 2
+    assert len(llm_server.seen) == asked
+    assert not discord_server.count("POST", "/threads$|/messages$")
+    named = {Permission.CREATE_PUBLIC_THREADS: "Create Public Threads"}.get(permission, "Send Messages in Threads")
+    told = f"questions in channel {help_.id} stay unanswered: the bot lacks {named}"
+    assert [line for line in caplog.messages if "stay unanswered" in line] == [told]
+    discord_server.allow(help_, discord_server.bot, permission)
+    question = await discord_server.say(help_, ada, QUESTION)
+    await bot.until_posts(1)
+    assert len(answers_to(discord_server, question)) == 1
+
+
+@pytest.mark.parametrize("event", ["CHANNEL_UPDATE", "GUILD_ROLE_UPDATE", "GUILD_MEMBER_UPDATE", "GUILD_UPDATE"])
+async def test_a_refusal_is_remembered_until_its_cause_may_have_gone(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, help_: Channel, ada: User, event: str
+) -> None:
+    """Pitfall 76: also one that no permission explains."""
+    llm_server.otherwise = answering()
+    bot = await start(ai_response={"llm": llm(llm_server)})
+    body = {"message": "Missing Access", "code": 50001}
+    discord_server.fail_next("POST", "/threads$", status=403, body=body)
+    refused = await discord_server.say(help_, discord_server.add_member("bob"), QUESTION)
+    await bot.until_ended(refused)
+    asked = len(llm_server.seen)
+    unasked = await discord_server.say(help_, discord_server.add_member("cleo"), QUESTION)
+    await bot.until_ended(unasked)
+    assert bot.results == [(OutcomeKind.FAILED, "PostFailed at reply"), CANNOT_POST]
+    assert len(llm_server.seen) == asked
+    for session in discord_server.gateway.sessions.values():
+        session.tell(event, changed(discord_server, help_, event), always=True)
+    await discord_server.gateway.flush()
+    question = await discord_server.say(help_, ada, QUESTION)
+    await bot.until_posts(1)
+    assert len(answers_to(discord_server, question)) == 1
+
+
+def changed(server: DiscordServer, channel: Channel, event: str) -> Payload:
+    """What Discord tells of a change that may concern the bot."""
+    guild = server.guild
+    bot = guild.members[server.bot.id]
+    match event:
+        case "CHANNEL_UPDATE":
+            return payloads.channel(channel, guild)
+        case "GUILD_ROLE_UPDATE":
+            return {"guild_id": str(guild.id), "role": payloads.role(bot.roles[0], 1)}
+        case "GUILD_MEMBER_UPDATE":
+            return {**payloads.member(bot), "guild_id": str(guild.id)}
+        case _:
+            return {
+                "id": str(guild.id),
+                "name": guild.name,
+                "roles": [payloads.role(each, 1) for each in guild.roles.values()],
+            }
 
 
 async def test_somebody_has_opened_a_thread_on_the_question_already(
@@ -103,3 +168,16 @@ async def test_somebody_has_opened_a_thread_on_the_question_already(
     (post,) = await bot.until_posts(1)
     assert post.place is thread
     assert discord_server.requests[-1].status == 200
+
+
+async def test_a_thread_is_named_after_the_question_and_not_after_the_greeting(
+    start: Start, discord_server: DiscordServer, llm_server: LLMServer, help_: Channel, ada: User
+) -> None:
+    llm_server.otherwise = answering()
+    await start(ai_response={"llm": llm(llm_server)}, discord={"message_batch_wait_seconds": 0.5})
+    await discord_server.say(help_, ada, "hi there")
+    await discord_server.say(help_, ada, f"Hello everyone! {QUESTION}\nI looked everywhere.")
+    await discord_server.until(lambda: discord_server.posts)
+    thread = discord_server.posts[0].thread
+    assert thread is not None
+    assert thread.name == QUESTION

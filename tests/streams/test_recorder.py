@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import pytest
 
+from clock import now
 from model.messages import Attachment
 from services.discord.dispatches import Dispatch, render_line
 from services.discord.recordings import BadRecording, read
@@ -179,3 +180,17 @@ def test_downloads_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch, capl
     assert most == module.DOWNLOADS_AT_ONCE
     assert len(list(attachments_folder(path).iterdir())) == 9
     assert caplog.messages == ["attachment 59 is not recorded: too many are waiting"]
+
+
+async def test_the_end_waits_for_downloads_only_so_long(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def download(file: Attachment) -> bytes:
+        await asyncio.sleep(3600 if file.id == 56 else 5)
+        return b""
+
+    recorder = Recorder(path, opted_out=opted_out, download=download)
+    recorder.write(post(1, "look", 55, 56))
+    began = now()
+    await recorder.close(within=20)
+    assert now() - began == 20
+    assert [file.name for file in attachments_folder(path).iterdir()] == ["55"]
+    assert caplog.messages == ["1 attachment not recorded: the downloads took too long"]

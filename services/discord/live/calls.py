@@ -33,6 +33,10 @@ LACKING = frozenset({50001, 50013})  # codes of a 403 that holds for the whole c
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, RuntimeError)
 """All that a call can raise. aiohttp raises `RuntimeError` for a closed session; a time-out is an `OSError`."""
 
+TOO_MANY = 429
+PASSING = frozenset({408, 425, TOO_MANY})  # of the answers from 400 to 499, those that may differ next time
+BAN_SECONDS = 60.0  # how long a ban of the address is left alone; it says nothing itself
+MOST_SAID = 200  # characters of Discord's own message that are passed on
 _RETRIED_BY_DISCORD_PY = frozenset({500, 502, 504, 524})
 
 _REASONS = {
@@ -54,8 +58,26 @@ def worth_repeating(error: BaseException) -> bool:
     return isinstance(error, (aiohttp.ClientError, OSError))
 
 
+def is_permanent(status: int) -> bool:
+    """Whether the same request would get the same answer again."""
+    return 400 <= status < 500 and status not in PASSING  # noqa: PLR2004 (client errors, RFC 9110)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether a call that failed may work later."""
+    return not (isinstance(error, discord.HTTPException) and is_permanent(error.status))
+
+
+def wait_asked_for(error: BaseException) -> float:
+    """The seconds to leave Discord alone after a failure."""
+    if isinstance(error, discord.RateLimited):
+        return error.retry_after
+    banned = isinstance(error, discord.HTTPException) and error.status == TOO_MANY
+    return BAN_SECONDS if banned else 0.0
+
+
 class Forbidden:
-    """The places that have just answered 403."""
+    """The places that have just answered 403. The cause may go with every change of permissions: then `clear`."""
 
     def __init__(self) -> None:
         self._until: dict[int, float] = {}
@@ -64,6 +86,9 @@ class Forbidden:
         at = now()
         self._until = {id_: until for id_, until in self._until.items() if until > at}
         self._until[place_id] = at + FORBIDDEN_SECONDS
+
+    def clear(self) -> None:
+        self._until.clear()
 
     def lately(self, place_id: int) -> bool:
         return self._until.get(place_id, 0) > now()
@@ -89,7 +114,9 @@ async def patiently(request: Callable[[], Awaitable[T]], *, wait: wait_base = BA
 def reason(error: BaseException) -> str:
     """A failure of a call, in words that never contain what was sent."""
     if isinstance(error, discord.HTTPException):
-        return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code})"
+        return _REASONS.get(error.code) or f"Discord answered {error.status} (code {error.code}{_explained(error)})"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"Discord answered {error.status}"
     if isinstance(error, discord.RateLimited):
         return f"Discord asks to wait {error.retry_after:.0f} s"
     if isinstance(error, TimeoutError):
@@ -97,3 +124,11 @@ def reason(error: BaseException) -> str:
     if isinstance(error, FAILURES):
         return f"Discord could not be reached ({type(error).__name__})"
     return f"Discord's answer cannot be read ({type(error).__name__})"
+
+
+def _explained(error: discord.HTTPException) -> str:
+    """Discord's message in one line; nothing where a proxy answered with a page. What follows the first line may repeat
+    what was sent.
+    """
+    first = error.text.partition("\n")[0].strip()
+    return f": {first[:MOST_SAID]}" if first.isprintable() and first and not first.startswith("<") else ""

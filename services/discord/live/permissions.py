@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 
 import discord
 
+from services.discord.live.calls import Forbidden
+
 Channel = discord.TextChannel | discord.ForumChannel | discord.VoiceChannel | discord.StageChannel
 
 NAMED_CHANNELS = 10  # how many channels a warning names; a server may have 500
@@ -64,6 +66,48 @@ def permission_warning(guild: discord.Guild, allowlist: Collection[int], denylis
         f"{_NAMES[permission]} in {_listed(missing[permission])}" for permission in _NAMES if permission in missing
     ]
     return f"server {guild.name!r} ({guild.id}): the bot lacks {'; '.join(parts)}; grant this to its role there"
+
+
+CHANGES = frozenset(
+    {
+        "CHANNEL_CREATE",
+        "CHANNEL_UPDATE",
+        "GUILD_CREATE",
+        "GUILD_MEMBER_UPDATE",  # without the members intent, of the bot alone
+        "GUILD_ROLE_CREATE",
+        "GUILD_ROLE_DELETE",
+        "GUILD_ROLE_UPDATE",
+        "GUILD_UPDATE",
+        "THREAD_LIST_SYNC",  # the bot has gained access to a channel
+        "THREAD_MEMBERS_UPDATE",  # without the members intent, of the bot alone
+        "THREAD_UPDATE",
+    }
+)
+"""Events after which the bot may be allowed what it was refused (API reference, "Gateway Events")."""
+
+
+class LiveAccess:
+    """`Access`, by discord.py's cache and by what Discord has refused lately."""
+
+    def __init__(self, client: discord.Client, forbidden: Forbidden) -> None:
+        self._client = client
+        self._forbidden = forbidden
+
+    def lacking(self, channel_id: int, thread_id: int | None) -> str | None:
+        channel = self._client.get_channel(channel_id)
+        if isinstance(channel, discord.TextChannel | discord.ForumChannel):
+            # The bot's own member is unknown in an outage; then Discord has to be asked.
+            me = channel.guild.me
+            # None in an outage at Discord
+            granted = channel.permissions_for(me) if me else discord.Permissions.all()
+            needed = ["view_channel", "send_messages_in_threads"]
+            if thread_id is None:
+                needed.insert(1, "create_public_threads")
+            missing = [_NAMES[name] for name in needed if not getattr(granted, name)]
+            if missing:
+                return f"the bot lacks {', '.join(missing)}"
+        refused = self._forbidden.lately(channel_id) or (thread_id is not None and self._forbidden.lately(thread_id))
+        return "Discord has refused it a moment ago" if refused else None
 
 
 def _listed(names: Sequence[str]) -> str:

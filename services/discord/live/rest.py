@@ -14,7 +14,17 @@ from tenacity.wait import wait_base
 from clock.shared_calls import SharedCalls
 from model.messages import Message, Place
 from services.discord import wire
-from services.discord.live.calls import BACK_OFF, FAILURES, LACKING, NOT_AGAIN, Forbidden, patiently, reason
+from services.discord.live.calls import (
+    BACK_OFF,
+    FAILURES,
+    LACKING,
+    NOT_AGAIN,
+    Forbidden,
+    is_passing,
+    patiently,
+    reason,
+    wait_asked_for,
+)
 from services.discord.protocols import LookupFailed, PostFailed
 
 T = TypeVar("T")
@@ -41,6 +51,7 @@ class RestFetcher:
         http: HTTPClient,
         *,
         place: Callable[[Mapping[str, object]], Place] | None = None,
+        forbidden: Forbidden | None = None,
         wait: wait_base = BACK_OFF,
     ) -> None:
         self._http = http
@@ -48,7 +59,7 @@ class RestFetcher:
         self._wait = wait
         self._slots = asyncio.Semaphore(CONCURRENT_CALLS)
         self._shared = SharedCalls()
-        self._forbidden = Forbidden()
+        self._forbidden = forbidden or Forbidden()
 
     async def message(self, channel_id: int, message_id: int) -> Message | None:
         key = ("message", channel_id, message_id)
@@ -147,10 +158,10 @@ class DiscordPoster:
     that is already there is used.
     """
 
-    def __init__(self, http: HTTPClient, *, wait: wait_base = BACK_OFF) -> None:
+    def __init__(self, http: HTTPClient, *, forbidden: Forbidden | None = None, wait: wait_base = BACK_OFF) -> None:
         self._http = http
         self._wait = wait
-        self._forbidden = Forbidden()
+        self._forbidden = forbidden or Forbidden()
 
     async def open_thread(self, channel_id: int, message_id: int, name: str) -> int:
         failed = f"no thread on message {message_id} in channel {channel_id}"
@@ -164,10 +175,8 @@ class DiscordPoster:
                 failed,
             )
         except PostFailed as failure:
-            code = getattr(failure.__cause__, "code", None)
-            if code in LACKING:
-                self._forbidden.note(channel_id)
-            if code != ALREADY_A_THREAD:
+            self._note(channel_id, failure)
+            if getattr(failure.__cause__, "code", None) != ALREADY_A_THREAD:
                 raise
         # A thread on a message has that message's id (API reference, "Start Thread from Message").
         return message_id
@@ -192,10 +201,25 @@ class DiscordPoster:
             allowed_mentions=discord.AllowedMentions.none(),
             message_reference=reference,
         ) as params:
-            sent = await self._post(
-                lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
-            )
-        return int(sent["id"])
+            try:
+                sent = await self._post(
+                    lambda: self._http.send_message(place_id, params=params), f"nothing sent to {place_id}"
+                )
+            except PostFailed as failure:
+                self._note(place_id, failure)
+                raise
+        try:
+            return int(sent["id"])
+        except (KeyError, TypeError, ValueError):
+            raise PostFailed(f"sent to {place_id}, but Discord's answer cannot be read", passing=True) from None
+
+    async def delete(self, place_id: int, message_id: int) -> None:
+        failed = f"message {message_id} in {place_id} not deleted"
+        try:
+            await self._post(lambda: self._http.delete_message(place_id, message_id), failed)
+        except PostFailed as failure:
+            if not isinstance(failure.__cause__, discord.NotFound):
+                raise
 
     async def react(self, place_id: int, message_id: int, emoji: str) -> None:
         failed = f"no reaction to message {message_id} in {place_id}"
@@ -205,8 +229,14 @@ class DiscordPoster:
         failed = f"no reaction taken back from message {message_id} in {place_id}"
         await self._post(lambda: self._http.remove_own_reaction(place_id, message_id, emoji), failed)
 
+    def _note(self, place_id: int, failure: PostFailed) -> None:
+        if getattr(failure.__cause__, "code", None) in LACKING:
+            self._forbidden.note(place_id)
+
     async def _post(self, request: Callable[[], Awaitable[T]], failed: str) -> T:
         try:
             return await patiently(request, wait=self._wait)
         except FAILURES as error:
-            raise PostFailed(f"{failed}: {reason(error)}") from error
+            raise PostFailed(
+                f"{failed}: {reason(error)}", passing=is_passing(error), wait=wait_asked_for(error)
+            ) from error

@@ -15,7 +15,9 @@ import discord
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from clock import now
+from services.discord.dispatches import read_frame
 from services.discord.live.calls import reason
+from services.discord.live.refusals import refusal
 from services.discord.protocols import GatewayRefused, Health
 
 log = logging.getLogger(__name__)
@@ -23,6 +25,11 @@ log = logging.getLogger(__name__)
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 LONGEST_RATE_LIMIT_SECONDS = 60.0  # a longer wait raises `discord.RateLimited` instead of delaying an answer
+
+LINE_IS_GONE = (ReconnectWebSocket, discord.ConnectionClosed, aiohttp.ClientError, ConnectionError)
+"""Raised by discord.py when a connection ends, and not by its parsers."""
+READ_BY_US = ("MESSAGE_", "TYPING_")
+"""Events of which discord.py, as it is set up here, keeps nothing."""
 
 
 def intents(*, feedback: bool) -> discord.Intents:
@@ -51,12 +58,14 @@ class Client(discord.Client):
         )
         self._received: Callable[[str], None] | None = None
         self._logged_in = False
+        self._frame, self._frames = "", 0  # the last one received, and how many there were
 
     def dispatch(self, event: str, /, *args: Any, **kwargs: Any) -> None:
         # The documented hook, `on_socket_raw_receive`, runs in a task of its own per frame: later than the frame, and
         # with two frames in one turn of the loop, after the second was parsed. discord.py calls this method directly
         # from DiscordWebSocket.received_message, before it reads the frame.
         if event == "socket_raw_receive":
+            self._frame, self._frames = args[0], self._frames + 1
             if self._received is not None:
                 self._received(args[0])
         # What is sent holds the token (IDENTIFY).
@@ -94,9 +103,8 @@ class Client(discord.Client):
         make it raise.
 
         In place of `Client.connect()`, which ends for good when one odd payload makes a parser raise, forgets the
-        session then, and pauses up to 17 minutes when the network is away. This raises each time, and leaves the
-        decision to its caller. Since the sequence number is taken before a payload is parsed, a resumed session
-        continues after the odd one.
+        session then, and pauses up to 17 minutes when the network is away. Here an odd payload is dropped with a line
+        in the log, and every other failure is raised: the decision is its caller's.
 
         Raises:
             discord.gateway.ReconnectWebSocket: Discord asks to connect again, or the connection broke.
@@ -116,11 +124,30 @@ class Client(discord.Client):
         self.ws = await asyncio.wait_for(opening, CONNECT_SECONDS)
         try:
             while True:
-                await self.ws.poll_event()
+                await self._next_frame(self.ws)
         except Exception:
             # A code other than 1000 keeps the session, so that it can be resumed; this also ends the heartbeat.
             await self._close_socket(code=4000)
             raise
+
+    async def _next_frame(self, socket: DiscordWebSocket) -> None:
+        """Receive one frame. Raises what ends the connection; a payload that cannot be read does not."""
+        before = self._frames
+        try:
+            await socket.poll_event()
+        except LINE_IS_GONE:
+            raise
+        except Exception as error:
+            if self._frames == before and not isinstance(error, UnicodeDecodeError):
+                raise  # no frame came: the next call would fail in the same way
+            dispatch = None if self._frames == before else read_frame(self._frame, 0.0)
+            name = "frame" if dispatch is None else dispatch.t
+            if name == "READY":
+                raise  # without it there is no session
+            # discord.py keeps nothing of messages; of these, the decoder reports what is odd.
+            level = logging.DEBUG if name.startswith(READ_BY_US) else logging.WARNING
+            log.log(level, "gateway: discord.py cannot read one %s (%s); it is dropped", name, type(error).__name__)
+            log.debug("how discord.py failed at it", exc_info=error)
 
     async def hang_up(self) -> None:
         """Leave the gateway for good. REST still works until `close`, for answers in progress."""
@@ -144,16 +171,6 @@ DAY_SECONDS = 86_400.0
 FREE_IDENTIFIES = 500
 """Discord resets the token of a bot that identifies more than 1,000 times a day. Half of that goes at the speed of
 the back-off, the other half is spread over a day."""
-
-PORTAL = "https://discord.com/developers/applications"
-_REFUSALS = {
-    4004: f"Discord refuses the token (discord.token). Reset it in the developer portal ({PORTAL}, Bot › Reset Token) "
-    "and set it as APP__DISCORD__TOKEN in .env",
-    4011: "Discord demands sharding of bots in more than 2,500 servers, which Millrace does not do: leave some servers",
-    4014: f"Discord refuses the message content intent. Switch on Message Content Intent in the developer portal "
-    f"({PORTAL}, Bot › Privileged Gateway Intents)",
-}
-"""Gateway close codes (API reference, "Gateway Close Event Codes")."""
 
 
 def pause(failures: int, jitter: Callable[[], float] = random.random) -> float:
@@ -179,16 +196,6 @@ class Identifies:
         self._at.append(at)
 
 
-def refusal(error: BaseException) -> str | None:
-    """The message for the operator when a retry cannot help, else None."""
-    if isinstance(error, discord.LoginFailure):
-        return _REFUSALS[4004]
-    if isinstance(error, discord.ConnectionClosed) and error.code != 1000:  # noqa: PLR2004 (a normal closure)
-        # discord.py raises this only for codes after which Discord refuses to reconnect.
-        return _REFUSALS.get(error.code) or f"Discord closed the gateway for good (close code {error.code})"
-    return None
-
-
 async def keep_session(
     client: Client,
     token: str,
@@ -203,12 +210,12 @@ async def keep_session(
     `pause` gives the seconds before each new try.
 
     Raises:
-        GatewayRefused: the token or an intent is refused.
+        GatewayRefused: Discord answered what it will answer again: the token or an intent is refused, for example.
     """
     failures = 0
     identifies = Identifies()
     while True:
-        began = now()
+        began, resume = now(), False
         try:
             await client.log_in(token)
             resume = client.resumable and (failures == 0 or failures % NEW_SESSION_EVERY != 0)
@@ -217,7 +224,9 @@ async def keep_session(
                 identifies.spent(now())
             await client.hold_session(received, resume=resume)
         except Exception as error:  # an odd payload can make a parser raise anything
-            if remedy := refusal(error):
+            # The address at which to resume may be outdated; a new session has another.
+            resuming_refused = resume and isinstance(error, aiohttp.WSServerHandshakeError)
+            if not resuming_refused and (remedy := refusal(error)):
                 raise GatewayRefused(remedy) from error
             _report(error)
         health.down(now())
@@ -231,4 +240,4 @@ def _report(error: Exception) -> None:
     elif isinstance(error, (discord.HTTPException, aiohttp.ClientError, OSError)):
         log.warning("gateway: no connection: %s; trying again", reason(error))
     else:
-        log.error("gateway: discord.py could not read a payload; connecting again after it", exc_info=error)
+        log.error("gateway: discord.py could not read what Discord said; connecting again", exc_info=error)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import discord
 
@@ -17,6 +17,7 @@ from services.discord.text import split
 Interaction = discord.Interaction[discord.Client]
 Answer = Awaitable[str]  # what the caller reads: Markdown of any length, shown to nobody else
 
+WISH_SECONDS = 10.0  # how long a shutdown waits for a wish for privacy
 MANY_PIECES = 10  # Discord takes few follow-ups to one command at once, and nobody reads more of them
 
 log = logging.getLogger(__name__)
@@ -101,11 +102,12 @@ class Callbacks:
 
 
 class Answering:
-    """Runs callbacks and shows what they return. `close` cancels what is in progress."""
+    """Runs callbacks and shows what they return. `close` cancels what is in progress and need not be done."""
 
     def __init__(self, speaks: Speaks) -> None:
         self._speaks = speaks
         self._tasks: set[asyncio.Task[object]] = set()
+        self._wishes: set[asyncio.Task[str]] = set()
         self._closing = False
 
     async def answer(
@@ -113,18 +115,21 @@ class Answering:
     ) -> None:
         """Answer one call. Never raises, except when it is cancelled.
 
-        `in_any_case`: it is carried out also when Discord takes no answer to it.
+        `in_any_case`: it is begun before Discord is told of it, and whatever becomes of that does not stop it.
         """
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine runs in a task)
         self._tasks.add(task)
         try:
-            if not await _acknowledged(interaction) and not in_any_case:
-                return
             said = self.phrases(interaction)
-            await _show(
-                interaction, said.say("stopping") if self._closing else await _said(interaction, say, said), said
-            )
+            wish = self._begun(_said(interaction, say, said)) if in_any_case else None
+            if not await _acknowledged(interaction) and wish is None:
+                return
+            if wish is not None:
+                text = await asyncio.shield(wish)
+            else:
+                text = said.say("stopping") if self._closing else await _said(interaction, say, said)
+            await _show(interaction, text, said)
         except asyncio.CancelledError:
             if not self._closing:
                 raise
@@ -139,11 +144,20 @@ class Answering:
         return self._speaks(str(interaction.locale))
 
     async def close(self) -> None:
-        """Answer nothing more; cancel what is in progress."""
+        """Answer nothing more; cancel what is in progress. What is done in any case has a while to finish."""
         self._closing = True
-        for task in self._tasks:
+        if self._wishes:
+            await asyncio.wait(self._wishes, timeout=WISH_SECONDS)
+        tasks = [*self._tasks, *self._wishes]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begun(self, wish: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
+        task = asyncio.create_task(wish)
+        self._wishes.add(task)
+        task.add_done_callback(self._wishes.discard)
+        return task
 
 
 async def _acknowledged(interaction: Interaction) -> bool:

@@ -13,7 +13,7 @@ from discord import app_commands
 from discord.app_commands import Range
 
 from model.messages import Attachment
-from services.discord.live.calls import FAILURES, reason
+from services.discord.live.calls import reason
 from services.discord.slash.calls import (
     Answer,
     Answering,
@@ -48,7 +48,7 @@ class _Tree(app_commands.CommandTree[discord.Client]):
         try:
             text = self._answering.phrases(interaction).say("command_changed")
             await interaction.response.send_message(text, ephemeral=True)
-        except FAILURES as failure:
+        except Exception as failure:  # noqa: BLE001 (nobody waits for this task: what it raised would be lost)
             log.debug("not answered: %s", reason(failure))
 
 

@@ -56,6 +56,44 @@ async def test_live_messages_wait_behind_what_was_missed(connect: Connect, disco
     assert live.seen[-1].t == "MESSAGE_UPDATE"
 
 
+async def test_where_nothing_was_missed_nobody_waits_for_a_slow_catch_up(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    """Pitfall 25: and where something was missed, nothing overtakes it."""
+    ada = discord_server.add_member("ada")
+    help_, chat = discord_server.add_channel("help"), discord_server.add_channel("chat")
+    missed = await discord_server.say(help_, ada, "missed", ago=60)
+    seen = await discord_server.say(chat, ada, "seen", ago=60)
+    discord_server.fail_next("GET", "/threads/active", delay=0.3)
+    discord_server.fail_next("GET", "/messages", delay=0.3)
+    live = await connect(lambda: {help_.id: missed.id - 1, chat.id: seen.id})
+    await discord_server.until(lambda: discord_server.count("GET", "/threads/active"))
+    await discord_server.say(help_, ada, "behind it")
+    await discord_server.say(chat, ada, "at once")
+    await discord_server.until(lambda: live.texts)
+    assert live.texts == ["at once"]
+    await discord_server.until(lambda: "behind it" in live.texts)
+    assert [*dict.fromkeys(live.texts)] == ["at once", "missed", "behind it"]
+
+
+async def test_a_new_session_waits_for_the_catch_up_of_the_one_before(
+    connect: Connect, discord_server: DiscordServer
+) -> None:
+    """Pitfall 25."""
+    channel, ada = discord_server.add_channel("help"), discord_server.add_member("ada")
+    first = await discord_server.say(channel, ada, "first", ago=60)
+    discord_server.fail_next("GET", "/messages", delay=0.3)
+    live = await connect(lambda: {channel.id: first.id - 1})
+    await discord_server.until(lambda: discord_server.count("GET", "/messages"))
+    await discord_server.invalidate_session()
+    await discord_server.until(lambda: len(live.of("READY")) == 2)
+    assert len(live.of("GUILD_CREATE")) == 1
+    await discord_server.say(channel, ada, "second")
+    await discord_server.until(lambda: "second" in live.texts)
+    assert [*dict.fromkeys(live.texts)] == ["first", "second"]
+    assert len(live.of("GUILD_CREATE")) == 2
+
+
 async def test_a_thread_and_a_post_opened_while_away_are_read_from_their_start(
     connect: Connect, discord_server: DiscordServer
 ) -> None:
@@ -90,9 +128,9 @@ async def test_catching_up_goes_back_no_further_than_it_is_told(
     await discord_server.say(channel, ada, "too old", ago=4000)
     await discord_server.say(channel, ada, "recent", ago=60)
     live = await connect(lambda: {channel.id: mark.id}, catch_up_minutes=minutes)
-    await discord_server.send_raw("SOMETHING", {})
-    await discord_server.until(lambda: live.of("SOMETHING"))
-    assert live.texts == texts
+    await discord_server.say(channel, ada, "now")
+    await discord_server.until(lambda: "now" in live.texts)
+    assert [*dict.fromkeys(live.texts)] == [*texts, "now"]
 
 
 async def test_channels_that_are_denied_or_cannot_be_read_are_not_asked(

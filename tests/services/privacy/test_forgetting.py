@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from model.conversations import Conversation, Role
 from model.conversations import Turn as Said
 from services.assistant.prompts import Tasks, gate, select
+from services.conversations.outbox import StartedReply, render_started
 from services.conversations.records import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
@@ -106,6 +107,17 @@ def test_nothing_that_a_person_wrote_is_left_and_everything_else_is(folder: Data
     spent = read_spent(folder.usage)
     assert (spent.answers, spent.tokens, list(spent.chains)) == (3, 70, [BOB])
     assert [each.step for each in read(folder.llm_recordings / "today.jsonl")] == ["gate", "select"]
+
+
+def test_a_reply_that_is_half_posted_is_dropped_and_others_stay(folder: DataFolder) -> None:
+    """Pitfall 67: and so is one of which nobody can tell whose it is."""
+    folder.outbox.mkdir()
+    for number, asker in ((11, ADA), (12, BOB)):
+        started = StartedReply(post(number, asker, QUESTION), ("First.", "Second."), (number - 1,), 7)
+        (folder.outbox / f"{started.id}.json").write_bytes(render_started(started))
+    (folder.outbox / "9.json").write_text("{")
+    assert forget(folder, folder.team_raw, ADA).posts == 3
+    assert [path.name for path in folder.outbox.iterdir()] == ["11.json"]
 
 
 def test_the_archive_tells_who_has_written_until_they_are_forgotten(folder: DataFolder) -> None:

@@ -14,6 +14,7 @@ from services.team.archive import PairTurn, Speaker
 from services.team.captures import Capture, Captures, Said
 from services.team.places import PairPlaces, place_line
 from sinks.archive import RawArchive
+from tests.services.storage.power import Machine
 from tests.talk import ANN, STAFF, Talk
 
 GUILD, PLACE = 7, 11
@@ -62,6 +63,32 @@ def test_a_line_that_cannot_be_read_costs_its_own_link_and_a_new_one_is_seen(tmp
     assert [places.address(f"qa_{n}") is None for n in range(1, 5)] == [False, True, True, False]
     path.write_text(line("qa_5"))
     assert [places.address(f"qa_{n}") is None for n in (1, 5)] == [True, False]
+
+
+async def test_a_line_that_a_crash_cut_off_costs_its_own_link_alone(tmp_path: Path) -> None:
+    places = tmp_path / "places.jsonl"
+    places.write_text(line("qa_1")[:30])
+    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
+    assert outcome.qa_id is not None
+    assert PairPlaces(places).address(outcome.qa_id) == "https://discord.com/channels/7/11/23"
+
+
+async def test_a_place_that_the_disk_takes_in_part_is_not_kept_in_part(tmp_path: Path) -> None:
+    places = tmp_path / "places.jsonl"
+    raw = RawArchive(tmp_path / "raw", Captures([]), places=places)
+    pair = raw.write(capture(), "reply_21", 1_767_225_600.0)
+    machine = Machine()
+    assert machine.run(lambda: raw.write(capture(), "reply_21", 1_767_225_601.0))
+    assert machine.calls.count("fsync") == 2  # the block, and its place
+    before = places.read_bytes()
+    last = len(machine.calls) - machine.calls[::-1].index("write") - 1
+    assert not Machine(last, 10).run(lambda: raw.write(capture(), "reply_21", 1_767_225_602.0))
+    outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
+    assert outcome.qa_id is not None
+    assert places.read_bytes().startswith(before)
+    assert {PairPlaces(places).address(each) for each in (pair.id, outcome.qa_id)} == {
+        "https://discord.com/channels/7/11/23"
+    }
 
 
 async def test_a_pair_whose_place_cannot_be_noted_is_stored_without(

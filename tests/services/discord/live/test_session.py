@@ -1,7 +1,8 @@
 import discord
 import pytest
 
-from services.discord.live.session import FREE_IDENTIFIES, Identifies, pause, refusal
+from services.discord.live.refusals import refusal
+from services.discord.live.session import FREE_IDENTIFIES, Identifies, pause
 
 
 def test_pauses_double_up_to_a_minute() -> None:
