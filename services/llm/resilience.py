@@ -64,6 +64,13 @@ def import_client() -> None:
     import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (the import is the purpose)
 
 
+def vectors_client(timeout_seconds: float) -> object:
+    """What the OpenAI SDK is to fetch vectors with. As `import_client`."""
+    from services.llm.bounded import MAX_VECTORS_BYTES, BoundedClient  # noqa: PLC0415 (as below)
+
+    return BoundedClient(timeout=timeout_seconds, max_bytes=MAX_VECTORS_BYTES)
+
+
 def _open(settings: EndpointSettings) -> Chat:
     from services.llm.chat import Chat  # noqa: PLC0415 (1.1 s and 91 MB, wanted only when a call is made)
 

@@ -109,7 +109,7 @@ def configure(
     console.handleError = _unwritten
     logging.basicConfig(level=level, handlers=[console], force=True)
     console_level = logging.getLogger().level
-    for chatty in ("discord", "httpx", "httpcore", "openai", "aiohttp.access"):
+    for chatty in ("discord", "httpx", "httpx2", "httpcore", "openai", "aiohttp.access"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, console_level))
     if file is None:
         return
