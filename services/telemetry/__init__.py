@@ -2,4 +2,4 @@
 
 # pyright: reportUnusedImport=false
 from services.telemetry import logs
-from services.telemetry.logs import about, about_message, number_of
+from services.telemetry.logs import about, about_message, number_of, people
