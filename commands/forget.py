@@ -10,13 +10,14 @@ from rich.text import Text
 
 from assembly import Unusable
 from assembly.documents import store_of
+from assembly.folder import written_alone
 from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten, Surroundings, has_written, note_documents
 from services.privacy import forget as forget_person
-from services.storage import DataFolder, lock
+from services.storage import DataFolder
 from services.telemetry import number_of
 from settings import Settings
 
@@ -39,7 +40,7 @@ def forget(settings: Settings, user_id: int) -> int:
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
-    with lock(root, "app.py --forget"):
+    with written_alone(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
         done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings), surroundings(settings))

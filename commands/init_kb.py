@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.folder import written_alone
 from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
@@ -29,7 +30,7 @@ from services.knowledge import (
     UpdateReport,
 )
 from services.llm import Usage
-from services.storage import in_thread, lock
+from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
@@ -45,7 +46,7 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     """
     check_writable(settings.kb)
     collect_rarely()
-    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
+    with terminated_as_interrupted(), written_alone(settings, "app.py --init-kb"):
         report = asyncio.run(_init_kb(settings, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
+from assembly.folder import written_alone
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
@@ -22,7 +23,6 @@ from clock import now
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
-from services.storage import lock
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import observable
@@ -42,7 +42,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     token = usable_token(settings)
     collect_rarely()
     yield_often()
-    with lock(settings.app.data_dir, "app.py"):
+    with written_alone(settings, "app.py"):
         return asyncio.run(run_bot(settings, options, token))
 
 
