@@ -145,6 +145,22 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
         os.close(descriptor)
 
 
+def held_by_another(data_dir: Path) -> str | None:
+    """Why `lock` would be refused: by whom it is held. Writes nothing; a `lock` of this very moment may fail by it."""
+    path = DataFolder(data_dir).lock_file
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _busy(data_dir, path)
+    finally:
+        os.close(descriptor)
+    return None
+
+
 def _busy(data_dir: Path, path: Path) -> str:
     try:
         content: object = json.loads(path.read_text(encoding="utf-8"))

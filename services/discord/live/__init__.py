@@ -1,6 +1,7 @@
 """The connection to Discord through discord.py: one session, REST calls with retries, permissions."""
 
 # pyright: reportUnusedImport=false
+from services.discord.live.identity import identity
 from services.discord.live.permissions import permission_warning, readable_channels
 from services.discord.live.rest import DiscordPoster, RestFetcher
 from services.discord.live.session import Client, keep_session, pause

@@ -146,7 +146,7 @@ FREE_IDENTIFIES = 500
 the back-off, the other half is spread over a day."""
 
 PORTAL = "https://discord.com/developers/applications"
-_REFUSALS = {
+REFUSALS = {
     4004: f"Discord refuses the token (discord.token). Reset it in the developer portal ({PORTAL}, Bot › Reset Token) "
     "and set it as APP__DISCORD__TOKEN in .env",
     4011: "Discord demands sharding of bots in more than 2,500 servers, which Millrace does not do: leave some servers",
@@ -182,10 +182,10 @@ class Identifies:
 def refusal(error: BaseException) -> str | None:
     """The message for the operator when a retry cannot help, else None."""
     if isinstance(error, discord.LoginFailure):
-        return _REFUSALS[4004]
+        return REFUSALS[4004]
     if isinstance(error, discord.ConnectionClosed) and error.code != 1000:  # noqa: PLR2004 (a normal closure)
         # discord.py raises this only for codes after which Discord refuses to reconnect.
-        return _REFUSALS.get(error.code) or f"Discord closed the gateway for good (close code {error.code})"
+        return REFUSALS.get(error.code) or f"Discord closed the gateway for good (close code {error.code})"
     return None
 
 
