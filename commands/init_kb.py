@@ -80,7 +80,7 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
         open_llm(settings, llm, record=record, replay=replay) as asker,
-        knowledge_parts(settings, asker, Usage()) as parts,
+        knowledge_parts(settings, asker, Usage(), by_hand=True) as parts,
     ):
         try:
             await parts.ledger.load()
