@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from assembly.running import run_async
 from assembly.state import read_state
 from assembly.team import team_places
 from commands.check_servers import servers
@@ -38,7 +38,7 @@ def check(settings: Settings) -> int:
         team(settings),
         *internal_topics(settings),
         log_file(settings),
-        *asyncio.run(servers(settings)),
+        *run_async(servers(settings)),
     ]
     console, width = Console(), max(len(finding.about) for finding in found)
     for finding in found:
@@ -79,7 +79,7 @@ def held(settings: Settings) -> Finding:
 def state(settings: Settings) -> Iterator[Finding]:
     """What the bot remembers, read as a start reads it, where that fails."""
     try:
-        asyncio.run(_read(settings))
+        run_async(_read(settings))
     except OSError as error:
         yield Finding("app.data_dir", Verdict.MISSING, why(error))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +9,7 @@ from rich.text import Text
 from assembly import Unusable
 from assembly.documents import store_of
 from assembly.folder import written_alone
+from assembly.running import run_async
 from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
@@ -46,7 +45,7 @@ def forget(settings: Settings, user_id: int) -> int:
         done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings), surroundings(settings))
         done.copies, done.left = copies, [*left, *done.left]
         try:
-            note_documents(done, folder, *asyncio.run(_forget_documents(folder, settings.documents.store, user_id)))
+            note_documents(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)
@@ -69,7 +68,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
         return 0, []
     count = int(drop_team_passages(settings))
     try:
-        return count + asyncio.run(_drop_topics(folder, settings.documents.store)), []
+        return count + run_async(_drop_topics(folder, settings.documents.store)), []
     except StoreUnavailable as error:
         return count, [f"{folder.documents}: {error}; topics stay there until the bot indexes them anew"]
 

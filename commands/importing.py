@@ -21,7 +21,7 @@ from assembly.graph_parts import CaptureParts, Parts, assemble, library_of
 from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
-from clock import VirtualLoop
+from clock import VirtualLoop, patient_to_a_point
 from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
@@ -53,7 +53,7 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
     with (
         terminated_as_interrupted(),
         written_alone(settings, "app.py --import"),
-        asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
+        asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start))) as runner,
     ):
         run = runner.run(_import(settings, archives, talks))
     show(Console(), run)

@@ -13,7 +13,7 @@ from assembly.folder import written_alone
 from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
-from assembly.running import collect_rarely, terminated_as_interrupted
+from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from clock import now
 from commands.progress import Count, counted
@@ -47,7 +47,7 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     check_writable(settings.kb)
     collect_rarely()
     with terminated_as_interrupted(), written_alone(settings, "app.py --init-kb"):
-        report = asyncio.run(_init_kb(settings, record, replay))
+        report = run_async(_init_kb(settings, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)
     if not report.descriptions:

@@ -14,7 +14,7 @@ from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
-from assembly.running import GraphRun, collect_rarely, in_background, measuring, stop_signal, yield_often
+from assembly.running import GraphRun, collect_rarely, in_background, measuring, run_async, stop_signal, yield_often
 from assembly.searching import open_embedder, open_search
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
@@ -43,7 +43,7 @@ def live(settings: Settings, options: LiveOptions) -> int:
     collect_rarely()
     yield_often()
     with written_alone(settings, "app.py"):
-        return asyncio.run(run_bot(settings, options, token))
+        return run_async(run_bot(settings, options, token))
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:

@@ -15,7 +15,7 @@ from rich.console import Console
 from assembly import Unusable
 from assembly.folder import written_alone
 from assembly.llm import open_llm
-from assembly.running import collect_rarely, terminated_as_interrupted
+from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.progress import Count, counted
@@ -86,7 +86,7 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     """
     collect_rarely()
     with terminated_as_interrupted(), written_alone(settings, "app.py --regen"):
-        report = asyncio.run(rebuild(settings, restart=restart, record=record, replay=replay))
+        report = run_async(rebuild(settings, restart=restart, record=record, replay=replay))
     show(Console(), report)
     return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
 
