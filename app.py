@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
-import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -111,4 +110,7 @@ def user_id(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    done = main()
+    from clock import leave
+
+    leave(done)

@@ -34,12 +34,19 @@ NO_METERS = Meters()
 
 @asynccontextmanager
 async def knowledge_parts(
-    settings: Settings, asker: StructuredLLM | None, usage: Usage, *, meters: Meters = NO_METERS
+    settings: Settings,
+    asker: StructuredLLM | None,
+    usage: Usage,
+    *,
+    meters: Meters = NO_METERS,
+    by_hand: bool = False,
 ) -> AsyncGenerator[KnowledgeParts]:
-    """What an update works with, closed at the end of the block; `asker`, which does knowledge work, is not."""
+    """What an update works with, closed at the end of the block; `asker`, which does knowledge work, is not. `by_hand`:
+    somebody waits for it.
+    """
     kb = settings.kb
     async with web_for(kb) as web:
-        ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched)))
+        ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, web, meters.fetched, by_hand)))
         yield KnowledgeParts(
             ledger=ledger,
             describer=describer_of(settings, asker, usage),

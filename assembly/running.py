@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -21,6 +21,7 @@ from reactivex.subject import Subject
 
 from assembly import Unusable
 from assembly.llm import Observe
+from clock import patient_to_a_point
 from model.events import Event
 from model.outcomes import Result
 from operators.screen import decode
@@ -74,12 +75,20 @@ async def measuring(settings: MetricsSettings, health: Callable[[], str | None])
         raise Unusable(str(error)) from None
 
 
+T = TypeVar("T")
+
 LAST_WORDS_SECONDS = 5.0
 """How long replies that are being posted may take after everything else was cancelled."""
 PATIENCE_SECONDS = 30 * 86_400.0
 """Virtual: what still runs when a recording ends is waited for; its own limits bound it."""
 
 log = logging.getLogger(__name__)
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """As `asyncio.run`; a thread that hangs does not keep it from ending (pitfall 65)."""
+    with asyncio.Runner(loop_factory=lambda: patient_to_a_point(asyncio.new_event_loop())) as runner:
+        return runner.run(work)
 
 
 def collect_rarely() -> None:

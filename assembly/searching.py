@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from operators.pointing import PointRules
 from services.assistant import Addresses
 from services.knowledge import Library, LibrarySearch
+from services.llm import vectors_client
 from services.search import PassageStore, delete_passages
 from services.search.embedding import Embedder, EmbeddingEndpoint, EndpointEmbedder, PackagedEmbedder, installed
 from services.storage import DataFolder
@@ -21,7 +22,8 @@ KB_FILE, TEAM_FILE = "search.sqlite", "search-team.sqlite"
 def embedder_of(asked: EmbeddingSettings | str) -> Embedder | None:
     """The configured endpoint, or the packaged model if it is installed; None: search by words only."""
     if not isinstance(asked, str):
-        return EndpointEmbedder(EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value()))
+        endpoint = EmbeddingEndpoint(asked.base_url, asked.model, asked.api_key.get_secret_value())
+        return EndpointEmbedder(endpoint, vectors_client)
     return PackagedEmbedder() if asked == "packaged" and installed() else None
 
 

@@ -14,11 +14,14 @@ from settings import KnowledgeSettings
 
 @dataclass(frozen=True, slots=True)
 class SourceSetup:
-    """`web`: None where sources are only read; `on_result`: is given the result of each download."""
+    """`web`: None where sources are only read; `on_result`: is given the result of each download; `by_hand`: somebody
+    waits for an update.
+    """
 
     kb: KnowledgeSettings
     web: Web | None = None
     on_result: Callable[[FetchStatus], object] | None = None
+    by_hand: bool = False
 
 
 def files(setup: SourceSetup) -> AnyKind:
@@ -37,6 +40,7 @@ def pages(setup: SourceSetup) -> AnyKind:
         fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
         again_seconds=kb.runtime_refresh_tick_seconds,
         on_result=setup.on_result,
+        by_hand=setup.by_hand,
     )
 
 

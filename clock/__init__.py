@@ -8,11 +8,13 @@ processes                   work on bytes from outside, in processes that may be
 cancel_token                one item's cancellation
 shared_calls                one call for identical requests
 backoff                     pauses that double
+threads                     an end that does not wait for those that hang
 """
 
 # pyright: reportUnusedImport=false
 from clock.processes import Processes, Run, WorkStopped
 from clock.real_time import real_time
 from clock.run_blocking import run_blocking
+from clock.threads import leave, patient_to_a_point
 from clock.utc import from_rfc3339, now, rfc3339, utc_clock
 from clock.virtual_loop import Deadlock, VirtualLoop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -13,6 +12,7 @@ from assembly.graph_parts import answer_rules, library_of
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
+from assembly.running import run_async
 from assembly.searching import open_embedder, open_search
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
@@ -25,7 +25,7 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
     failed.
     """
     with temporary_index(settings) as indexed:
-        result = asyncio.run(_ask(indexed, question, record, replay))
+        result = run_async(_ask(indexed, question, record, replay))
     for step, decision in result.debug.items():
         print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)
     print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201 (as said)

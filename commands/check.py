@@ -2,60 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from assembly import Unusable
-from assembly.documents import EMBEDDED
-from assembly.llm import endpoint_settings
-from assembly.sources import web_for
+from assembly.running import run_async
+from assembly.state import read_state
 from assembly.team import team_places
-from services.documents.store import SUFFIX, chroma_unreachable_because
+from commands.check_servers import servers
+from commands.findings import STYLES, Finding, Verdict, judged, unwritable_because
 from services.knowledge import belongs_to
-from services.llm import EndpointSettings, unreachable_because
-from services.search.embedding import REMEDY, installed
-from services.storage import DataFolder, why
-from services.team import LibraryUnusable, begins_after, state
+from services.storage import held_by_another, why
+from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
-from settings import DocumentSettings, KnowledgeSettings, LLMSettings, Settings, SettingsError, usable_token
+from settings import Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
-
-
-class Verdict(StrEnum):
-    """`WARNING`: the bot runs, with something missing; `MISSING`: it cannot do its work."""
-
-    OK = "ok"
-    SKIPPED = "skipped"
-    WARNING = "warning"
-    MISSING = "missing"
-
-
-STYLES = {Verdict.OK: "green", Verdict.SKIPPED: "dim", Verdict.WARNING: "yellow", Verdict.MISSING: "bold red"}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`about`: a key of the configuration."""
-
-    about: str
-    verdict: Verdict
-    says: str
-
-
-def judged(about: str, trouble: str | None, otherwise: str, verdict: Verdict = Verdict.MISSING) -> Finding:
-    """`verdict` with the `trouble`, or OK where there is none."""
-    return Finding(about, Verdict.OK, otherwise) if trouble is None else Finding(about, verdict, trouble)
 
 
 def check(settings: Settings) -> int:
@@ -63,12 +31,14 @@ def check(settings: Settings) -> int:
     found = [
         token(settings),
         *folders(settings),
+        held(settings),
+        *state(settings),
         *knowledge(settings),
         staff(settings),
         team(settings),
         *internal_topics(settings),
         log_file(settings),
-        *asyncio.run(servers(settings)),
+        *run_async(servers(settings)),
     ]
     console, width = Console(), max(len(finding.about) for finding in found)
     for finding in found:
@@ -94,6 +64,28 @@ def folders(settings: Settings) -> Iterator[Finding]:
         trouble = unwritable_because(folder)
         found = f"{folder}" if folder.is_dir() else f"{folder} will be made"
         yield judged(about, None if trouble is None else f"{folder} {trouble}", found)
+
+
+def held(settings: Settings) -> Finding:
+    """Whether another process writes the data folder, so that a start would be refused."""
+    root = settings.app.data_dir
+    try:
+        trouble = held_by_another(root)
+    except OSError as error:
+        trouble = why(error)
+    return judged("app.data_dir", trouble, "no other process writes there")
+
+
+def state(settings: Settings) -> Iterator[Finding]:
+    """What the bot remembers, read as a start reads it, where that fails."""
+    try:
+        run_async(_read(settings))
+    except OSError as error:
+        yield Finding("app.data_dir", Verdict.MISSING, why(error))
+
+
+async def _read(settings: Settings) -> None:
+    read_state(settings)
 
 
 def knowledge(settings: Settings) -> Iterator[Finding]:
@@ -134,7 +126,7 @@ def team(settings: Settings) -> Finding:
     """Team knowledge, as far as the bot would refuse to start with it."""
     places, trouble = team_places(settings), None
     try:
-        begins_after(places, state.read(places.state), settings.kb.qa_raw_last_processed_id, time.time())
+        examine(places, configured_cursor=settings.kb.qa_raw_last_processed_id, now=time.time())
     except LibraryUnusable as error:
         trouble = str(error)
     except OSError as error:
@@ -165,91 +157,3 @@ def log_file(settings: Settings) -> Finding:
         trouble = None if path.is_file() and os.access(path, os.W_OK) else "cannot be written"
     says = None if trouble is None else f"{path} {trouble}; the log goes to the console only"
     return judged("logging.file.path", says, str(path), Verdict.WARNING)
-
-
-async def servers(settings: Settings) -> list[Finding]:
-    """What has to be asked over the network, where servers are configured."""
-    about_pages, about_documents, about_models = await asyncio.gather(
-        renderer(settings.kb), documents(settings), models(settings)
-    )
-    return [*about_pages, *about_documents, *about_models]
-
-
-async def renderer(kb: KnowledgeSettings) -> list[Finding]:
-    """What fetches web pages, opened as a start opens it, where that can fail."""
-    about = "kb.web_fetch_renderer"
-    if kb.web_fetch_renderer == "http":
-        return []
-    trouble = None
-    try:
-        async with web_for(kb):
-            pass
-    except Unusable as error:
-        trouble = str(error).removeprefix(f"{about} is ")
-    return [judged(about, trouble, kb.web_fetch_renderer)]
-
-
-async def documents(settings: Settings) -> list[Finding]:
-    """Files of threads and runbooks."""
-    chosen = settings.documents
-    if not chosen.enabled:
-        return [Finding("documents.enabled", Verdict.SKIPPED, "false: files and runbooks are ignored")]
-    return list(await asyncio.gather(store(chosen, DataFolder(settings.app.data_dir)), embedder(settings)))
-
-
-async def store(chosen: DocumentSettings, folder: DataFolder) -> Finding:
-    """Where documents are kept."""
-    about = "documents.store"
-    if chosen.store != EMBEDDED:
-        trouble = await chroma_unreachable_because(chosen.store)
-        says = None if trouble is None else f"Chroma at {chosen.store} {trouble}; until then files are ignored"
-        return judged(about, says, f"Chroma at {chosen.store} is there", Verdict.WARNING)
-    for place in (folder.evidence, folder.runbooks):
-        trouble = unwritable_because(place)
-        if trouble is not None:
-            return Finding(about, Verdict.WARNING, f"{place} {trouble}; files are ignored")
-    threads, people = (sum(1 for _ in place.glob(f"*{SUFFIX}")) for place in (folder.evidence, folder.runbooks))
-    whose = number_of(people, "person", "people")
-    return Finding(about, Verdict.OK, f"embedded: files of {number_of(threads, 'thread')}, runbooks of {whose}")
-
-
-async def embedder(settings: Settings) -> Finding:
-    """What computes embeddings."""
-    about = "search.embeddings" if settings.documents.embeddings is None else "documents.embeddings"
-    at = settings.document_embeddings
-    if at == "none":
-        return Finding(about, Verdict.SKIPPED, "none: keyword search only")
-    if isinstance(at, str):
-        return judged(about, None if installed() else REMEDY, "the packaged model", Verdict.WARNING)
-    endpoint = EndpointSettings(at.base_url, at.model, at.api_key.get_secret_value())
-    trouble = await unreachable_because(endpoint)
-    says = None if trouble is None else f"{trouble}; until then documents have keyword search only"
-    return judged(about, says, f"{endpoint.name} is there", Verdict.WARNING)
-
-
-async def models(settings: Settings) -> tuple[Finding, Finding]:
-    answering = settings.ai_response.llm
-    instead = (
-        "topics and descriptions go by words, no model is asked" if answering is None else "ai_response.llm is asked"
-    )
-    return await asyncio.gather(
-        model("ai_response.llm", answering, "null: answers quote the documents, no model is asked"),
-        model("kb.llm", settings.kb.llm, f"null: {instead}"),
-    )
-
-
-async def model(about: str, llm: LLMSettings | None, if_none: str) -> Finding:
-    if llm is None:
-        return Finding(about, Verdict.SKIPPED, if_none)
-    endpoint = endpoint_settings(llm)
-    return judged(about, await unreachable_because(endpoint), f"{endpoint.name} is there")
-
-
-def unwritable_because(folder: Path) -> str | None:
-    """What keeps a folder from being used or made; None: nothing."""
-    existing = next((each for each in (folder, *folder.parents) if each.exists()), folder)
-    if not existing.is_dir():
-        return "is not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
-    if not os.access(existing, os.W_OK | os.X_OK):
-        return "cannot be written; check its permissions" if existing == folder else f"cannot be made in {existing}"
-    return None

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from assembly import Unusable
 from assembly.documents import store_of
-from assembly.searching import drop_team_passages
+from assembly.folder import written_alone
+from assembly.running import run_async
+from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
-from services.privacy import Forgotten, has_written, note_documents
+from services.privacy import Forgotten, Surroundings, has_written, note_documents
 from services.privacy import forget as forget_person
-from services.storage import DataFolder, in_thread, lock
+from services.storage import DataFolder, in_thread
 from services.telemetry import number_of
 from settings import Settings
 
@@ -39,17 +39,25 @@ def forget(settings: Settings, user_id: int) -> int:
     root = settings.app.data_dir
     if not root.is_dir():
         raise Unusable(f"app.data_dir: {root} is no folder, so nothing is kept there; is this the right --config?")
-    with lock(root, "app.py --forget"):
+    with written_alone(settings, "app.py --forget"):
         folder = DataFolder(root)
         copies, left = _drop_copies(settings, folder, user_id)
-        done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings))
+        done = forget_person(folder, settings.kb.team_raw_dir, user_id, open_team(settings), surroundings(settings))
         done.copies, done.left = copies, [*left, *done.left]
         try:
-            note_documents(done, folder, *asyncio.run(_forget_documents(folder, settings.documents.store, user_id)))
+            note_documents(done, folder, *run_async(_forget_documents(folder, settings.documents.store, user_id)))
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)
     return 0
+
+
+def surroundings(settings: Settings) -> Surroundings:
+    kb = settings.kb
+    places = [kb.sources_dir, kb.links_file_path, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir]
+    places += [kb.team_raw_dir, kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path]
+    databases = [kb.index_path.with_name(KB_FILE), kb.team_index_path.with_name(TEAM_FILE)]
+    return Surroundings([*places, *databases], settings.logging.file.path)
 
 
 def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[int, list[str]]:
@@ -60,7 +68,7 @@ def _drop_copies(settings: Settings, folder: DataFolder, user_id: int) -> tuple[
         return 0, []
     count = int(drop_team_passages(settings))
     try:
-        return count + asyncio.run(_drop_topics(folder, settings.documents.store)), []
+        return count + run_async(_drop_topics(folder, settings.documents.store)), []
     except StoreUnavailable as error:
         return count, [f"{folder.documents}: {error}; topics stay there until the bot indexes them anew"]
 
@@ -98,6 +106,7 @@ def show(console: Console, user_id: int, done: Forgotten) -> None:
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),
         ("LLM recordings", f"{number_of(done.exchanges, 'exchange')} dropped"),
+        ("recordings", f"{number_of(done.recorded, 'event')} dropped"),
     ):
         table.add_row(Text(what), Text(result))
     console.print(table)

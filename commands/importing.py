@@ -16,17 +16,18 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.folder import written_alone
 from assembly.graph_parts import CaptureParts, Parts, assemble, library_of
 from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
-from clock import VirtualLoop
+from clock import VirtualLoop, patient_to_a_point
 from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
 from services.knowledge import LibrarySearch
 from services.search import PassageStore
-from services.storage import DataFolder, lock
+from services.storage import DataFolder
 from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
@@ -51,8 +52,8 @@ def import_files(settings: Settings, files: Sequence[Path]) -> int:
     collect_rarely()
     with (
         terminated_as_interrupted(),
-        lock(settings.app.data_dir, "app.py --import"),
-        asyncio.Runner(loop_factory=lambda: VirtualLoop(start)) as runner,
+        written_alone(settings, "app.py --import"),
+        asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start))) as runner,
     ):
         run = runner.run(_import(settings, archives, talks))
     show(Console(), run)

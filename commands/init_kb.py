@@ -9,10 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.folder import written_alone
 from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
-from assembly.running import collect_rarely, terminated_as_interrupted
+from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from clock import now
 from commands.progress import Count, counted
@@ -29,7 +30,7 @@ from services.knowledge import (
     UpdateReport,
 )
 from services.llm import Usage
-from services.storage import in_thread, lock
+from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
@@ -45,8 +46,8 @@ def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> 
     """
     check_writable(settings.kb)
     collect_rarely()
-    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --init-kb"):
-        report = asyncio.run(_init_kb(settings, record, replay))
+    with terminated_as_interrupted(), written_alone(settings, "app.py --init-kb"):
+        report = run_async(_init_kb(settings, record, replay))
     out = Console(soft_wrap=True, highlight=False, markup=False)
     out.print(report.text)
     if not report.descriptions:
@@ -79,7 +80,7 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
         open_llm(settings, llm, record=record, replay=replay) as asker,
-        knowledge_parts(settings, asker, Usage()) as parts,
+        knowledge_parts(settings, asker, Usage(), by_hand=True) as parts,
     ):
         try:
             await parts.ledger.load()

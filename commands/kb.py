@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.folder import written_alone
 from assembly.team import open_team, team_places
 from clock import rfc3339
 from services.knowledge import is_topic_name, topic_name
-from services.storage import lock
 from services.team import Overview, Pair, corrections, overview, spoken
 from services.telemetry import number_of
 from settings import Settings
@@ -36,7 +36,7 @@ def team_knowledge(settings: Settings, action: str, name: str = "", *, conflicts
 
 
 def _correct(settings: Settings, action: str, pair_id: str) -> str:
-    with lock(settings.app.data_dir, f"app.py --kb {action}"):
+    with written_alone(settings, f"app.py --kb {action}"):
         library = open_team(settings)
         correct = corrections.remove if action == "remove" else corrections.restore
         try:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
+from assembly.folder import written_alone
 from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
-from assembly.running import GraphRun, collect_rarely, in_background, measuring, stop_signal, yield_often
+from assembly.running import GraphRun, collect_rarely, in_background, measuring, run_async, stop_signal, yield_often
 from assembly.searching import open_embedder, open_search
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
@@ -22,7 +23,6 @@ from clock import now
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
-from services.storage import lock
 from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import observable
@@ -42,8 +42,8 @@ def live(settings: Settings, options: LiveOptions) -> int:
     token = usable_token(settings)
     collect_rarely()
     yield_often()
-    with lock(settings.app.data_dir, "app.py"):
-        return asyncio.run(run_bot(settings, options, token))
+    with written_alone(settings, "app.py"):
+        return run_async(run_bot(settings, options, token))
 
 
 async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:

@@ -13,15 +13,16 @@ from reactivex import operators as ops
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.folder import written_alone
 from assembly.llm import open_llm
-from assembly.running import collect_rarely, terminated_as_interrupted
+from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.progress import Count, counted
 from operators.foreseeing import Guesses
 from services.assistant import key_of
 from services.llm import AskedAhead, Asker, Usage
-from services.storage import DataFolder, files, in_thread, lock
+from services.storage import DataFolder, files, in_thread
 from services.team import (
     Action,
     Build,
@@ -84,8 +85,8 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
     `restart`: do not resume an earlier run.
     """
     collect_rarely()
-    with terminated_as_interrupted(), lock(settings.app.data_dir, "app.py --regen"):
-        report = asyncio.run(rebuild(settings, restart=restart, record=record, replay=replay))
+    with terminated_as_interrupted(), written_alone(settings, "app.py --regen"):
+        report = run_async(rebuild(settings, restart=restart, record=record, replay=replay))
     show(Console(), report)
     return FAILED if report.given_up or report.actions[Action.FAILED] or report.undescribed else DONE
 

@@ -22,7 +22,7 @@ from assembly.running import collect_rarely, play
 from assembly.searching import open_embedder, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
-from clock import VirtualLoop
+from clock import VirtualLoop, patient_to_a_point
 from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of
@@ -59,7 +59,9 @@ def replay(settings: Settings, options: ReplayOptions, console: Console | None =
         data = options.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-replay-")))
         start = first_time(options.file)
         settings = stack.enter_context(temporary_index(settings))
-        runner = stack.enter_context(asyncio.Runner(loop_factory=partial(VirtualLoop, start, speed=options.speed)))
+        runner = stack.enter_context(
+            asyncio.Runner(loop_factory=lambda: patient_to_a_point(VirtualLoop(start, speed=options.speed)))
+        )
         return runner.run(_replay(settings.rehearsed_in(data), options, console or Console()))
 
 

@@ -17,6 +17,7 @@ from services.assistant import CaptureJob, Curator, conversation_with, in_words,
 from services.conversations import Context
 from services.llm import ImageFailed, ImageSource, TimedOut, Unavailable, Usage
 from services.team import Capture, Pair, PairTurn, PendingFolder, Picture, Said, Speaker, Waiting, pictures_of
+from services.telemetry import people
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +102,7 @@ def summarise_images(
         await load(new, loaded)
         conversation = conversation_with(capture, {picture: loaded[picture] for picture in new})
         message_ids = [said.message_id for said in capture.said]
+        people.set(frozenset(said.author_id for said in capture.said))
         summaries = summaries_in(await curator.summarise_images(conversation, message_ids, usage), new)
         for picture, summary in summaries.items():
             known[picture.attachment.id] = summary

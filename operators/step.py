@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
@@ -11,12 +11,13 @@ from reactivex import Observable
 
 from clock import now
 from model.batches import Part
+from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
 from operators.map_async import map_async
 from operators.selecting import pass_through
 from services.assistant import Inquiry, Unanswered, end
 from services.conversations import CalledOff
-from services.telemetry import about
+from services.telemetry import about, people
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ def step(
 
     async def timed(inquiry: T) -> Inquiry | Unanswered | Outcome:
         about.set(inquiry.part)
+        people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *messages_of(inquiry))))
         began = now()
         try:
             return await fn(inquiry)
@@ -68,6 +70,11 @@ def step(
         ),
     )
     return cast("Step", through)
+
+
+def messages_of(inquiry: Inquiry | Unanswered) -> Iterable[Message]:
+    """What is known of its conversation."""
+    return inquiry.messages if isinstance(inquiry, Inquiry) else inquiry.inquiry.messages
 
 
 def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:

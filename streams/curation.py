@@ -32,7 +32,7 @@ from operators.triggering import coalesce
 from services.assistant import Curator, Describer
 from services.llm import Usage
 from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, TeamLibrary, Topic
-from services.telemetry import about
+from services.telemetry import about, people
 from sinks import topics
 from streams.ticks import Tick, ticks
 
@@ -263,6 +263,7 @@ class Work:
 
     async def _patiently(self, work: Callable[[], Coroutine[Any, Any, T | None]]) -> T | None:
         about.set(None)  # the log context is not that of the capture which triggered this
+        people.set(frozenset())
         while True:
             if self._pause:
                 await asyncio.sleep(self._pause)

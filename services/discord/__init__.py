@@ -7,7 +7,7 @@ splits. `live` implements the seams with discord.py, `slash` the commands; impor
 # pyright: reportUnusedImport=false
 from services.discord import recordings
 from services.discord.attachments import AttachmentFailed, Attachments, CDNAttachments, RecordedAttachments
-from services.discord.dispatches import Dispatch, read_frame, render_line
+from services.discord.dispatches import BadLine, Dispatch, parse_line, read_frame, render_line
 from services.discord.protocols import (
     Access,
     Fetcher,

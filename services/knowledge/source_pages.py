@@ -110,8 +110,12 @@ class WebPages:
         fresh_seconds: float = 0,
         again_seconds: float = 0,
         on_result: Callable[[FetchStatus], object] | None = None,
+        by_hand: bool = False,
     ) -> None:
-        """`web`: None where nothing is fetched; `on_result`: is given the result of each download."""
+        """`web`: None where nothing is fetched; `on_result`: is given the result of each download; `by_hand`: somebody
+        waits, so what could not be had is asked for now.
+        """
+        self._by_hand = by_hand
         self._links_file, self._cache_dir = links_file, cache_dir
         self._max_bytes = max_bytes
         self._web = web
@@ -138,7 +142,7 @@ class WebPages:
             kept = frozenset(os.listdir(self._cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
             kept = frozenset[str]()  # the pages are fetched again
-        due = [url for url in urls if is_due(url, records.get(url), kept, at)]
+        due = [url for url in urls if is_due(url, records.get(url), kept, at, by_hand=self._by_hand)]
         listed = frozenset(due)
         return Listing([url for url in urls if url not in listed], host_by_host(due), left_out)
 
@@ -212,8 +216,12 @@ def page_name(url: str) -> str:
     return hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
 
 
-def is_due(url: str, record: UrlRecord | None, kept: frozenset[str], at: float) -> bool:
-    """Whether a page is to be asked for: it is new, its time has come, or its text was lost. `kept`: names of files."""
+def is_due(url: str, record: UrlRecord | None, kept: frozenset[str], at: float, *, by_hand: bool = False) -> bool:
+    """Whether a page is to be asked for: it is new, its time has come, or its text was lost. `kept`: names of files.
+    `by_hand`: its time has come when it could not be had.
+    """
+    if by_hand and record is not None and record.url.fetch_status not in ANSWERED:
+        return True
     if record is None or from_rfc3339(record.url.next_check_at) <= at:
         return True
     lost = bool(record.content_hash) and page_name(url) not in kept

@@ -17,11 +17,15 @@ from typing import Any, cast
 import openai
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
+from langchain_core.outputs import ChatResult
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from langsmith import tracing_context  # pyright: ignore[reportUnknownVariableType] (one of its types is half known)
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion
 from pydantic import SecretStr
 
 import clock
+from services.llm.bounded import BoundedClient, UnusableReply
 from services.llm.endpoint import (
     BadOutput,
     EndpointSettings,
@@ -42,6 +46,9 @@ log = logging.getLogger(__name__)
 
 _RETRY_STATUSES = frozenset({408, 409, 429})
 
+MAX_TOKENS_OF_ONE_CALL = 100_000_000
+"""More cannot be meant: no model reads a hundredth of it."""
+
 _INVALID = "finds the request invalid; check model and structured_output_method"
 _HINTS = {
     400: _INVALID,
@@ -54,6 +61,22 @@ _HINTS = {
 }
 
 
+class CountingChat(ChatCrynux):
+    """Takes figures of usage that are no counts as 0, before LangChain calculates with them."""
+
+    def _create_chat_result(
+        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
+    ) -> ChatResult:
+        if isinstance(response, ChatCompletion):
+            prompt, completion = (
+                _count(getattr(response.usage, name, None)) for name in ("prompt_tokens", "completion_tokens")
+            )
+            response.usage = CompletionUsage(
+                prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion
+            )
+        return super()._create_chat_result(response, generation_info)  # pyright: ignore[reportUnknownMemberType] (plain dicts)
+
+
 class Chat:
     """One client of one endpoint. Its connections belong to the loop that makes the first call."""
 
@@ -63,8 +86,8 @@ class Chat:
             os.environ.pop(switch, None)
         self._settings = settings
         # The default client is shared by the whole process: closing one would close all.
-        self._http = openai.DefaultAsyncHttpxClient(timeout=settings.timeout_seconds)
-        self._model = ChatCrynux(
+        self._http = BoundedClient(timeout=settings.timeout_seconds)
+        self._model = CountingChat(
             model=settings.model,
             base_url=settings.base_url,
             # The SDK requires a key, local servers have none.
@@ -90,7 +113,7 @@ class Chat:
             with tracing_context(enabled=False):
                 message = await self._model.ainvoke(messages, extra_body=self._extra_body(request), **options)
             return _reply(message, with_calls=bool(request.tools))
-        except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError) as error:
+        except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             log.debug("%s, step %s: %s", self._settings.name, request.step, self._redacted(error))
             # Without its cause: the original holds the request's headers and echoes of the prompt.
             raise self._in_our_words(error, request.step) from None
@@ -121,6 +144,8 @@ class Chat:
         who = f"{self._settings.name}, step {step}:"
         if isinstance(error, openai.APITimeoutError):
             return TimedOut(f"{who} no answer within {self._settings.timeout_seconds:g} s; raise timeout_seconds")
+        if isinstance(error, UnusableReply):
+            return BadOutput(f"{who} sent a reply that {error}; check base_url and the server")
         if isinstance(error, openai.APIConnectionError):
             return Unavailable(f"{who} cannot be reached; check base_url and that the server runs")
         if isinstance(error, openai.APIStatusError):
@@ -128,10 +153,20 @@ class Chat:
         return BadOutput(f"{who} answered with something that is no chat completion; check base_url")
 
 
+def _count(figure: object) -> int:
+    """A figure of usage; 0 where it is no count."""
+    # Some servers write 12.0.
+    if isinstance(figure, bool) or not isinstance(figure, int | float):
+        return 0
+    return int(figure) if 0 <= figure <= MAX_TOKENS_OF_ONE_CALL and figure == int(figure) else 0
+
+
 def _of_status(error: openai.APIStatusError, who: str) -> LLMError:
     status = error.status_code
     code = f", {error.code}" if re.fullmatch(r"[a-z_]{1,40}", error.code or "") else ""
     said = f"(HTTP {status}{code})"
+    if error.response.has_redirect_location:
+        return Rejected(f"{who} leads to another server, which is sent no prompt {said}; set base_url to the right one")
     if status == 504:  # noqa: PLR2004 (Gateway Timeout; its name in http.HTTPStatus says no more)
         return TimedOut(f"{who} gave up waiting for the model {said}; try later, or a smaller model")
     if status in _RETRY_STATUSES or status >= 500:  # noqa: PLR2004 (the class of server errors)

@@ -1,7 +1,9 @@
 """Exchanges with a model, recorded (`--llm-record`) and answered from the recording (`--llm-replay`): JSON Lines.
 
-    {"step", "hash", "request": {"system", "user", "schema_name", "schema"},
+    {"step", "hash", "people", "request": {"system", "user", "schema_name", "schema"},
      "response": {"text", "finish_reason"}, "usage": {"prompt_tokens", "completion_tokens"}}
+
+`people`: the ids of those whose conversation it is about, by which it is found when one of them is to be forgotten.
 
 If tools were offered, the request also has "tools" and "rounds" (the calls so far), and the response "calls". A call
 that failed has `"error": {"kind", "message"}` instead of response and usage, so that a replay fails where the recorded
@@ -30,6 +32,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 import clock
 from services.llm.endpoint import Endpoint, LLMError, Reply, Request, Round, UnknownRequest
 from services.storage import files
+from services.telemetry import people
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +118,9 @@ def _sha256(text: str) -> str:
 
 def render(request: Request, outcome: Reply | LLMError) -> str:
     """One line, with its line end."""
-    line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "request": kept(request)}
+    whose = [str(each) for each in sorted(people.get())]
+    line: dict[str, object] = {"step": request.step, "hash": request_hash(request), "people": whose}
+    line["request"] = kept(request)
     if isinstance(outcome, LLMError):
         line["error"] = {"kind": type(outcome).__name__, "message": str(outcome)}
     else:

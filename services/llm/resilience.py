@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import random
@@ -15,12 +14,14 @@ import aiohttp
 
 import clock
 from services.llm.endpoint import Endpoint, EndpointSettings, LLMError, Reply, Request, TimedOut, Unavailable
+from services.telemetry import why_unreached
 
 if TYPE_CHECKING:
     from services.llm.chat import Chat
 
 
 PROBE_SECONDS = 5.0
+LIST_BYTES = 1 << 12
 
 
 class CrynuxEndpoint:
@@ -64,6 +65,13 @@ def import_client() -> None:
     import services.llm.chat  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (the import is the purpose)
 
 
+def vectors_client(timeout_seconds: float) -> object:
+    """What the OpenAI SDK is to fetch vectors with. As `import_client`."""
+    from services.llm.bounded import MAX_VECTORS_BYTES, BoundedClient  # noqa: PLC0415 (as below)
+
+    return BoundedClient(timeout=timeout_seconds, max_bytes=MAX_VECTORS_BYTES)
+
+
 def _open(settings: EndpointSettings) -> Chat:
     from services.llm.chat import Chat  # noqa: PLC0415 (1.1 s and 91 MB, wanted only when a call is made)
 
@@ -76,26 +84,27 @@ async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: fl
         trouble = await clock.real_time(lambda: _trouble(settings, timeout_seconds))
     except TimeoutError:
         trouble = f"did not answer within {timeout_seconds:g} s"
-    except (aiohttp.ClientError, ValueError):
-        # Their texts repeat the address, which may hold a password.
-        trouble = "cannot be reached; check base_url and that the server runs"
+    except (aiohttp.ClientError, ValueError, OSError) as error:
+        trouble = f"cannot be reached: {why_unreached(error)}; check base_url"
     return None if trouble is None else f"{settings.name} {trouble}"
 
 
 async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | None:
     headers = {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
     address = f"{settings.base_url.rstrip('/')}/models"
-    async with asyncio.timeout(timeout_seconds), aiohttp.request("GET", address, headers=headers) as response:
+    asked = aiohttp.request("GET", address, headers=headers, allow_redirects=False)
+    async with asyncio.timeout(timeout_seconds), asked as response:
         status = response.status
+        if 300 <= status < 400:  # noqa: PLR2004 (the class of redirects)
+            return f"leads to another address, which is sent no key (HTTP {status}); set base_url to the right one"
         if status in {401, 403}:
             return f"does not accept the key (HTTP {status}); check api_key"
         if status == 429:  # noqa: PLR2004 (too many requests: it answers)
             return None
         if status != 200:  # noqa: PLR2004 (OK)
             return f"does not list its models (HTTP {status}); check base_url, which usually ends in /v1"
-        try:
-            json.loads(await response.read())
-        except ValueError:
+        # Its beginning is enough to know it by, whatever else is sent.
+        if not (await response.content.read(LIST_BYTES)).lstrip().startswith((b"{", b"[")):
             return "answers with something that is no JSON; check base_url, which usually ends in /v1"
         return None
 

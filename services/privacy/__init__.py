@@ -2,3 +2,4 @@
 
 # pyright: reportUnusedImport=false
 from services.privacy.forgetting import Forgotten, forget, has_written, note_documents, pseudonym
+from services.privacy.strangers import Surroundings

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from services.assistant import GatingResult
 from services.conversations import forget_started, read_posts
-from services.llm import Budget, BudgetLimits, NotFound, first_that_fits, read_spent, render_spent
-from services.privacy.text_match import TextMatch
+from services.llm import Budget, BudgetLimits, read_spent, render_spent
+from services.privacy.exchanges import drop_exchanges
+from services.privacy.recorded import Recorded, attachments_of, clear, look_through
+from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, named, strangers
+from services.privacy.text_match import TextMatch, words_of
 from services.storage import DataFolder, Record, edit, files
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive
 from services.telemetry import number_of
@@ -34,6 +36,7 @@ class Forgotten:
         turns: texts in the raw archive that became `[removed]`.
         votes, questions: rows of the feedback file that were dropped; questions in others' that became `[removed]`.
         exchanges, pending: exchanges in LLM recordings, and waiting captures, that were dropped.
+        recorded: dispatches in recordings that were dropped.
         files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
         copies: of topics, made for searching, that the caller deleted.
         left: lines for the operator: what could not be dealt with.
@@ -50,6 +53,7 @@ class Forgotten:
     topics: int = 0
     copies: int = 0
     pending: int = 0
+    recorded: int = 0
     left: list[str] = field(default_factory=list[str])
 
     @property
@@ -77,20 +81,37 @@ def has_written(raw: Path, user_id: int) -> bool:
     return any(True for _ in _written_by(raw, user_id))
 
 
-def forget(folder: DataFolder, raw: Path, user_id: int, team: TeamLibrary | None = None) -> Forgotten:
+def forget(
+    folder: DataFolder,
+    raw: Path,
+    user_id: int,
+    team: TeamLibrary | None = None,
+    surroundings: Surroundings | None = None,
+) -> Forgotten:
     """Remove a person from `folder`, from the raw archive in `raw`, and from the `team`'s topics, which follow from it.
 
-    Without `team`, topics are left, and reported; its next opening removes the person from them. Raises OSError and
-    LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
+    `surroundings`: only while no bot runs. Then every file of the folder is dealt with, or named; else recordings are
+    left alone. Without `team`, topics are left, and reported; its next opening removes the person from them.
+
+    Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
     """
-    for place in (folder.root, folder.posts.parent, folder.outbox, folder.llm_recordings, folder.pending, raw):
+    places = [folder.root, folder.posts.parent, folder.outbox, folder.llm_recordings, folder.pending, raw]
+    if surroundings is not None:
+        places += (path for path in folder.root.rglob("*") if path.is_dir())
+    for place in places:
         files.clear_leftovers(place)  # a crash may have left copies
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
     texts = [*_written_by(raw, user_id), *(post.question for post in asked)]
-    _forget_exchanges(folder, texts, done)
-    _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, done)
+    about = _looked_through(folder, surroundings, user_id, done)
+    texts += [text for found in about.recordings.values() for text in found.texts]
+    dropped = drop_exchanges(sorted(about.exchanges), user_id, texts)
+    done.exchanges, done.left = dropped.exchanges, [*done.left, *dropped.left]
+    for path, found in about.recordings.items():
+        done.recorded += clear(path, user_id, found, TextMatch(texts))
+    _name_topics(folder, raw, user_id, texts, done)
+    _forget_votes(folder, user_id, {str(post.message_id) for post in asked}, set(texts), done)
     budget = Budget(BudgetLimits(), read_spent(folder.usage))
     done.usage = budget.forget(user_id)
     if done.usage:
@@ -142,50 +163,58 @@ def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:
         yield from (pair.key for _, pair in _blocks(path) if isinstance(pair, Pair) and user_id in pair.author_ids)
 
 
-def _forget_exchanges(folder: DataFolder, texts: list[str], done: Forgotten) -> None:
-    match = TextMatch(texts)
-    for path in sorted(folder.llm_recordings.glob("**/*.jsonl")):
-        # Steps after the gate may have been asked in its words.
-        either = TextMatch([*texts, *_rewritten(path, match)])
-        dropped, _ = _edit(path, lambda each: None if either.found_in(_said(each)) else each, done)  # noqa: B023 (called at once)
-        done.exchanges += dropped
-    if match.too_short and folder.llm_recordings.is_dir():
-        short = number_of(match.too_short, "text")
-        done.left.append(f"{folder.llm_recordings}: {short} of theirs not searched for, too short to be anybody's own")
+@dataclass(frozen=True, slots=True)
+class _Recordings:
+    """Recordings of exchanges; and those of Discord, with what they hold of the person."""
+
+    exchanges: set[Path]
+    recordings: dict[Path, Recorded] = field(default_factory=dict[Path, Recorded])
 
 
-def _rewritten(path: Path, match: TextMatch) -> list[str]:
-    """The queries that the gate has made of the person's questions."""
-    queries: list[str] = []
-
-    def collect(exchange: Record) -> Record:
-        if exchange.get("step") == "gate" and match.found_in(_said(exchange)):
-            try:
-                result = first_that_fits("\n".join(_strings(exchange.get("response"))), GatingResult)
-            except NotFound:
-                return exchange
-            queries.append(result.rewrite_query or "")
-        return exchange
-
-    edit(path, collect)
-    return [query for query in queries if query.strip()]
-
-
-def _said(exchange: Record) -> str:
-    return "\n".join(_strings([exchange.get("request"), exchange.get("response"), exchange.get("error")]))
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        parts = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
-        for each in parts:
-            yield from _strings(each)
+def _looked_through(
+    folder: DataFolder, surroundings: Surroundings | None, user_id: int, done: Forgotten
+) -> _Recordings:
+    """Names what else lies about in the folder, where that is asked for."""
+    about = _Recordings(set(folder.llm_recordings.glob("**/*.jsonl")))
+    if surroundings is None:
+        return about
+    paths = [path for path in strangers(folder, surroundings.ours) if path not in about.exchanges]
+    logs = logs_among(paths, surroundings.log)
+    done.left += named(logs, "a log; its lines have their id, and may repeat what they wrote")
+    kinds = {path: kind_of(path) for path in paths if path not in logs}
+    about.exchanges.update(path for path, kind in kinds.items() if kind is Kind.EXCHANGES)
+    for path in (path for path, kind in kinds.items() if kind is Kind.RECORDING):
+        found = about.recordings[path] = look_through(path, user_id)
+        if found.damaged:
+            done.left.append(f"{path}: {number_of(found.damaged, 'damaged line')}")
+    saved = {attachments_of(path) for path in about.recordings}
+    others = [path for path, kind in kinds.items() if kind is Kind.OTHER and path.parent not in saved]
+    done.left += named(others, "none of this program's, not looked into")
+    return about
 
 
-def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], done: Forgotten) -> None:
-    """`asked`: the ids of the posts that answer the person."""
+def _name_topics(folder: DataFolder, raw: Path, user_id: int, texts: list[str], done: Forgotten) -> None:
+    """A topic that holds words of theirs may be called by them."""
+    taken_part, words = set(_taken_part_in(raw, user_id)), words_of(texts)
+    for name in sorted(
+        topic
+        for topic in {
+            topic
+            for decision in DecisionLog(folder.decisions).read()
+            if decision.key in taken_part
+            for topic in (decision.topic, *(piece.topic for piece in decision.pieces))
+            if topic is not None
+        }
+        if words & set(topic.split("-"))
+    ):
+        done.left.append(
+            f"{folder.decisions} and {folder.team_topics}: the name of the topic {name} has a word of theirs; "
+            "app.py --regen --restart names topics anew"
+        )
+
+
+def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], texts: set[str], done: Forgotten) -> None:
+    """`asked`: the ids of the posts that answer the person; `texts`: what they wrote, if a post is noted no more."""
     try:
         voter = pseudonym(folder.feedback_key.read_bytes(), user_id)
     except FileNotFoundError:
@@ -194,7 +223,8 @@ def _forget_votes(folder: DataFolder, user_id: int, asked: set[str], done: Forgo
     def without(row: Record) -> Record | None:
         if voter is not None and row.get("voter") == voter:
             return None
-        return {**row, "question": REMOVED} if row.get("message_id") in asked else row
+        theirs = row.get("message_id") in asked or row.get("question") in texts
+        return {**row, "question": REMOVED} if theirs else row
 
     done.votes, done.questions = _edit(folder.feedback, without, done)
 

@@ -9,13 +9,21 @@ from services.llm import clean
 
 LEAST_CHARS = 16
 """Letters and digits that identify a text as somebody's: "yes, thanks" is in every prompt."""
+LONG_CHARS = 32
+"""Of a single line that identifies the text which it is from."""
+
+TELLING_CHARS = 5
+"""Of a word that may be somebody's."""
 
 _WORDS = re.compile(r"\w+")
 _PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]*\]")
 
 
 class TextMatch:
-    """Looks for texts. One is found if each of its lines is, in any order. `too_short`: texts it does not look for."""
+    """Looks for texts. One is found if each of its lines is, in any order, or a long one: prompts show parts of texts.
+
+    `too_short`: texts it does not look for.
+    """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._lines: set[tuple[str, ...]] = set()
@@ -27,6 +35,7 @@ class TextMatch:
                 self.too_short += 1
             else:
                 self._lines.add(tuple(f" {line} " for line in lines))
+                self._lines.update((f" {line} ",) for line in lines if len(line) >= LONG_CHARS)
 
     def found_in(self, text: str) -> bool:
         words = f" {_words(clean(text))} "
@@ -35,3 +44,9 @@ class TextMatch:
 
 def _words(text: str) -> str:
     return " ".join(_WORDS.findall(text.casefold()))
+
+
+def words_of(texts: Iterable[str]) -> set[str]:
+    """Words that say something, casefolded."""
+    found = {word for text in texts for word in _WORDS.findall(clean(text).casefold())}
+    return {word for word in found if len(word) >= TELLING_CHARS}

@@ -6,8 +6,9 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -84,6 +85,33 @@ class DataFolder:
     pending = _Below("team-knowledge", "pending")
 
 
+def close_to_others(places: Collection[Path], but: Collection[Path] = ()) -> int:
+    """Take the permissions of group and others from files and folders, and all that is in them.
+
+    What is in or leads to a place of `but` stays as it is; so do symlinks, and what belongs to somebody else. Gives how
+    many were open.
+    """
+    kept = {os.path.realpath(place) for place in but}
+    return sum(_close(Path(os.path.realpath(place)), kept) for place in places)
+
+
+def _close(path: Path, kept: Collection[str]) -> int:
+    if str(path) in kept:
+        return 0
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return 0
+        leads_there = any(place.startswith(f"{path}/") for place in kept)
+        is_open = bool(status.st_mode & 0o077) and not leads_there
+        if is_open:
+            path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
+        inside = sorted(path.iterdir()) if stat.S_ISDIR(status.st_mode) else []
+    except OSError:
+        return 0  # gone meanwhile, or of another user
+    return is_open + sum(_close(each, kept) for each in inside)
+
+
 class FolderBusy(Exception):
     """Another process writes this data folder: the message is one line naming it and the remedy."""
 
@@ -100,8 +128,8 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
         OSError: the folder cannot be made or written.
     """
     path = DataFolder(data_dir).lock_file
-    data_dir.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,6 +145,22 @@ def lock(data_dir: Path, purpose: str) -> Generator[None]:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def held_by_another(data_dir: Path) -> str | None:
+    """Why `lock` would be refused: by whom it is held. Writes nothing; a `lock` of this very moment may fail by it."""
+    path = DataFolder(data_dir).lock_file
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _busy(data_dir, path)
+    finally:
+        os.close(descriptor)
+    return None
 
 
 def _busy(data_dir: Path, path: Path) -> str:

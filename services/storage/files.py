@@ -52,7 +52,8 @@ def clear_leftovers(folder: Path) -> None:
 def replace(path: Path, data: bytes) -> None:
     """Make `data` the whole content of `path`, atomically and durably.
 
-    Missing folders are made. A file behind a symlink is replaced there, and permissions are kept.
+    Missing folders are made; what is made is for its owner alone. A file behind a symlink is replaced there, and
+    permissions are kept.
     """
     with _named(path):
         _sync_folder(_swap(path, data))
@@ -171,7 +172,7 @@ def _swap(path: Path, data: bytes) -> Path:
 def _locked(path: Path, flags: int) -> int:
     """A descriptor that holds the lock of the file which has this name now."""
     while True:
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
@@ -188,7 +189,7 @@ def _open_temporary(folder: Path) -> tuple[int, Path]:
         # In containers the process id is the same at every start, so a leftover may have the name.
         temporary = folder / f"{LEFTOVER_PREFIX}{os.getpid()}-{next(_numbers)}"
         try:
-            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), temporary
         except FileExistsError:
             continue
         except FileNotFoundError:
@@ -205,9 +206,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
+    """Make a folder and those that lead to it, durably and for their owner alone, unless they are there."""
     if not folder.is_dir():
         _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         _sync_folder(folder.parent)
 
 

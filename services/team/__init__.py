@@ -28,10 +28,10 @@ from services.team.decisions import Action, By, Decision, DecisionLog, Remark
 from services.team.filing import allowed_remarks, allowed_removals, parts_by_topic, replaced_by, together, topic_files
 from services.team.growth import Growth
 from services.team.library import TeamLibrary
-from services.team.opening import open_library
+from services.team.opening import examine, open_library
 from services.team.pending import PendingFolder, Waiting
 from services.team.places import PairPlaces, place_line
 from services.team.rebuilding import Build, RebuildPlan, Task
 from services.team.speakers import as_read, has_several_askers, spoken
-from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces, begins_after
+from services.team.state import LibraryUnusable, LibraryUnwritable, TeamPlaces
 from services.team.topics import Correction, Topic

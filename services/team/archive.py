@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -171,8 +171,12 @@ def sound_length(data: bytes) -> int:
     return max((data.rfind(end) + len(end) for end in (b"\n\n", b"\n\r\n") if end in data), default=0)
 
 
-def parse(text: str, file: str = "archive", first_line: int = 1) -> list[Pair]:
-    """The pairs in `text`, which begins at `first_line` of `file`. Logs and skips malformed or truncated blocks."""
+def parse(
+    text: str, file: str = "archive", first_line: int = 1, warn: Callable[[str], object] = log.warning
+) -> list[Pair]:
+    """The pairs in `text`, which begins at `first_line` of `file`. Skips malformed or truncated blocks, and tells of
+    each to `warn`, with the line that it begins at.
+    """
     whole, end, truncated = text.replace("\r\n", "\n").rpartition("\n\n")
     line = first_line
     pairs: list[Pair] = []
@@ -181,10 +185,10 @@ def parse(text: str, file: str = "archive", first_line: int = 1) -> list[Pair]:
             pairs.append(pair)
         elif text_before := piece.lstrip("\ufeff\n"):
             blank = piece[: -len(text_before)].count("\n")
-            log.warning("%s:%d: %s; skipped", file, line + blank, pair)
+            warn(f"{file}:{line + blank}: {pair}; skipped")
         line += piece.count("\n")
     if truncated:
-        log.warning("%s:%d: a block without its final empty line, truncated by a crash; skipped", file, line)
+        warn(f"{file}:{line}: a block without its final empty line, truncated by a crash; skipped")
     return pairs
 
 

@@ -5,6 +5,7 @@ Raises everywhere: OSError, as the system reported it.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections import deque
@@ -23,6 +24,12 @@ _NAME = re.compile(r"[0-9]{4}-W[0-9]{2}\.txt")
 _SETTLED_NS = 100_000_000  # two changes to a folder within the clock's resolution look like one
 
 
+_WARNINGS_KEPT = 10_000
+_warned: dict[str, None] = {}
+
+log = logging.getLogger(__name__)
+
+
 class ArchiveUnwritable(Exception):
     """A capture was not stored: one readable line that names the file and the remedy."""
 
@@ -35,12 +42,21 @@ def week_files(folder: Path) -> list[Path]:
         return []
 
 
+def warn_once(line: str) -> None:
+    """Log a warning, unless this process has: an archive is read again and again."""
+    if line not in _warned:
+        log.warning("%s", line)
+        _warned[line] = None
+        if len(_warned) > _WARNINGS_KEPT:
+            del _warned[next(iter(_warned))]
+
+
 def pairs_in(folder: Path, weeks: int = 0) -> list[Pair]:
     """The pairs of the newest `weeks` files, or of all if that is 0, oldest first. Logs and skips malformed blocks."""
     return [
         pair
         for path in week_files(folder)[-weeks:]
-        for pair in parse(path.read_bytes().decode(errors="replace"), str(path))
+        for pair in parse(path.read_bytes().decode(errors="replace"), str(path), warn=warn_once)
     ]
 
 
@@ -243,7 +259,7 @@ class ArchiveReader:
             position.seen = seen
             return None
         text = data[:sound].decode(errors="replace")
-        pairs = parse(text, path, position.line)
+        pairs = parse(text, path, position.line, warn_once)
         position.offset += sound
         position.line += text.count("\n")
         return pairs

@@ -88,6 +88,15 @@ def open_library(
     return library
 
 
+def examine(places: TeamPlaces, *, configured_cursor: str = "", now: float) -> None:
+    """Raises what `open_library` would, and changes nothing. `now`: seconds since 1970."""
+    start = state.begins_after(places, state.read(places.state), configured_cursor, now)
+    noted = DecisionLog(places.decisions)
+    placement = Placement(grammar.parse(noted.content(), str(noted.path)), start)
+    pairs = ArchiveReader(places.raw).survey(placement.is_undecided)
+    count_missing(places.raw, placement, [pair for pair in pairs if pair.key in placement.topic_of])
+
+
 def count_missing(raw: Path, placement: Placement, active: Collection[Pair]) -> int:
     """How many pairs in topics are not among the `active` ones in `raw`. Raises LibraryUnusable: all (Pitfall 46)."""
     missing = len(placement.topic_of) - len({pair.key for pair in active})

@@ -2,4 +2,5 @@
 
 # pyright: reportUnusedImport=false
 from services.telemetry import logs
-from services.telemetry.logs import about, about_message, number_of
+from services.telemetry.connections import why_unreached
+from services.telemetry.logs import about, about_message, number_of, people

@@ -18,6 +18,9 @@ from model.messages import Message
 about: ContextVar[Part | None] = ContextVar("about", default=None)
 """The part that the running code works on: log lines take their ids from it."""
 
+people: ContextVar[frozenset[int]] = ContextVar("people", default=frozenset())
+"""The ids of those whose words the running code works with: what is recorded of it is found by them."""
+
 log = logging.getLogger(__name__)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import discord.http
 import pytest
 
 from tests.root_logger import logging_restored
@@ -12,6 +13,12 @@ __all__ = ["logging_restored"]
 
 SECRET_TOKEN = "MTE3NTk0ODYyMzg3MjAwMDAwMQ.GhostX.abcdefghijklmnopqrstuvwxyz0123456789AB"
 SECRET_KEY = "correct-horse-battery-staple"
+
+
+@pytest.fixture(autouse=True)
+def no_discord(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers where Discord would be."""
+    monkeypatch.setattr(discord.http.Route, "BASE", "http://127.0.0.1:9/api/v10")
 
 
 @pytest.fixture

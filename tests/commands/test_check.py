@@ -11,8 +11,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import app
-from commands import check
-from commands.check import Finding, Verdict
+from commands import check, check_servers
+from commands.findings import Finding, Verdict
 from services.documents.store.chroma import chroma_unreachable_because
 from settings import Settings, load
 from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
@@ -56,10 +56,11 @@ def test_where_everything_is_in_place_the_table_says_so_and_nothing_is_written(
     assert err == ""
     assert tree(tmp_path) == before
     assert SECRET_TOKEN not in out
-    lines = {line.split()[0]: line for line in out.splitlines()}
+    lines = {line.split()[0]: line for line in reversed(out.splitlines())}
     assert lines["discord.token"].split()[1] == "ok"
     assert "1 file" in lines["kb.sources_dir"]
     assert "no model is asked" in lines["ai_response.llm"]
+    assert "Discord cannot be reached: nothing listens there" in out
 
 
 @pytest.mark.parametrize("token", ["REPLACE_ME", "", "abcdef0123456789abcdef0123456789", "a.b.c", "two words"])
@@ -152,7 +153,7 @@ async def test_a_model_that_answers_is_there(config: Path) -> None:
     async with LLMServer() as server:
         with_llm(config, server.base_url)
         settings = await asyncio.to_thread(load, config)
-        answering, learning = await check.models(settings)
+        answering, learning = await check_servers.models(settings)
     assert answering.verdict is Verdict.OK
     assert learning.verdict is Verdict.SKIPPED
 
@@ -174,7 +175,7 @@ def test_a_cursor_that_would_stop_all_learning_is_missing(config: Path) -> None:
 
 def about_documents(config: Path, yaml: str) -> dict[str, Finding]:
     config.write_text(yaml)
-    return {finding.about: finding for finding in asyncio.run(check.documents(load(config)))}
+    return {finding.about: finding for finding in asyncio.run(check_servers.documents(load(config)))}
 
 
 def closed_port() -> int:
@@ -241,7 +242,7 @@ async def test_servers_for_documents_that_answer_are_there(settings_with: Callab
         at = str(server.make_url("")).rstrip("/")
         embeddings = f"{{base_url: '{llm.base_url}', api_key: {SECRET_KEY}, model: tiny}}"
         settings = settings_with(f"documents: {{store: '{at}', embeddings: {embeddings}}}\n")
-        assert [finding.verdict for finding in await check.documents(settings)] == [Verdict.OK, Verdict.OK]
+        assert [finding.verdict for finding in await check_servers.documents(settings)] == [Verdict.OK, Verdict.OK]
         assert "HTTP 404" in (await chroma_unreachable_because(f"{at}/elsewhere") or "")
         assert "did not answer" in (await chroma_unreachable_because(f"{at}/slow", timeout_seconds=0.05) or "")
 
@@ -253,17 +254,17 @@ def test_a_renderer_that_a_start_would_refuse_is_missing(
     kb = settings_with("kb: {web_fetch_renderer: browser}\n").kb
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
     monkeypatch.delitem(sys.modules, "services.knowledge.web.browser", raising=False)
-    (found,) = asyncio.run(check.renderer(kb))
+    (found,) = asyncio.run(check_servers.renderer(kb))
     assert (found.about, found.verdict) == ("kb.web_fetch_renderer", Verdict.MISSING)
     assert found.says.startswith("`browser`, which needs the extra of that name: make extra-browser")
 
 
 def test_pages_fetched_as_they_are_need_no_line(settings_with: Callable[[str], Settings]) -> None:
-    assert asyncio.run(check.renderer(settings_with("").kb)) == []
+    assert asyncio.run(check_servers.renderer(settings_with("").kb)) == []
 
 
 def test_where_no_model_is_set_at_all_none_is_said_to_be_asked(config: Path) -> None:
-    found = asyncio.run(check.models(load(config)))
+    found = asyncio.run(check_servers.models(load(config)))
     assert [finding.says for finding in found if "is asked" in finding.says and "no model" not in finding.says] == []
 
 

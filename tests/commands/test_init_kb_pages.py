@@ -127,6 +127,20 @@ def test_two_hundred_pages_cost_a_description_each_once(base: Base) -> None:
     assert "wheat now" in base.index
 
 
+def test_whoever_runs_it_by_hand_waits_for_no_retry(base: Base) -> None:
+    """What was had is asked for again in its time."""
+    base.settings |= {"runtime_refresh_tick_seconds": 86_400, "url_refresh_min_interval_hours": 72}
+    good, bad = base.serve("/good", page(html("Mill one grinds rye."))), base.serve("/bad", status(500))
+    base.link(good, bad)
+    assert base.run() == 1
+    base.serve("/bad", page(html("Mill two grinds wheat.")))
+    assert base.run() == 0
+    assert [path for path, _ in base.server.seen] == ["/bad"]
+    assert base.status(bad) == "success"
+    assert base.run() == 0
+    assert base.server.seen == []
+
+
 BAD = {
     "/large": (stream(b"x" * 65_536, repeat=800), "error", "larger than 100000 bytes"),
     "/announced": (stream(b"x", length=50_000_000, cut=True), "error", "larger than 100000 bytes"),

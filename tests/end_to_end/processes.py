@@ -26,7 +26,10 @@ class Process:
         self._process = process
 
     @classmethod
-    async def start(cls, server: DiscordServer, config: Path, *arguments: str, token: str | None = None) -> Process:
+    async def start(
+        cls, server: DiscordServer, config: Path, *arguments: str, token: str | None = None, umask: int = -1
+    ) -> Process:
+        """`umask`: -1 to leave it as it is."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -39,6 +42,7 @@ class Process:
             cwd=ROOT,
             env={**os.environ, "APP__DISCORD__TOKEN": token or server.token},
             stderr=asyncio.subprocess.PIPE,
+            umask=umask,
         )
         return cls(process)
 

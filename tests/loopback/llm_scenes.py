@@ -175,3 +175,24 @@ def drop() -> Scene:
         return web.Response()
 
     return play
+
+
+def redirect(to: str, code: int = 307) -> Scene:
+    async def play(_: web.Request, _body: Body) -> web.StreamResponse:
+        return web.Response(status=code, headers={"Location": to}, text="over there")
+
+    return play
+
+
+def endless(sent: list[int], first: bytes = b"", piece: bytes = b" " * 65_536, **headers: str) -> Scene:
+    """Sends `first`, then `piece` again and again, until nobody reads any more; notes the length of each in `sent`."""
+
+    async def play(request: web.Request, _body: Body) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json", **headers})
+        await response.prepare(request)
+        await response.write(first)
+        while True:
+            await response.write(piece)
+            sent.append(len(piece))
+
+    return play

@@ -19,6 +19,7 @@ def me(state: State, call: Call) -> Answer:
     return payloads.user(state.bot) | {"verified": True, "mfa_enabled": False, "email": None, "locale": "en-US"}
 
 
+@routes.on("GET", "/applications/@me")
 @routes.on("GET", "/oauth2/applications/@me")
 def application(state: State, call: Call) -> Answer:
     return {

@@ -38,6 +38,7 @@ from services.documents.store.protocol import (
 )
 from services.search.embedding import Vectors
 from services.storage import in_thread
+from services.telemetry import why_unreached
 
 T = TypeVar("T")
 
@@ -248,8 +249,8 @@ async def chroma_unreachable_because(address: str, *, timeout_seconds: float = P
         status = await clock.real_time(lambda: _status(f"{address.rstrip('/')}/api/v2/heartbeat", timeout_seconds))
     except TimeoutError:
         return f"did not answer within {timeout_seconds:g} s"
-    except (aiohttp.ClientError, ValueError):
-        return "cannot be reached; check documents.store and that the server runs"
+    except (aiohttp.ClientError, ValueError, OSError) as error:
+        return f"cannot be reached: {why_unreached(error)}; check documents.store"
     return None if status == 200 else f"is no Chroma server (HTTP {status}); check documents.store"  # noqa: PLR2004 (OK)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -49,10 +49,14 @@ class EmbeddingEndpoint:
 
 
 class EndpointEmbedder:
-    """An `Embedder`. Nothing is imported or dialled before the first call."""
+    """An `Embedder`. Nothing is imported or dialled before the first call.
 
-    def __init__(self, endpoint: EmbeddingEndpoint) -> None:
+    `http_client` makes the client of the SDK, with a time-out in seconds; it blocks. None: the SDK's own.
+    """
+
+    def __init__(self, endpoint: EmbeddingEndpoint, http_client: Callable[[float], Any] | None = None) -> None:
         self._endpoint = endpoint
+        self._http_client = http_client
         self._client: Any = None
         self._errors: tuple[type[Exception], ...] = ()
 
@@ -94,10 +98,11 @@ class EndpointEmbedder:
             return
         openai = cast("Any", importlib.import_module("openai"))
         self._errors = (openai.OpenAIError,)
+        made, seconds = openai.DefaultAsyncHttpxClient, self._endpoint.timeout_seconds
         self._client = openai.AsyncOpenAI(
             base_url=self._endpoint.base_url,
             api_key=self._endpoint.api_key or "none",  # the SDK requires one
             max_retries=MAX_RETRIES,
-            timeout=self._endpoint.timeout_seconds,
-            http_client=openai.DefaultAsyncHttpxClient(timeout=self._endpoint.timeout_seconds),
+            timeout=seconds,
+            http_client=made(timeout=seconds) if self._http_client is None else self._http_client(seconds),
         )

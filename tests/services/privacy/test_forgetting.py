@@ -22,6 +22,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
+from services.telemetry import people
 from tests.services.quickly import QUICKLY
 from tests.services.team.test_archive import a_pair
 
@@ -218,6 +219,31 @@ def test_without_a_key_for_pseudonyms_votes_stay_as_nobody_can_tell_whose_they_a
     done = forget(folder, folder.team_raw, ADA)
     assert (done.votes, done.questions) == (0, 1)
     assert not folder.feedback_key.exists()
+
+
+def test_a_vote_about_an_answer_that_is_noted_no_more_is_found_by_its_question(folder: DataFolder) -> None:
+    """Pitfall 67."""
+    files.replace(folder.posts, render_post(post(200, BOB, BOBS)))
+    assert forget(folder, folder.team_raw, ADA).questions == 1
+    assert "does not light up" not in folder.feedback.read_text()
+
+
+def test_exchanges_that_say_whose_words_they_hold_are_found_without_them(folder: DataFolder) -> None:
+    """Pitfall 67: a question without a reply is kept nowhere else."""
+    path = folder.llm_recordings / "today.jsonl"
+    people.set(frozenset({ADA, BOB}))
+    path.write_text(exchange("gate", "Wie?") + path.read_text())
+    people.set(frozenset())
+    assert forget(folder, folder.team_raw, 999).exchanges == 0
+    assert forget(folder, folder.team_raw, ADA).exchanges == 3
+    assert "Wie?" not in path.read_text()
+
+
+def test_a_long_line_is_enough_to_tell_a_text() -> None:
+    """Pitfall 67: prompts show parts of texts."""
+    line = "the lantern went out at ten in the evening"
+    assert TextMatch([f"{line}\nand so on"]).found_in(f"User: {line}")
+    assert not TextMatch(["it went out again\nand so on"]).found_in("User: it went out again")
 
 
 def test_a_gate_that_answered_with_nothing_usable_is_dropped_all_the_same(folder: DataFolder) -> None:

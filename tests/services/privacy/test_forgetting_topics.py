@@ -190,6 +190,16 @@ def test_topics_that_somebody_changed_by_hand_are_for_the_operator_to_look_at(fo
     assert done.left == [f"{folder.team_topics / 'light.txt.rejected'}: a topic that somebody changed by hand"]
 
 
+def test_a_topic_that_is_called_by_a_word_of_theirs_is_named(folder: DataFolder) -> None:
+    """Pitfall 67: its name stands in the decisions and is that of a file."""
+    library = opened(folder.root)
+    waiting = said(4, (ADA, "The blorptang is out"), (TEAM, "Really?"))
+    store(folder.root, waiting)
+    library.decide(added(waiting, "all-about-blorptang"))
+    (line,) = take_out(folder, ADA, library).left
+    assert "the name of the topic all-about-blorptang has a word of theirs" in line
+
+
 def remarks(folder: DataFolder) -> list[tuple[str, ...]]:
     """What decisions say about pairs."""
     noted: list[Decision] = DecisionLog(folder.decisions).read()

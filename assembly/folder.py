@@ -1,0 +1,39 @@
+"""The data folder, for the one process that writes it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Generator
+from pathlib import Path
+
+from services.storage import close_to_others, lock
+from services.telemetry import number_of
+from settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def written_alone(settings: Settings, command: str) -> Generator[None]:
+    """Hold the data folder for as long as the block runs, closed to other users. `command`: such as `app.py --regen`.
+
+    What an earlier version or a copy has left open is closed as well. The operator's documents, and the folders that
+    lead to them, keep their permissions: others may have to write there. Raises as `services.storage.lock`.
+    """
+    with lock(settings.app.data_dir, command):
+        closed = close_to_others(places_of(settings), {settings.kb.sources_dir, settings.kb.links_file_path})
+        if closed:
+            what = number_of(closed, "file or folder", "files and folders")
+            log.info("%s: %s could be read by other users, and cannot any more", settings.app.data_dir, what)
+        yield
+
+
+def places_of(settings: Settings) -> set[Path]:
+    """Where the program keeps what people have written, and what is made of it."""
+    kb, log_file = settings.kb, settings.logging.file.path
+    places = {settings.app.data_dir, kb.index_path, kb.index_cache_path, kb.web_fetch_cache_dir, kb.team_raw_dir}
+    places |= {kb.team_topics_dir, kb.team_index_path, kb.team_index_cache_path, kb.team_state_path}
+    if log_file is not None:
+        places |= {log_file, *log_file.parent.glob(f"{log_file.name}.*")}
+    return places

@@ -1,0 +1,106 @@
+"""Files in a data folder that are no part of its layout: recordings, logs, backups, and what somebody has put there."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import cast
+
+from services.storage import DataFolder
+from services.telemetry import number_of
+
+NAMED = 5
+"""Files of one folder that are named one by one; of more, the folder is named."""
+
+_LONGEST_LINE = 1 << 20
+
+
+class Kind(StrEnum):
+    EXCHANGES = "exchanges"
+    RECORDING = "recording"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the configuration says of the data folder.
+
+    Attributes:
+        ours: further files and folders of this program, or of the operator's documents.
+        log: the log file, which has others beside it that begin with its name.
+    """
+
+    ours: Collection[Path] = ()
+    log: Path | None = None
+
+
+def strangers(folder: DataFolder, ours: Collection[Path]) -> list[Path]:
+    """In order of their paths."""
+    known = {path.absolute() for path in (*_ours(folder), *ours)}
+    return [path for path in sorted(_files(folder.root)) if not known & {path.absolute(), *path.absolute().parents}]
+
+
+def kind_of(path: Path) -> Kind:
+    """By its first line that is a JSON object. Raises OSError."""
+    with path.open("rb") as file:
+        for _ in range(10):
+            line = file.readline(_LONGEST_LINE)
+            try:
+                first: object = json.loads(line)
+            except (ValueError, RecursionError):
+                if not line:
+                    break
+                continue
+            keys = set(cast("dict[str, object]", first)) if isinstance(first, dict) else set[str]()
+            if {"at", "t", "d"} <= keys:
+                return Kind.RECORDING
+            return Kind.EXCHANGES if {"step", "hash"} <= keys else Kind.OTHER
+    return Kind.OTHER
+
+
+def logs_among(paths: Iterable[Path], log: Path | None) -> list[Path]:
+    """The log file, and those that rotation has put aside."""
+    if log is None:
+        return []
+    return [
+        path for path in paths if path.parent.absolute() == log.parent.absolute() and path.name.startswith(log.name)
+    ]
+
+
+def named(paths: Iterable[Path], why: str) -> Iterator[str]:
+    """One line a file; of a folder with many, one for all."""
+    by_folder: defaultdict[Path, list[Path]] = defaultdict(list)
+    for path in paths:
+        by_folder[path.parent].append(path)
+    for folder, some in by_folder.items():
+        if len(some) > NAMED:
+            yield f"{folder}: {number_of(len(some), 'file')}: {why}"
+        else:
+            yield from (f"{path}: {why}" for path in some)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    return (path for path in root.rglob("*") if path.is_file() or path.is_symlink())
+
+
+def _ours(folder: DataFolder) -> Iterator[Path]:
+    yield from (folder.lock_file, folder.seen, folder.usage, folder.posts, folder.feedback, folder.feedback_key)
+    yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones, folder.sources, folder.links, folder.index)
+    yield from (folder.index_cache, folder.web_cache, folder.team_index, folder.team_index_cache, folder.team_state)
+    # What is in there without being named so is reported by who looks into it.
+    yield from (folder.decisions, folder.places, folder.pending, folder.outbox, folder.team_topics)
+    for databases in (
+        folder.evidence,
+        folder.runbooks,
+        folder.documents,
+        folder.index.parent,
+        folder.team_index.parent,
+    ):
+        yield from databases.rglob("*.sqlite")
+        yield from databases.rglob("*.sqlite-*")
+    yield from folder.team_raw.glob("*.txt")
+    yield from folder.team_raw.glob("*.torn")

@@ -1,0 +1,38 @@
+"""Why a server was not reached, in words that tell an operator where to look. It repeats no address, which may hold a
+password.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+
+import aiohttp
+
+DNS = "its name is not known (DNS): check the name, and this machine's network"
+NO_TLS = "it does not speak TLS there: write http:// instead of https://, or check the port"
+REFUSED = "nothing listens there (connection refused): check the port, and that the server runs"
+NO_WAY = "there is no way there: check the address, this machine's network and its firewall"
+CLOSED = "it closed the connection without an answer: check the port, https or http, and the server's log"
+ODD = "check the address, and that the server runs"
+
+
+def why_unreached(error: Exception) -> str:
+    """Completes "cannot be reached: "; with what to do about it."""
+    cause = getattr(error, "os_error", error)
+    number = cause.errno if isinstance(cause, OSError) else None
+    certificate = getattr(error, "certificate_error", error)
+    if isinstance(certificate, ssl.SSLCertVerificationError):
+        why = certificate.verify_message
+        return f"its certificate is refused (TLS, {why}): check the name, this machine's clock and its certificates"
+    for kinds, numbers, says in (
+        ((aiohttp.ClientConnectorDNSError, socket.gaierror), (), DNS),
+        ((aiohttp.ClientSSLError, ssl.SSLError), (), NO_TLS),
+        ((), (errno.ECONNREFUSED,), REFUSED),
+        ((), (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT), NO_WAY),
+        ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError), (), CLOSED),
+    ):
+        if isinstance(error, kinds) or isinstance(cause, kinds) or number in numbers:
+            return says
+    return ODD
