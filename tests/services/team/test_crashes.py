@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def a_day(folder: Path, acknowledged: list[str]) -> None:
     library = opened(folder, chars=CHARS)
     for number, conversation in enumerate(CONVERSATIONS):
         said = capture(number, f"Question {number}?", "An answer.\n" * number)
-        pair = raw.write(said, f"reply_{conversation}", START.timestamp() + number)
+        joined = replace(said, conversation_id=f"reply_{conversation}")
+        [pair] = raw.write([joined], START.timestamp() + number)
         acknowledged.append(pair.id)
         decide_all(folder, library)
     library.decide(decided(acknowledged[0], Action.RESTORED, by=By.OPERATOR))
@@ -205,7 +207,8 @@ def test_a_crash_at_any_byte_of_a_capture_leaves_tier_2_whole(tmp_path: Path) ->
         assert library.undecided() is None
         assert is_whole(tmp_path, library)
         # The next capture moves the torn end aside while the library looks on.
-        pair = RawArchive(week.parent, Captures()).write(capture(9), "reply_9", START.timestamp() + 9000)
+        ninth = replace(capture(9), conversation_id="reply_9")
+        [pair] = RawArchive(week.parent, Captures()).write([ninth], START.timestamp() + 9000)
         assert library.undecided() == pair
     week.write_bytes(sound + block)
     assert opened(tmp_path).undecided() == captured(2)
