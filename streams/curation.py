@@ -207,8 +207,9 @@ class Work:
         later = self._parts.library.later(pair)
         decision, quick = await self._quickly(self._studied(pair)) if later is None else self._superseded(pair, later)
         self._looked = False
+        put_off = quick and decision.action is not Action.FAILED
         then = self._look_if_possible
-        changed = await topics.keep(self._parts.library, decision, pair, then=then, put_off=quick)
+        changed = await topics.keep(self._parts.library, decision, pair, then=then, put_off=put_off)
         self._growth.note(self._parts.library.topics, changed)
         self._grown += [topic.name for topic in self._growth.due()]
         if decision.action is Action.FAILED:

@@ -203,8 +203,8 @@ class TeamLibrary:
     def forget(self, author_id: int) -> frozenset[str]:
         """Take a person's texts, already out of the archive, out of topics and descriptions. Gives the topic names."""
         with self._lock:
-            self.flush()
             self._forgotten.add(author_id)
+            self.flush()
             # What it has in memory may be such texts: it reads everything again.
             archived = self.reader.survey(self.fold.placement.is_undecided)
             theirs = {pair.key for pair in archived if author_id in pair.author_ids}

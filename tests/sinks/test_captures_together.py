@@ -64,9 +64,14 @@ async def test_captures_that_come_during_a_flush_share_the_next_one(
 ) -> None:
     """Pitfall 7: and none is acknowledged before that."""
     synced: list[int] = []
-    real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (real(descriptor), synced.append(len(done))))
     done: list[str | None] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        synced.append(len(done))
+
+    monkeypatch.setattr(os, "fsync", fsync)
     disk, raw = Slow(monkeypatch), archive_in(tmp_path)
     stored: list[StoredBlock] = []
     raw.on_stored = stored.append
