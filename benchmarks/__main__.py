@@ -8,6 +8,7 @@ import sys
 ALL = (
     "start_up",
     "quiet_window",
+    "answer_cost",
     "captures",
     "knowledge_base",
     "search",

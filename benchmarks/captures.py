@@ -4,8 +4,9 @@
 
 Each capture is stored, classified into one of 20 topics, integrated, filed and its topic described anew, one after
 another as in a running bot. CPU is that of the whole process, threads and system calls included. The folder lies in
-memory where there is such a place, since what a disk makes of the eleven flushes of a capture is not our doing; one run
-on the disk is shown beside. How long an append takes is measured on the disk.
+memory where there is such a place, since what a disk makes of the eleven flushes of a capture is not our doing; on the
+disk, captures that come together are compared with those that come one at a time, each of which is flushed for itself
+and waited for. How long an append takes is measured on the disk.
 """
 
 from __future__ import annotations
@@ -19,125 +20,26 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from reactivex.subject import Subject
-
+from benchmarks.capture_run import AtOnce, Run, capture
 from benchmarks.verdicts import verdict
-from model.batches import Part
-from model.conversations import Conversation
-from model.messages import DISCORD_EPOCH_MS, Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import OutcomeKind
-from services.assistant.curator import ClassificationResult, ImageSummaryResult, IntegrationResult
-from services.knowledge.index_file import IndexEntry
-from services.llm.usage import Usage
 from services.storage import files
-from services.team.archive import Pair, PairTurn, Speaker
-from services.team.captures import Capture, Captures, Said
-from services.team.decisions import By
-from services.team.library import TeamLibrary
-from services.team.opening import open_library
-from sinks.archive import RawArchive
-from streams.curation import CurationParts, CurationRules, Decided, Described, Work, curation
-from tests.services.team.pairs import places_in
+from streams.curation import CurationRules, Work, curation
 
 COUNTS = (500, 5_000)
-TOPICS = 20
 MOST_CPU_MS = 1.6
 MOST_GROWTH = 1.5
 EDGE = 50
 """Captures at the beginning and at the end that are compared."""
 WAITING = 100
+MOST_TOGETHER = 1 / 3
+"""Of the CPU of captures that come one at a time, on the disk."""
 MOST_APPEND_MS = 50.0
 APPENDS = 20
 IN_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of its own is made there)
-DAY = 1_767_225_600
-"""2026-01-01, in seconds since 1970."""
-
-PLACE = Place(1, PlaceKind.CHANNEL)
-ANSWER = (
-    "That is option {0} of the agent. Set it in agent.toml, below [vault], and restart the agent afterwards:\n\n"
-    "    marlstow-agent restart --vault {0}\n\nIf the vault is still locked then, look for E{0} in its log. "
-)
-
-
-def capture(number: int) -> Capture:
-    """A question and its answer, about 500 characters."""
-    first = (DAY * 1000 + number * 60_000 - DISCORD_EPOCH_MS) << 22
-    asked = Said(
-        first, 10 + number, PairTurn(Speaker.USER, f"How do I tell the agent about vault {number}? {'Hm. ' * 20}")
-    )
-    answered = Said(first + 1, 5, PairTurn(Speaker.TEAM, ANSWER.format(number)))
-    message = Message(first + 1, 1, Author(5, "sue"), answered.turn.text, DAY + number * 60)
-    part = Part(number, (message,), AuthorType.TEAM_MEMBER, PLACE, message.at)
-    return Capture(part, f"reply_{first}", (asked, answered))
-
-
-@dataclass
-class AtOnce:
-    """Thinks for `seconds`, and files one after another under each of the topics."""
-
-    seconds: float = 0.0
-    by: By = By.LLM
-
-    async def classify(self, pair: Pair, index: Sequence[IndexEntry], usage: Usage) -> ClassificationResult:
-        await asyncio.sleep(self.seconds)
-        usage.add("classify", prompt_tokens=900, completion_tokens=10)
-        return ClassificationResult(skip=False, topic_name=f"topic {(pair.author_ids[0] - 10) % TOPICS}")
-
-    async def integrate(self, pair: Pair, topic: str, held: Sequence[Pair], usage: Usage) -> IntegrationResult:
-        await asyncio.sleep(self.seconds)
-        usage.add("integrate", prompt_tokens=9000, completion_tokens=10)
-        return IntegrationResult(skip=False, remove_ids=[])
-
-    async def summarise_images(
-        self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
-    ) -> ImageSummaryResult:
-        return ImageSummaryResult(summaries=[])
-
-
-class Describing:
-    key = "benchmark"
-
-    async def summarize_for_kb_index(self, source_id: str, text: str, timeout_seconds: float) -> str:
-        return f"How the agent is told about vaults, and what to do when one stays locked: {len(text)}."
-
-
-@dataclass
-class Run:
-    """One bot's team knowledge, in a folder."""
-
-    folder: Path
-    curator: AtOnce = field(default_factory=AtOnce)
-    captures: Subject[object] = field(default_factory=Subject[object])
-    described: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __post_init__(self) -> None:
-        self.places = places_in(self.folder)
-        self.library: TeamLibrary = open_library(self.places, describer_key=Describing.key, time=time.time)
-        self.raw = RawArchive(self.places.raw, Captures(), on_stored=self.library.stored)
-        self.parts = CurationParts(self.library, self.curator, Describing())
-
-    def begin(self) -> None:
-        curation(self.captures, self.parts, CurationRules(), self._see).subscribe()
-
-    async def take_in(self, number: int) -> None:
-        """Store a capture, and see it through."""
-        self.described.clear()
-        outcome = await self.raw.keep(capture(number))
-        assert outcome.result is OutcomeKind.CAPTURED
-        self.captures.on_next(outcome)
-        await self.described.wait()
-
-    def _see(self, each: Decided) -> None:
-        if isinstance(each, Described):
-            self.described.set()
-
-    @property
-    def full(self) -> bool:
-        """Whether each topic has gone on in a second file."""
-        return len(self.library.topics) >= 2 * TOPICS
 
 
 @dataclass
@@ -185,6 +87,26 @@ async def waited(folder: Path, count: int) -> float:
         await run.raw.keep(capture(number))
     done = asyncio.Event()
     curation(run.captures, run.parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    run.captures.on_completed()
+    await done.wait()
+    assert run.library.undecided() is None
+    return (time.process_time() - before) * 1000 / count
+
+
+async def together(folder: Path, count: int) -> float:
+    """Milliseconds of CPU for each of so many that come at once, until all are stored, filed and described."""
+    run, done = Run(folder), asyncio.Event()
+    curation(run.captures, run.parts, CurationRules(to_the_end=True)).subscribe(on_completed=done.set)
+    await asyncio.sleep(0.05)
+    gc.collect()
+
+    async def kept(number: int) -> None:
+        outcome = await run.raw.keep(capture(number))
+        assert outcome.result is OutcomeKind.CAPTURED
+        run.captures.on_next(outcome)
+
+    before = time.process_time()
+    await asyncio.gather(*(kept(number) for number in range(count)))
     run.captures.on_completed()
     await done.wait()
     assert run.library.undecided() is None
@@ -255,6 +177,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         on_disk = asyncio.run(measured(Path(folder), min(counts)))
     show(f"{min(counts)} on disk", on_disk)
+    with tempfile.TemporaryDirectory() as folder:
+        at_once = asyncio.run(together(Path(folder), min(counts)))
+    print(f"{min(counts)} together".rjust(18), f"{at_once:>12.2f}")
+    share = at_once / statistics.mean(on_disk.each_ms)
+    what = f"{min(counts)} on disk: those that come together cost {share:.2f} of those that come one at a time"
+    requirements.append((share <= MOST_TOGETHER, f"{what}, wanted at most {MOST_TOGETHER:.2f}"))
     with tempfile.TemporaryDirectory(dir=place) as folder:
         print(f"{min(counts)} that waited".rjust(18), f"{asyncio.run(waited(Path(folder), min(counts))):>12.2f}")
     with tempfile.TemporaryDirectory() as folder, suppress(asyncio.CancelledError):

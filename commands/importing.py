@@ -31,7 +31,8 @@ from services.storage import DataFolder
 from services.team import Captures, archive_files
 from services.telemetry import number_of
 from settings import Settings
-from sinks.archive import Imported, RawArchive, TakenOver
+from sinks.archive import RawArchive
+from sinks.imports import Imported, TakenOver
 from sinks.results import Tally
 from streams.importing import learning
 from streams.recording import first_time

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 from clock import now, rfc3339, run_blocking
@@ -28,11 +31,29 @@ from services.telemetry import number_of
 log = logging.getLogger(__name__)
 
 LATE_WEEKS = 2  # the files of the archive that hold what was captured within a day
+TOGETHER = 128
+"""Captures that one append may hold."""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A capture on its way to the disk; then its `pair`, the id that it was `stored_as` before, or the `error`."""
+
+    capture: Capture
+    settled: bool = False
+    pair: Pair | None = None
+    stored_as: str | None = None
+    error: Exception | None = None
+
+    @property
+    def qa_id(self) -> str | None:
+        return self.stored_as if self.pair is None else self.pair.id
 
 
 @dataclass(slots=True)
 class RawArchive:
-    """Gives captures their ids and appends them, one at a time, to the file of their week.
+    """Gives captures their ids and appends them, in the order in which they came, to the file of their week. Those that
+    come while others are being flushed are written together after that, with one append and one flush (group commit).
 
     Attributes:
         captures: the recent captures, which each stored one joins.
@@ -50,22 +71,30 @@ class RawArchive:
     rehearsed: bool = False
     _timestamp: str | None = field(default=None, init=False)  # the newest assigned since the start, written or not
     _sound: Path | None = field(default=None, init=False)  # the file that is known to end with a complete block
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # the next capture may join this one
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)  # the next capture may join these
+    _waiting: deque[_Waiting] = field(default_factory=deque[_Waiting], init=False)
 
     async def keep(self, capture: Capture) -> Outcome:
         """Store a capture, joined with the earlier conversation that it continues, if any; unless the last block of its
-        conversation is word for word the same. Raises ArchiveUnwritable; then the archive is unchanged.
+        conversation is word for word the same. Returns when it is on the disk. Raises ArchiveUnwritable: it is not in
+        the archive.
         """
         part = capture.part
         assert part is not None, "a capture without a part has no outcome"  # noqa: S101 (for the type checker)
-        async with self._turn:
-            joined = self.captures.join(capture)
-            stored_as = self.captures.stored_as(joined)
-            if stored_as is None and (pair := await self._add(joined)) is not None:
-                stored_as = pair.id
-        if stored_as is None:
+        mine = _Waiting(capture)
+        self._waiting.append(mine)
+        try:
+            async with self._turn:
+                if not mine.settled:  # else whoever had the turn before has written it as well
+                    await self._store(self._next_together())
+        finally:
+            with suppress(ValueError):  # cancelled: nobody has taken it up, or it is being written all the same
+                self._waiting.remove(mine)
+        if mine.error is not None:
+            raise mine.error
+        if mine.qa_id is None:
             return Outcome(part, now(), OutcomeKind.SKIPPED, Reason.NOTHING_TO_LEARN)
-        return Outcome(part, now(), OutcomeKind.CAPTURED, qa_id=stored_as)
+        return Outcome(part, now(), OutcomeKind.CAPTURED, qa_id=mine.qa_id)
 
     async def keep_late(self, capture: Capture) -> Pair | None:
         """Store a capture that had to wait, without losing what was captured of its conversation meanwhile: readers use
@@ -82,38 +111,95 @@ class RawArchive:
     async def _add(self, joined: Capture) -> Pair | None:
         if not joined.teaches:
             return None
-        try:
-            pair = await run_blocking(self.write, joined, joined.conversation_id, self.clock())
-        except OSError as error:
-            raise archive_files.ArchiveUnwritable(
-                f"{files.why(error)}. A captured conversation was not stored"
-            ) from error
-        self.captures.remember(pair)
-        log.info("qa_pair_captured %s: %s, %s", pair.id, pair.conversation_id, number_of(len(pair.turns), "message"))
-        return pair
+        added = _Waiting(joined)
+        await self._store([added])
+        if added.error is not None:
+            raise added.error
+        return added.pair
 
-    def write(self, capture: Capture, conversation_id: str, at: float) -> Pair:
-        """Append a capture made at `at`, in seconds since 1970, durably. Blocking. Raises OSError."""
+    def _next_together(self) -> list[_Waiting]:
+        """Those that wait, oldest first, up to the first that may go on with one of the others: only what is stored can
+        be joined.
+        """
+        together: list[_Waiting] = []
+        conversations: set[str] = set()
+        messages: set[int] = set()
+        while self._waiting and len(together) < TOGETHER:
+            first = self._waiting[0]
+            joined = self.captures.join(first.capture)
+            message_ids = {said.message_id for said in joined.said}
+            if joined.conversation_id in conversations or not messages.isdisjoint(message_ids):
+                break
+            self._waiting.popleft()
+            conversations.add(joined.conversation_id)
+            messages |= message_ids
+            first.capture, first.stored_as = joined, self.captures.stored_as(joined)
+            if first.stored_as is None and joined.teaches:
+                together.append(first)
+            else:
+                first.settled = True
+        return together
+
+    async def _store(self, together: Sequence[_Waiting]) -> None:
+        """Write them off the loop, and settle each, also when whoever waits here is cancelled."""
+        try:
+            if together:
+                await run_blocking(self._write, together, self.clock())
+        finally:
+            for each in together:
+                each.settled = True
+                if (pair := each.pair) is not None:
+                    self.captures.remember(pair)
+                    count = number_of(len(pair.turns), "message")
+                    log.info("qa_pair_captured %s: %s, %s", pair.id, pair.conversation_id, count)
+
+    def write(self, captures: Sequence[Capture], at: float) -> list[Pair]:
+        """Append captures made at `at`, in seconds since 1970, durably. Blocking. Raises ArchiveUnwritable."""
+        written = [_Waiting(capture) for capture in captures]
+        self._write(written, at)
+        for each in written:
+            if each.error is not None:
+                raise each.error
+        return [each.pair for each in written if each.pair is not None]
+
+    def _write(self, together: Sequence[_Waiting], at: float) -> None:
+        """Those of one week with one flush; where that fails one by one, as a disk that is full has room for some."""
+        try:
+            pairs = [(each, self._pair(each.capture, at)) for each in together]
+            for _, of_week in groupby(pairs, lambda made: qa_ids.week_file(made[1].key)):
+                some = list(of_week)
+                self._append([pair for _, pair in some])
+                for each, pair in some:
+                    each.pair = pair
+            self._note_places(together)
+        except Exception as error:  # noqa: BLE001 (each of those that wait gets it)
+            if len(together) > 1:
+                for each in [each for each in together if each.pair is None]:
+                    self._write([each], at)
+            elif isinstance(error, OSError):
+                why = f"{files.why(error)}. A captured conversation was not stored"
+                together[0].error = archive_files.ArchiveUnwritable(why)
+                together[0].error.__cause__ = error
+            else:
+                together[0].error = error
+
+    def _pair(self, capture: Capture, at: float) -> Pair:
         timestamp = self._next_timestamp(at)
-        pair = Pair(
+        return Pair(
             id=qa_ids.qa_id(timestamp),
             timestamp=timestamp,
             said_at=rfc3339(capture.said_at, digits=6),
-            conversation_id=conversation_id,
+            conversation_id=capture.conversation_id,
             message_ids=tuple(said.message_id for said in capture.said),
             author_ids=tuple(said.author_id for said in capture.said),
             turns=tuple(said.turn for said in capture.said),
         )
-        self._append(pair)
-        if not self.rehearsed:
-            self._note_place(pair.id, capture)
-        return pair
 
     def take_over(self, pair: Pair, at: float) -> Pair:
         """As `write`, for a pair of another archive: it keeps everything but its id."""
         timestamp = self._next_timestamp(at)
         taken = replace(pair, id=qa_ids.qa_id(timestamp), timestamp=timestamp)
-        self._append(taken)
+        self._append([taken])
         self.captures.remember(taken)
         return taken
 
@@ -122,26 +208,32 @@ class RawArchive:
         self._timestamp = qa_ids.next_timestamp(at, last)
         return self._timestamp
 
-    def _append(self, pair: Pair) -> None:
-        path = self.folder / qa_ids.week_file(pair.key)
+    def _append(self, pairs: Sequence[Pair]) -> None:
+        """Pairs of one week."""
+        path = self.folder / qa_ids.week_file(pairs[0].key)
         if self._sound != path and not self.rehearsed:
             archive_files.repair_tail(path)
         self._sound = None  # until the write has succeeded
         if not self.rehearsed:
-            block = archive.render(pair)
-            start = files.append(path, block.encode())
+            blocks = [archive.render(pair) for pair in pairs]
+            start = files.append(path, "".join(blocks).encode())
             if self.on_stored is not None:
-                self.on_stored(StoredBlock(path.name, start, block, pair))
+                for block, pair in zip(blocks, pairs, strict=True):
+                    self.on_stored(StoredBlock(path.name, start, block, pair))
+                    start += len(block.encode())
         self._sound = path
 
-    def _note_place(self, qa_id: str, capture: Capture) -> None:
-        line = None if self.places is None else place_line(qa_id, capture)
-        if self.places is None or line is None:
+    def _note_places(self, stored: Iterable[_Waiting]) -> None:
+        if self.places is None or self.rehearsed:
             return
+        noted = {pair.id: place_line(pair.id, each.capture) for each in stored if (pair := each.pair) is not None}
+        lines = {qa_id: line for qa_id, line in noted.items() if line is not None}
         try:
-            files.append(self.places, line.encode(), own_line=True)
+            if lines:
+                files.append(self.places, "".join(lines.values()).encode(), own_line=True)
         except OSError as error:
-            log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, qa_id)
+            names = ", ".join(lines)
+            log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, names)
 
 
 def beside(latest: Pair, capture: Capture) -> Capture | None:
@@ -152,63 +244,3 @@ def beside(latest: Pair, capture: Capture) -> Capture | None:
         return None if max(stored) >= capture.said[-1].message_id else capture
     said = {each.message_id: each for each in capture.said} | stored
     return None if len(said) == len(stored) else replace(capture, said=tuple(said[i] for i in sorted(said)))
-
-
-@dataclass(slots=True)
-class TakenOver:
-    """Pairs of another archive that were stored, and those that were `known` already."""
-
-    stored: int = 0
-    known: int = 0
-
-
-class Imported:
-    """Stores what no single block contains, so that importing a file again, or resuming it, adds nothing twice.
-
-    Attributes:
-        conversations: the ids of those that something was stored of.
-    """
-
-    def __init__(self, archive: RawArchive, earlier: Iterable[Pair]) -> None:
-        """`earlier`: the pairs of the whole archive."""
-        self.conversations: set[str] = set()
-        self._archive = archive
-        self._blocks = 0
-        self._holding: dict[int, set[int]] = {}  # the numbers of the blocks with each message
-        for pair in earlier:
-            self._add_block(pair.message_ids)
-
-    async def keep(self, capture: Capture) -> Outcome:
-        """As `RawArchive.keep`; `skipped("duplicate")` for what is in the archive."""
-        joined = self._archive.captures.join(capture)
-        message_ids = [said.message_id for said in joined.said]
-        if capture.part is not None and self._held(message_ids):
-            return Outcome(capture.part, now(), OutcomeKind.SKIPPED, Reason.DUPLICATE)
-        outcome = await self._archive.keep(capture)
-        if outcome.result is OutcomeKind.CAPTURED:
-            self._add_block(message_ids)
-            self.conversations.add(joined.conversation_id or "")
-        return outcome
-
-    def take_over(self, pairs: Iterable[Pair]) -> TakenOver:
-        """Store pairs of another archive, of which no single block holds all. Blocking. Raises OSError."""
-        taken = TakenOver()
-        for pair in pairs:
-            if self._held(pair.message_ids):
-                taken.known += 1
-                continue
-            self._archive.take_over(pair, self._archive.clock())
-            self._add_block(pair.message_ids)
-            self.conversations.add(pair.conversation_id)
-            taken.stored += 1
-        return taken
-
-    def _held(self, message_ids: Sequence[int]) -> bool:
-        """Whether one block holds all of these messages."""
-        holding = [self._holding.get(message_id, set[int]()) for message_id in message_ids]
-        return bool(holding and set[int].intersection(*holding))
-
-    def _add_block(self, message_ids: Iterable[int]) -> None:
-        self._blocks += 1
-        for message_id in message_ids:
-            self._holding.setdefault(message_id, set()).add(self._blocks)

@@ -15,16 +15,21 @@ log = logging.getLogger(__name__)
 
 
 async def keep(
-    library: TeamLibrary, decision: Decision, pair: Pair, then: Callable[[], None] | None = None
+    library: TeamLibrary,
+    decision: Decision,
+    pair: Pair,
+    then: Callable[[], None] | None = None,
+    *,
+    put_off: bool = False,
 ) -> Sequence[str]:
-    """Write a decision about `pair`, and what follows from it; then call `then`, still off the event loop. Gives the
-    names of the topics that changed.
+    """Write a decision about `pair`, and what follows from it, unless that is `put_off` (`TeamLibrary.decide`); then
+    call `then`, still off the event loop. Gives the names of the topics that changed.
 
     Raises LibraryUnwritable: a file cannot be written; the library knows what is left to do.
     """
 
     def decided() -> frozenset[str]:
-        changed = library.decide(decision, pair)
+        changed = library.decide(decision, pair, put_off=put_off)
         if then is not None:
             then()
         return changed
@@ -36,12 +41,18 @@ async def keep(
 
 
 async def describe(
-    library: TeamLibrary, topic: Topic, summary: str, key: str, then: Callable[[], None] | None = None
+    library: TeamLibrary,
+    topic: Topic,
+    summary: str,
+    key: str,
+    then: Callable[[], None] | None = None,
+    *,
+    put_off: bool = False,
 ) -> None:
     """As `keep`, for the description of a topic; `key` is its describer's."""
 
     def described() -> None:
-        library.describe(topic, summary, key)
+        library.describe(topic, summary, key, put_off=put_off)
         if then is not None:
             then()
 

@@ -26,6 +26,7 @@ T = TypeVar("T", CaptureJob, Extracted)
 R = TypeVar("R")
 
 EXTRACTED_AT_ONCE = 16
+STORED_AT_ONCE = 64  # captures that wait for the archive, which writes them together
 DESCRIBED_AT_ONCE = 4  # captures whose images are described at the same time
 
 
@@ -59,7 +60,7 @@ def captures(
     parts             --t1-t2-t3----------------|
     extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
-    archive           ----------c1-----p3-------|      one at a time, in order; p3 came with a later try
+    archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
     """
     outcomes = fresh(parts, context, archive, gauge, images)
     if images is None:
@@ -92,7 +93,7 @@ def fresh(
     return parts.pipe(
         capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),
         capture_step("summarise_images", worded, DESCRIBED_AT_ONCE, gauge),
-        capture_step("archive", kept, 1, gauge),
+        capture_step("archive", kept, STORED_AT_ONCE, gauge),
     )
 
 

@@ -38,6 +38,11 @@ from streams.ticks import Tick, ticks
 
 T = TypeVar("T")
 
+QUICK_SECONDS = 0.05
+"""What is studied or described in less waits for the disk, and not for a model: then files are written for several at
+once.
+"""
+
 log = logging.getLogger(__name__)
 
 
@@ -200,9 +205,11 @@ class Work:
         if pair is None:
             return None
         later = self._parts.library.later(pair)
-        decision = await self._studied(pair) if later is None else self._superseded(pair, later)
+        decision, quick = await self._quickly(self._studied(pair)) if later is None else self._superseded(pair, later)
         self._looked = False
-        changed = await topics.keep(self._parts.library, decision, pair, then=self._look_if_possible)
+        put_off = quick and decision.action is not Action.FAILED
+        then = self._look_if_possible
+        changed = await topics.keep(self._parts.library, decision, pair, then=then, put_off=put_off)
         self._growth.note(self._parts.library.topics, changed)
         self._grown += [topic.name for topic in self._growth.due()]
         if decision.action is Action.FAILED:
@@ -212,10 +219,23 @@ class Work:
             self._backoff.reset()
         return decision
 
-    def _superseded(self, pair: Pair, later: Pair) -> Decision:
+    async def _quickly(self, work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
+        """What comes of `work`, and whether it came soon. Otherwise what was put off is written meanwhile."""
+        task = asyncio.create_task(work)
+        try:
+            await asyncio.wait({task}, timeout=QUICK_SECONDS)
+            quick = task.done() and task.exception() is None
+            if not quick and self._parts.library.behind:
+                with suppress(LibraryUnwritable):  # the next call of the library will raise it
+                    await run_blocking(self._parts.library.flush)
+            return await task, quick
+        finally:
+            task.cancel()
+
+    def _superseded(self, pair: Pair, later: Pair) -> tuple[Decision, bool]:
         """Readers use the last capture of a conversation, so an earlier one needs no call (Pitfall 72)."""
         reason = f"{later.id} is a later capture of the same conversation"
-        return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._parts.curator.by, reason=reason)
+        return Decision(pair.id, rfc3339(now()), Action.SKIPPED, self._parts.curator.by, reason=reason), True
 
     async def _describe_grown(self) -> Described | None:
         while self._grown:
@@ -237,7 +257,7 @@ class Work:
 
     async def _describe(self, topic: Topic) -> Described | None:
         try:
-            summary = await self._described(topic)
+            summary, quick = await self._quickly(self._described(topic))
         except NOT_NOW:
             self._looked = False
             raise
@@ -245,7 +265,8 @@ class Work:
             return None
         self._looked = False
         key = self._parts.describer.key
-        await topics.describe(self._parts.library, topic, summary, key, then=self._look_if_possible)
+        then = self._look_if_possible
+        await topics.describe(self._parts.library, topic, summary, key, then=then, put_off=quick)
         self._backoff.reset()
         return Described(topic.name)
 

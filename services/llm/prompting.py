@@ -128,6 +128,8 @@ def conversation_rules(*, has_own_turns: bool, has_images: bool) -> tuple[str, .
 
 def clean(text: str) -> str:
     r"""`text` with `\n` as its only line break, and without invisible characters."""
+    if text.isascii() and text.isprintable():
+        return text
     text = _SURROGATE.sub("\ufffd", text)
     return _INVISIBLE.sub("", _LINE_BREAK.sub("\n", text))
 
@@ -179,7 +181,7 @@ def _guarded(line: str, kept: re.Pattern[str] | None) -> str:
     if line.isascii() and ":" not in line and "<" not in line:
         return line
     looks = fold(line)
-    if _MARKER.search(_MANY_BRACKETS.sub("<<< ", _FILLER.sub(" ", looks))):
+    if "<" in looks and _MARKER.search(_MANY_BRACKETS.sub("<<< ", _FILLER.sub(" ", looks))):
         return _MARKER_BAR + "".join(f"{char}\\" if _is_bracket(char) else char for char in line)
     imitates = _LABEL.match(looks) and not (kept and kept.match(line)) and not _QUOTED_NAME.match(line)
     return _LABEL_BAR + line if imitates or line.startswith("¦") else line

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -31,11 +32,13 @@ class NotFound(ValueError):
     """No object fits. The message completes "was not usable because" and quotes no values."""
 
 
-def wire_schema(model: type[BaseModel]) -> dict[str, object]:
+@lru_cache(maxsize=64)
+def wire_schema(model: type[BaseModel]) -> Mapping[str, object]:
     """Pydantic's schema of `model`, made strict: every key required, no others.
 
     OpenAI's strict mode requires this (guide "Structured model outputs", supported schemas), and servers that build a
     grammar from the schema then cannot leave a key out. Titles and defaults are dropped, as they only cost tokens.
+    Made once for each class: Pydantic takes a third of a millisecond. Not to be changed.
     """
     return _strict(cast("Mapping[str, object]", model.model_json_schema()))
 

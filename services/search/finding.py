@@ -94,15 +94,17 @@ def find(
     stores: Sequence[PassageStore], query: str, meaning: Meaning | None, allowed: Collection[str] | None = None
 ) -> Found:
     """Search all `stores` as if they were one; `allowed`: the sources that may be found, None for all. Blocking."""
-    words: list[str] = []
+    own = language_of(query)
+    said: dict[str, None] = {}
 
-    def words_for(languages: frozenset[str]) -> Sequence[str]:
-        words[:] = dict.fromkeys([*words, *query_terms(query, languages)])
-        return words
+    def add_words(languages: frozenset[str]) -> Sequence[str]:
+        said.update(dict.fromkeys(query_terms(query, languages, own)))
+        return ()
 
     embedder_id = "" if meaning is None else meaning.embedder_id
     for store in stores:  # each adds the words of its languages, so that all are asked for the same ones
-        store.look(embedder_id, words_for)
+        store.look(embedder_id, add_words)
+    words = list(said)
     looked = [store.look(embedder_id, lambda _: words) for store in stores]
     frames = [frame for frame, _ in looked]
     count = sum(len(frame.numbers) for frame in frames)
@@ -114,7 +116,7 @@ def find(
     keywords, coverage = scoring.bm25(held, lengths, imagined=scoring.IMAGINED)
     keywords = keywords / scoring.rarity(0, count + scoring.IMAGINED)
     cosines = _cosines(frames, offsets, meaning, count)
-    scores = _both(keywords, cosines, MEANING if language_of(query) == ENGLISH else MEANING_ELSEWHERE)
+    scores = _both(keywords, cosines, MEANING if own == ENGLISH else MEANING_ELSEWHERE)
     source_ids = [source_id for frame in frames for source_id in frame.source_ids]
     order = _order(scores, source_ids, allowed)
     if not len(order):
@@ -143,11 +145,10 @@ def find(
     return Found(hits, confidence, level, signals)
 
 
-def query_terms(query: str, languages: frozenset[str]) -> list[str]:
-    """The words to look for, each once: in the query's own language if a source is in that, else in every form that the
-    languages of the sources give them.
+def query_terms(query: str, languages: frozenset[str], own: str) -> list[str]:
+    """The words to look for, each once: in the query's `own` language if a source is in that, else in every form that
+    the languages of the sources give them.
     """
-    own = language_of(query)
     known = [own] if own in languages else sorted(languages) or [own]
     return list(dict.fromkeys(word for language in known for word in terms(query, language)[:MOST_TERMS]))
 

@@ -20,6 +20,8 @@ from services.search.scoring import Floats, Holders, Places
 from services.search.words import terms
 
 _POSTINGS_KEPT = 4_000
+_PASSAGES_KEPT = 2_000
+"""In memory, of one state: some megabytes. A question looks at 60, many of them the same as for the one before."""
 
 
 class Cut(NamedTuple):
@@ -85,6 +87,7 @@ class PassageStore:
         self._frame: tuple[str, int, Frame] | None = None
         self._version = 0
         self._postings: OrderedDict[str, Holders] = OrderedDict()
+        self._read: OrderedDict[int, Kept] = OrderedDict()
 
     @property
     def version(self) -> int:
@@ -109,8 +112,7 @@ class PassageStore:
             for source_id, stamp in (stamps or {}).items():
                 connection.execute("UPDATE sources SET stamp = ? WHERE source_id = ?", (stamp, source_id))
             if drop or put:
-                self._version += 1
-                self._postings.clear()
+                self._turn()
 
         self._file.write(work)
 
@@ -187,13 +189,25 @@ class PassageStore:
 
     def passages(self, numbers: Sequence[int]) -> dict[int, Kept]:
         """Those with some numbers of a frame; without those that are gone meanwhile."""
-        marks = ",".join("?" * len(numbers))
-        rows = self._rows(
-            "SELECT passage_no, source_id, title, permalink, section, headings, anchor, text FROM passages "  # noqa: S608 (placeholders)
-            f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
-            *numbers,
-        )
-        return {number: _kept(rest) for number, *rest in rows}
+
+        def work(connection: sqlite3.Connection) -> dict[int, Kept]:
+            self._remember(connection, [number for number in numbers if number not in self._read])
+            found = {number: self._read[number] for number in numbers if number in self._read}
+            while len(self._read) > _PASSAGES_KEPT:
+                self._read.popitem(last=False)
+            return found
+
+        return self._file.read(work)
+
+    def _remember(self, connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+        if numbers:
+            marks = ",".join("?" * len(numbers))
+            rows = connection.execute(
+                "SELECT passage_no, source_id, title, permalink, section, headings, anchor, text FROM passages "  # noqa: S608 (placeholders)
+                f"JOIN sources USING (source_no) WHERE passage_no IN ({marks})",
+                numbers,
+            )
+            self._read.update((number, _kept(rest)) for number, *rest in rows)
 
     def section(self, source_id: str, section: int) -> list[Kept]:
         """The passages of one section, in order."""
@@ -214,9 +228,14 @@ class PassageStore:
 
     def _begin(self) -> None:
         self.begun += 1
+        self._turn()
+        self._frame = None
+
+    def _turn(self) -> None:
+        """What was remembered of the state before is of no use any more."""
         self._version += 1
         self._postings.clear()
-        self._frame = None
+        self._read.clear()
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         return self._file.read(lambda connection: connection.execute(query, values).fetchall())

@@ -190,12 +190,12 @@ class DecisionLog:
         files.replace(self.path, left)
         return True
 
-    def append(self, decision: Decision) -> None:
-        """When this returns, the decision is on the disk."""
+    def append(self, *decisions: Decision) -> None:
+        """With one flush. When this returns, they are on the disk."""
         if not self._sound:
             self.repair_tail()
         self._sound = False  # until the write has succeeded
-        files.append(self.path, render(decision).encode())
+        files.append(self.path, "".join(map(render, decisions)).encode())
         self._sound = True
 
 

@@ -26,6 +26,9 @@ from services.team.index import TeamIndex
 from services.team.state import LibraryUnwritable, TeamPlaces, TeamState
 from services.team.topics import Correction, Topic
 
+TOGETHER = 64
+"""Decisions and descriptions that are put off at most."""
+
 
 class UnknownPair(LookupError):
     """No block of the archive has this id."""
@@ -51,6 +54,8 @@ class TeamLibrary:
     _forgotten: set[int] = field(default_factory=set[int], init=False)
     _unwritten: set[str] = field(default_factory=set[str], init=False)  # topics whose files are out of date
     _state_written: bool = field(default=False, init=False)
+    _put_off: int = field(default=0, init=False)  # decisions and descriptions that wait for the next ones
+    _unnoted: list[Decision] = field(default_factory=list[Decision], init=False)  # those of the decisions
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
 
     @property
@@ -64,16 +69,24 @@ class TeamLibrary:
 
     def undecided(self, ready: Wanted = whatever) -> Pair | None:
         """The oldest pair after the start cursor without a decision, of those that are `ready`. Raises OSError: the
-        archive cannot be read.
+        archive cannot be read. What was put off is written where there is none.
         """
         with self._lock:
-            self.flush()
-            return self.reader.oldest(self.fold.placement.is_undecided, ready)
+            self._catch_up()
+            found = self.reader.oldest(self.fold.placement.is_undecided, ready)
+            if found is None:
+                self.flush()
+            return found
 
     def later(self, pair: Pair) -> Pair | None:
         """A later capture of the conversation of an undecided pair, without a decision as well."""
         with self._lock:
             return self.reader.later(pair)
+
+    @property
+    def behind(self) -> bool:
+        """Whether files wait for what comes next."""
+        return self._put_off > 0
 
     def waiting(self) -> Sequence[Pair]:
         """Pairs without a decision: all, if none was `ready` when `undecided` last looked."""
@@ -93,7 +106,8 @@ class TeamLibrary:
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self.reader.peek(self.fold.placement.is_undecided, ready) if self._flushed else None
+            caught_up = self._flushed or self._put_off
+            return self.reader.peek(self.fold.placement.is_undecided, ready) if caught_up else None
         finally:
             self._lock.release()
 
@@ -113,12 +127,13 @@ class TeamLibrary:
         with self._lock:
             return self.fold.active.get(key) or self.reader.find([key]).get(key)
 
-    def decide(self, decision: Decision, pair: Pair | None = None) -> frozenset[str]:
+    def decide(self, decision: Decision, pair: Pair | None = None, *, put_off: bool = False) -> frozenset[str]:
         """Note a decision and carry it out. Gives the names of the topics that changed, were added or removed.
 
         A pair that is added or restored goes into the first file of its topic with room for it, and the decision is
         noted with that file's name. An added pair replaces all earlier active captures of its conversation, named or
-        not, and is skipped if there is a later one. `pair` saves searching for it.
+        not, and is skipped if there is a later one. `pair` saves searching for it. `put_off`: it is written with
+        the next ones, of at most `TOGETHER`, and so is what follows from them, after it; a crash may undo it.
 
         Raises:
             UnknownPair: it is to go into a topic, and is not in the archive.
@@ -126,7 +141,7 @@ class TeamLibrary:
             OSError: the archive cannot be read.
         """
         with self._lock:
-            self.flush()
+            self._catch_up()
             if pair is not None and not self._forgotten.isdisjoint(pair.author_ids):
                 pair = None
             if pair is None and decision.action in {Action.ADDED, Action.RESTORED}:
@@ -137,13 +152,16 @@ class TeamLibrary:
                 decision = filing.added(self.fold, decision, pair, self.max_topic_chars)
             elif decision.action is Action.RESTORED and pair is not None:
                 decision = filing.restored(self.fold, decision, pair, self.max_topic_chars)
-            with _writing(f"The decision about {decision.qa_id} was not noted"):
-                self.decisions.append(decision)
+            if put_off:
+                self._unnoted.append(decision)
+            else:
+                with _writing(f"The decision about {decision.qa_id} was not noted"):
+                    self._note(decision)
             changed = self.fold.apply(decision, pair)
             if decision.action is Action.RESTORED and decision.key not in self.fold.placement.decided:
                 self.reader.rewind()
             self._state_written = False
-            return self._changed(changed)
+            return self._changed(changed, put_off=put_off)
 
     def undescribed(self) -> Sequence[Topic]:
         """The topics without a description of their present content from the present prompt and model."""
@@ -161,16 +179,18 @@ class TeamLibrary:
         """Those whose description is not one of this content, from the present prompt and model."""
         with self._lock:
             found = self.team_index.lacking(topics, self.time())
-            self.flush()
+            self._catch_up()
             return found
 
-    def describe(self, topic: Topic, summary: str, key: str) -> None:
-        """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from."""
+    def describe(self, topic: Topic, summary: str, key: str, *, put_off: bool = False) -> None:
+        """Note a description of `topic` as `undescribed` gave it; `key` names the prompt and model it is from.
+        `put_off`: as for `decide`.
+        """
         with self._lock:
             outdated = any(topic.quotes(author_id) for author_id in self._forgotten)
             if topic.name in self.fold.topics and not outdated:
                 self.team_index.describe(topic, summary, key, self.time())
-                self.flush()
+                self._follow_up(put_off=put_off)
 
     def undescribe(self, author_id: int) -> None:
         """Drop the descriptions of the topics with texts of this person, which they may repeat."""
@@ -184,6 +204,7 @@ class TeamLibrary:
         """Take a person's texts, already out of the archive, out of topics and descriptions. Gives the topic names."""
         with self._lock:
             self._forgotten.add(author_id)
+            self.flush()
             # What it has in memory may be such texts: it reads everything again.
             archived = self.reader.survey(self.fold.placement.is_undecided)
             theirs = {pair.key for pair in archived if author_id in pair.author_ids}
@@ -197,8 +218,12 @@ class TeamLibrary:
 
     def flush(self) -> None:
         """Write what is not on the disk yet."""
+        self._put_off = 0
         if self._flushed:
             return
+        if self._unnoted:
+            with _writing(f"What was decided about {self._unnoted[0].qa_id} is noted at the next opportunity"):
+                self._note()
         with _writing("What was decided is noted; this is written at the next opportunity"):
             for name in sorted(self._unwritten):
                 path = self.places.topics / f"{name}.txt"
@@ -218,13 +243,29 @@ class TeamLibrary:
 
     @property
     def _flushed(self) -> bool:
-        return self._state_written and self.team_index.written and not self._unwritten
+        return self._state_written and self.team_index.written and not self._unwritten and not self._unnoted
 
-    def _changed(self, names: Collection[str]) -> frozenset[str]:
+    def _note(self, *decisions: Decision) -> None:
+        """On the disk, those that were put off first."""
+        self.decisions.append(*self._unnoted, *decisions)
+        self._unnoted.clear()
+
+    def _changed(self, names: Collection[str], *, put_off: bool = False) -> frozenset[str]:
         self._unwritten.update(names)
         self.team_index.follow(sorted(names), self.fold.topics)
-        self.flush()
+        self._follow_up(put_off=put_off)
         return frozenset(names)
+
+    def _follow_up(self, *, put_off: bool) -> None:
+        if put_off and self._put_off + 1 < TOGETHER:
+            self._put_off += 1
+        else:
+            self.flush()
+
+    def _catch_up(self) -> None:
+        """Write what could not be written, unless it was put off."""
+        if not self._put_off:
+            self.flush()
 
     def _find(self, key: Decimal) -> Pair | None:
         found = self.fold.active.get(key) or self.reader.oldest(self.fold.placement.is_undecided)

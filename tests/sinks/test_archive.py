@@ -210,13 +210,17 @@ def cut_at(monkeypatch: pytest.MonkeyPatch, last: int, partial: int | None = Non
     return lambda: count > last
 
 
+def named(number: int) -> Capture:
+    return replace(capture(number), conversation_id=f"reply_{snowflake(2 * number)}")
+
+
 def crash(folder: Path, number: int, last: int, partial: int | None = None) -> tuple[bool, Outcome | None]:
     """Keep a capture on a machine that dies: whether it died, and whether the capture counted as stored."""
     raw = archive_in(folder)
     with pytest.MonkeyPatch.context() as monkeypatch:
         died = cut_at(monkeypatch, last, partial)
         try:
-            pair = raw.write(capture(number), f"reply_{snowflake(2 * number)}", START + number)
+            [pair] = raw.write([named(number)], START + number)
         except PowerCut:
             return died(), None
     return died(), Outcome(PART, 0.0, OutcomeKind.CAPTURED, qa_id=pair.id)
@@ -264,7 +268,7 @@ def test_a_crash_at_any_byte_of_a_write_is_healed_by_the_next(tmp_path: Path, ca
         assert outcome is None
         assert content(folder) == sound + block[:written]
         caplog.clear()
-        again = archive_in(folder).write(capture(3), "reply_3", START + 3)
+        [again] = archive_in(folder).write([replace(capture(3), conversation_id="reply_3")], START + 3)
         assert again.id == "qa_20260101_000003.000000"
         assert texts(folder) == ["Question 1?", "Question 3?"]
         assert (truncated.read_bytes() if truncated.exists() else b"") == (block[:written] + b"\n" if written else b"")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from model.conversations import Image
 from services.llm.endpoint import BadOutput, Rejected
 from services.llm.prompting import Prompt
-from services.llm.structured import StructuredLLM
+from services.llm.structured import StructuredLLM, wire_schema
 from services.llm.usage import Usage
 from tests.services.llm.asking import GOOD, ScriptedEndpoint, Verdict, reply_of
 
@@ -123,6 +123,10 @@ class Nested(BaseModel):
 
     inner: Inner
     others: dict[str, int | None]
+
+
+async def test_the_schema_of_a_class_is_made_once() -> None:
+    assert wire_schema(Verdict) is wire_schema(Verdict)
 
 
 async def test_a_schema_is_strict_and_keeps_names_that_look_like_keywords() -> None:

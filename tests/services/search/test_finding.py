@@ -150,9 +150,9 @@ def test_each_store_is_asked_in_the_languages_of_all_of_them() -> None:
 
 
 def test_the_words_of_a_query_are_looked_for_once_each_and_of_an_endless_one_the_first() -> None:
-    assert query_terms("wheel and wheels of mills", ENGLISH) == ["wheel", "mill"]
-    assert len(query_terms(" ".join(f"word{n}x" for n in range(500)), ENGLISH)) <= 3 * MOST_TERMS
-    assert query_terms("wheel", frozenset()) == ["wheel"]
+    assert query_terms("wheel and wheels of mills", ENGLISH, "en") == ["wheel", "mill"]
+    assert len(query_terms(" ".join(f"word{n}x" for n in range(500)), ENGLISH, "en")) <= 3 * MOST_TERMS
+    assert query_terms("wheel", frozenset(), "en") == ["wheel"]
 
 
 def signals(**changed: float | None) -> Signals:

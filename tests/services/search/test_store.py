@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from services.search import Cut, PassageStore, find, passage_file
+from services.search import Cut, PassageStore, find, passage_file, store
 from services.search.cutting import Passage
 
 ID = "a model"
@@ -50,6 +50,21 @@ def test_what_is_put_is_found_by_its_words_and_by_those_of_its_heading(kept: Pas
     assert names(kept, "which wheel?") == names(kept, "a mill") == ["mill.md"]
     assert names(kept, "levers") == ["press.md"]
     assert names(kept, "anchor") == []
+
+
+def test_a_passage_that_was_looked_at_is_shown_as_it_is_now(kept: PassageStore) -> None:
+    kept.change([cut("a.md", "one wheel")])
+    assert [hit.kept.text for hit in find([kept], "wheel", None).hits] == ["one wheel"]
+    assert [hit.kept.text for hit in find([kept], "wheel", None).hits] == ["one wheel"]  # as remembered
+    kept.change([cut("a.md", "another wheel")])  # it may get the number of the passage that it replaces
+    assert [hit.kept.text for hit in find([kept], "wheel", None).hits] == ["another wheel"]
+
+
+def test_no_more_passages_are_remembered_than_are_allowed(kept: PassageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_PASSAGES_KEPT", 2)
+    kept.change([cut("a.md", "wheel one", "wheel two", "wheel three")])
+    assert len(find([kept], "wheel", None).hits) == 3
+    assert len(kept.passages([1, 2, 3])) == 3
 
 
 def test_a_source_is_replaced_or_dropped_and_the_others_stay(kept: PassageStore) -> None:

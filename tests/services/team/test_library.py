@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from services.knowledge import index_file
 from services.knowledge.index_file import IndexEntry
 from services.storage import files
+from services.team import library as library_module
 from services.team import state
-from services.team.archive import Pair, render
+from services.team.archive import REMOVED, Pair, render
 from services.team.archive_files import StoredBlock
-from services.team.decisions import Action, By, Decision, DecisionLog
+from services.team.decisions import Action, By, Decision, DecisionLog, Remark
 from services.team.library import UnknownPair
 from services.team.opening import open_library
 from services.team.qa_ids import week_file
@@ -74,6 +75,50 @@ def test_a_decision_is_written_with_topic_index_and_state(tmp_path: Path) -> Non
     assert topic_files(tmp_path) == {"gpu.txt": library.topics["gpu"].text}
     assert places.index.read_text() == "team:gpu.txt\ngpu: Question 1?\n"
     assert state.read(places.state).last_processed_qa_id == TWO.id
+
+
+def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_left(tmp_path: Path) -> None:
+    pairs = [captured(number) for number in range(1, 6)]
+    store(tmp_path, *pairs)
+    library = opened(tmp_path)
+    before = everything(tmp_path)
+    for pair in pairs[:2]:
+        assert library.undecided() == pair
+        library.decide(added(pair, "gpu"), put_off=True)
+        assert library.behind
+        assert everything(tmp_path) == before
+        assert library.peek() == pairs[pairs.index(pair) + 1]
+    library.decide(added(pairs[2], "gpu"))
+    assert noted(tmp_path) == [added(pair, "gpu") for pair in pairs[:3]]
+    assert is_whole(tmp_path, library)
+    for pair in pairs[3:]:
+        library.decide(added(pair, "net"), put_off=True)
+    assert library.undecided() is None
+    assert not library.behind
+    assert is_whole(tmp_path, library)
+    assert noted(tmp_path)[3:] == [added(pair, "net") for pair in pairs[3:]]
+
+
+def test_no_more_is_put_off_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library_module, "TOGETHER", 3)
+    pairs = [captured(number) for number in range(1, 5)]
+    store(tmp_path, *pairs)
+    library = opened(tmp_path)
+    written: list[int] = []
+    for pair in pairs:
+        library.decide(added(pair, "gpu"), put_off=True)
+        written.append(len(noted(tmp_path)))
+    assert written == [0, 0, 3, 3]
+
+
+def test_a_person_is_forgotten_in_what_was_put_off_as_well(tmp_path: Path) -> None:
+    """Pitfall 49."""
+    pair = captured(1)
+    store(tmp_path, pair)
+    library = opened(tmp_path)
+    library.decide(replace(added(pair, "gpu"), conflicts=(Remark(pair.id, "is in Ghent"),)), put_off=True)
+    library.forget(pair.author_ids[0])
+    assert [each.conflicts for each in noted(tmp_path)] == [(Remark(pair.id, REMOVED),)]
 
 
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
