@@ -7,7 +7,7 @@ import heapq
 import itertools
 import math
 import selectors
-from asyncio.events import TimerHandle
+from asyncio.events import Handle, TimerHandle
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -97,8 +97,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     `run_until_complete` raises `Deadlock` when nothing is left that could wake what waits.
     """
 
-    # Private to asyncio, and alike in 3.11, 3.12 and 3.13: its heap of timers, which it replaces now and then, and
-    # how much earlier than its time a timer may fire.
+    # Private to asyncio, and alike in 3.11, 3.12 and 3.13: its queue of what is ready, its heap of timers, which it
+    # replaces now and then, and how much earlier than its time a timer may fire.
+    _ready: deque[Handle]
+    _debug: bool
     _scheduled: list[TimerHandle]
     _clock_resolution: float
     _check_closed: Callable[[], None]
@@ -126,6 +128,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True  # noqa: SLF001 (asyncio's own mark of what is on the heap)
         return timer
+
+    def call_soon(
+        self,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> Handle:
+        if self._debug:
+            return super().call_soon(callback, *args, context=context)
+        self._check_closed()
+        handle = Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
 
     def hold(self, work: asyncio.Future[T]) -> asyncio.Future[T]:
         """Stop the clock until `work`, which is done outside this loop, is finished.
