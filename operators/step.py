@@ -53,6 +53,8 @@ def step(
     async def timed(inquiry: T) -> Inquiry | Unanswered | Outcome:
         about.set(inquiry.part)
         people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *messages_of(inquiry))))
+        if not log.isEnabledFor(logging.DEBUG):
+            return await fn(inquiry)
         began = now()
         try:
             return await fn(inquiry)
