@@ -10,6 +10,8 @@ import pytest
 
 from assembly import state as module
 from assembly.state import autosave, read_state
+from model.messages import DISCORD_EPOCH_MS, Author, Message
+from model.outcomes import Removed
 from services.conversations import read_marks
 from services.storage import files
 from settings import load
@@ -49,3 +51,30 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
     await going_on
     assert at_once == []
     assert set(read_marks(state.folder.seen)) == {-1, -2}
+
+
+async def test_the_marks_of_quiet_places_are_not_kept_for_ever(config: Path) -> None:
+    """Threads are many: the file is written anew with every change, and would only grow."""
+    state = read_state(load(config))
+    await asyncio.sleep(1_500_000_000)
+    state.seen.arrived(said(1, 1_400_000_000))
+    state.seen.settled(Removed(1, said(1, 1_400_000_000).id))
+    state.seen.arrived(said(2, 1_499_999_000))
+    state.seen.settled(Removed(2, said(2, 1_499_999_000).id))
+    await state.save()
+    assert set(read_marks(state.folder.seen)) == {2}
+
+
+async def test_marks_are_kept_for_as_long_as_catch_up_may_look_back(config: Path) -> None:
+    settings = load(config)
+    discord = settings.discord.model_copy(update={"catch_up_minutes": 60 * 24 * 365})
+    state = read_state(settings.model_copy(update={"discord": discord}))
+    await asyncio.sleep(1_500_000_000)
+    state.seen.arrived(said(1, 1_480_000_000))
+    state.seen.settled(Removed(1, said(1, 1_480_000_000).id))
+    await state.save()
+    assert set(read_marks(state.folder.seen)) == {1}
+
+
+def said(place_id: int, at: float) -> Message:
+    return Message(round(at * 1000 - DISCORD_EPOCH_MS) << 22, place_id, Author(1, "ann"), "…", at)

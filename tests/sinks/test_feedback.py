@@ -122,3 +122,15 @@ async def test_an_inferred_vote_that_could_not_be_written_may_be_given_again(tmp
     box.data.feedback.rmdir()
     await box.says(worked=True)
     assert box.votes == [("up", True)]
+
+
+async def test_of_many_votes_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vote that is forgotten is still in the file, and can be withdrawn."""
+    monkeypatch.setattr("sinks.feedback.REMEMBERED", 2)
+    box = Box(tmp_path)
+    for voter in (ANN.id, BEN.id, 77):
+        await box.reacts(voter, "👍")
+    await box.says(worked=False)
+    await box.reacts(BEN.id, "👎", added=False)  # an up stands: this is a down of before
+    await box.reacts(ANN.id, "👍", added=False)
+    assert [vote for vote, _ in box.votes] == ["up", "up", "up", "down", "withdrawn"]
