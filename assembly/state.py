@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly.running import in_background
-from clock import run_blocking
+from clock import now, run_blocking
 from model.messages import Message
 from services.conversations import OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
 from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
@@ -19,6 +19,8 @@ from settings import Settings
 
 SAVE_SECONDS = 2.0
 """What a crash may lose: catch-up repeats that much, and finds in the threads what was answered."""
+MARKS_KEPT_SECONDS = 30 * 86_400.0
+"""How long a place is quiet before its mark is dropped; at least twice as long as catch-up looks back."""
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,8 @@ class RunState:
 
     Attributes:
         durable: it adds to them for good; not so in replays and dry runs, whose answers nobody sees.
-        seen: the catch-up marks; `seen_before`: as they were at the start.
+        seen: the catch-up marks; `seen_before`: as they were at the start. Those of places that are quiet for
+            `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
         usage: LLM calls and tokens of the run; they count against `budget`.
         changed: set whenever there is something new to save.
@@ -46,6 +49,7 @@ class RunState:
     opt_outs: OptOuts
     opt_out_marker: str
     changed: asyncio.Event
+    marks_kept_seconds: float = MARKS_KEPT_SECONDS
 
     def opted_out(self, author_id: int, text: str) -> bool:
         """Whether a text must be neither recorded nor shown to a model: its author has opted out, or it has the marker,
@@ -59,6 +63,7 @@ class RunState:
 
     async def save(self) -> None:
         """Raises OSError: the data folder cannot be written."""
+        self.seen.forget_quiet(now() - self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
         # A save that is cancelled is finished: it must not overwrite the last one afterwards.
@@ -91,6 +96,7 @@ def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTo
         opt_outs=OptOuts(folder.opt_outs),
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,
+        marks_kept_seconds=max(MARKS_KEPT_SECONDS, 2 * 60 * settings.discord.catch_up_minutes),
     )
 
 

@@ -174,6 +174,7 @@ class RawArchive:
             self._note_places(together)
         except Exception as error:  # noqa: BLE001 (each of those that wait gets it)
             if len(together) > 1:
+                self._note_places([each for each in together if each.pair is not None])
                 for each in [each for each in together if each.pair is None]:
                     self._write([each], at)
             elif isinstance(error, OSError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import secrets
+from collections import OrderedDict
 
 from clock import rfc3339, run_blocking
 from model.events import Reaction
@@ -17,6 +18,8 @@ from services.storage import DataFolder, files
 
 UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
 VOTES = {"👍": UP, "👎": DOWN}
+REMEMBERED = 20_000
+"""Votes of this run that are known while later ones are judged; the oldest are forgotten first."""
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +54,8 @@ class Feedback:
         self._channel_id = escalation_channel_id
         self._offered = offered
         self._inferring = offered and inferring
-        self._votes: dict[tuple[int, int], str] = {}
-        self._inferred: dict[tuple[int, int], str] = {}
+        self._votes: OrderedDict[tuple[int, int], str] = OrderedDict()  # by message and voter
+        self._inferred: OrderedDict[tuple[int, int], str] = OrderedDict()
         self._key: bytes | None = None
 
     async def keep(self, vote: Reaction | InferredVote) -> None:
@@ -80,9 +83,10 @@ class Feedback:
     async def _vote(self, post: Post, reaction: Reaction, vote: str) -> None:
         key = (post.message_id, reaction.user_id)
         if reaction.added:
-            self._votes[key] = vote
+            _remember(self._votes, key, vote)
         elif self._votes.get(key, vote) == vote:
-            vote = self._votes[key] = WITHDRAWN
+            vote = WITHDRAWN
+            _remember(self._votes, key, vote)
         else:
             return  # an older vote is withdrawn after a newer one
         await self._write(post, reaction.user_id, reaction.at, vote)
@@ -94,7 +98,7 @@ class Feedback:
         if forgotten or key in self._votes or self._inferred.get(key) == vote:
             return
         await self._write(post, post.asker_id, said.at, vote, inferred=True)
-        self._inferred[key] = vote
+        _remember(self._inferred, key, vote)
 
     async def _write(self, post: Post, user_id: int, at: float, vote: str, *, inferred: bool = False) -> None:
         line: dict[str, object] = {
@@ -131,3 +135,10 @@ class Feedback:
         if not path.exists():
             files.replace(path, secrets.token_hex(32).encode())
         return path.read_bytes()
+
+
+def _remember(votes: OrderedDict[tuple[int, int], str], key: tuple[int, int], vote: str) -> None:
+    votes[key] = vote
+    votes.move_to_end(key)
+    if len(votes) > REMEMBERED:
+        votes.popitem(last=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -11,6 +13,7 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from clock import now
+from clock.backoff import Backoff
 from model.outcomes import Outcome
 from operators import map_async, pass_through, unfold
 from operators.capturing import Extracted, extract, retry_pending
@@ -18,7 +21,7 @@ from operators.step import Gauge, failure_of, named
 from operators.triggering import coalesce
 from services.assistant import CaptureJob
 from services.conversations import Context
-from services.team import Capture, Pair, PendingFolder, Waiting
+from services.team import Capture, Pair, PendingFolder, Waiting, archive_files
 from services.telemetry import about
 from streams.ticks import ticks
 
@@ -28,6 +31,8 @@ R = TypeVar("R")
 EXTRACTED_AT_ONCE = 16
 STORED_AT_ONCE = 64  # captures that wait for the archive, which writes them together
 DESCRIBED_AT_ONCE = 4  # captures whose images are described at the same time
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,9 @@ def captures(
     extract           ------t1-o2-t3------------|      concurrently, in order; nothing to learn from t2
     summarise images  --------t1-----o3---------|      likewise; t3's could not be loaded, and it waits in a file
     archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
+
+    While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown calls them off, and
+    catch-up brings their messages again.
     """
     outcomes = fresh(parts, context, archive, gauge, images)
     if images is None:
@@ -87,9 +95,18 @@ def fresh(
         return replace(extracted, capture=capture)
 
     async def kept(extracted: Extracted) -> Outcome:
-        # From here on it is stored or it is not: a shutdown waits for a write that has begun.
-        extracted.job.token.detach()
-        return await archive(extracted.capture)
+        token, task, backoff = extracted.job.token, asyncio.current_task(), Backoff()
+        assert task is not None  # noqa: S101 (tells the type checker)
+        while True:
+            # From here on it is stored or it is not: a shutdown waits for a write that has begun.
+            token.detach()
+            try:
+                return await archive(extracted.capture)
+            except archive_files.ArchiveUnwritable as error:
+                pause = backoff.pause()
+                log.warning("%s; tried again in %g s", error, pause)
+            token.attach(task.cancel)
+            await asyncio.sleep(pause)
 
     return parts.pipe(
         capture_step("extract", extract(context), EXTRACTED_AT_ONCE, gauge),

@@ -16,6 +16,7 @@ M = TypeVar("M", Message, Edited)
 
 PAGE = 100  # Discord's most messages a request (API reference, "Get Channel Messages")
 KEPT_PLACES = 1_000
+KEPT_ARCHIVED = 5_000  # threads; a message in one that was forgotten unarchives it, of which Discord tells first
 KEPT_MESSAGES = 1_000  # live, of each place. A replay keeps everything: it cannot fetch.
 KEPT_GONE = 10_000  # ids of deleted messages, and as many of edited ones: an event that comes late must not undo that
 KEPT_EARLY = 1_000  # edits whose messages did not come. Most of these are old and will not come again.
@@ -35,6 +36,7 @@ class History:
     def __init__(self, fetcher: Fetcher | None) -> None:
         self._fetcher = fetcher
         self._places: dict[int, Place] = {}
+        self._archived: OrderedDict[int, None] = OrderedDict()  # those of the places that are archived threads
         self.names: dict[int, str] = {}
         self._timelines: OrderedDict[int, Timeline] = OrderedDict()
         self._gone: OrderedDict[int, None] = OrderedDict()
@@ -59,7 +61,7 @@ class History:
             case PlaceSeen(place=place):
                 self.meet(place)
             case PlaceGone(place_id=place_id):
-                self._places.pop(place_id, None)
+                self._forget_place(place_id)
                 self._timelines.pop(place_id, None)
             case Ready(at=at, bot_id=bot_id, bot_name=bot_name):
                 self.names[bot_id] = bot_name
@@ -76,6 +78,15 @@ class History:
     def meet(self, place: Place) -> None:
         """Take in a channel or thread, such as one that the bot has just opened."""
         self._places[place.id] = place
+        self._archived.pop(place.id, None)
+        if place.archived and self._fetcher is not None:
+            self._archived[place.id] = None
+            if len(self._archived) > KEPT_ARCHIVED:
+                self._forget_place(next(iter(self._archived)))
+
+    def _forget_place(self, place_id: int) -> None:
+        self._places.pop(place_id, None)
+        self._archived.pop(place_id, None)
 
     def place(self, place_id: int) -> Place:
         """A channel or thread; an unknown one counts as a channel."""

@@ -199,6 +199,16 @@ class Seen:
     def marks(self) -> Mapping[int, Mark]:
         return self._marks
 
+    def forget_quiet(self, since: float) -> None:
+        """Drop the marks of places with nothing said `since` (seconds since 1970), further back than catch-up goes.
+
+        A message there is new then, and is caught up with by the mark of the guild.
+        """
+        limit = max(0, round(since * 1000) - DISCORD_EPOCH_MS) << 22
+        for place_id, mark in list(self._marks.items()):
+            if place_id > 0 and max((mark.below, *mark.done)) < limit and not mark.open:
+                del self._marks[place_id]
+
     def _close(self, place_id: int, message_ids: tuple[int, ...]) -> None:
         mark = self._marks.get(place_id)
         if mark is None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from assembly import state as module
 from assembly.state import autosave, read_state
-from services.conversations import read_marks
+from model.messages import DISCORD_EPOCH_MS, Author, Message
+from model.outcomes import Removed
+from services.conversations import read_marks, render_marks
+from services.llm.usage import read_spent, render_spent
 from services.storage import files
 from settings import load
+from streams.catch_up import Spot, starts
+from tests.services.storage.power import Machine
+from tests.world import run
 
 
 async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
@@ -49,3 +56,85 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
     await going_on
     assert at_once == []
     assert set(read_marks(state.folder.seen)) == {-1, -2}
+
+
+async def test_the_marks_of_quiet_places_are_not_kept_for_ever(config: Path) -> None:
+    """Threads are many: the file is written anew with every change, and would only grow."""
+    state = read_state(load(config))
+    await asyncio.sleep(1_500_000_000)
+    state.seen.arrived(said(1, 1_400_000_000))
+    state.seen.settled(Removed(1, said(1, 1_400_000_000).id))
+    state.seen.arrived(said(2, 1_499_999_000))
+    state.seen.settled(Removed(2, said(2, 1_499_999_000).id))
+    await state.save()
+    assert set(read_marks(state.folder.seen)) == {2}
+
+
+async def test_marks_are_kept_for_as_long_as_catch_up_may_look_back(config: Path) -> None:
+    settings = load(config)
+    discord = settings.discord.model_copy(update={"catch_up_minutes": 60 * 24 * 365})
+    state = read_state(settings.model_copy(update={"discord": discord}))
+    await asyncio.sleep(1_500_000_000)
+    state.seen.arrived(said(1, 1_480_000_000))
+    state.seen.settled(Removed(1, said(1, 1_480_000_000).id))
+    await state.save()
+    assert set(read_marks(state.folder.seen)) == {1}
+
+
+def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are(
+    config: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfalls 7 and 40: neither is half-written, and the next start reads both."""
+
+    async def saves(number: int) -> None:
+        state = read_state(load(config))
+        state.seen.met(number, 1_500_000_000.0)
+        state.budget.begin_chain(number, 1_500_000_000.0)
+        await state.save()
+
+    run(lambda: saves(1))
+    folder, calls = read_state(load(config)).folder, set[str]()
+    before = read_marks(folder.seen), read_spent(folder.usage)
+    for last in count():
+        machine = Machine(last)
+        whole = machine.run(lambda: run(lambda: saves(2)))
+        marks, spent = set(read_marks(folder.seen)), set(read_spent(folder.usage).chains)
+        assert marks in ({-1}, {-1, -2})
+        assert spent in ({1}, {1, 2})
+        assert not spent > {-place for place in marks}, "marks are written first"
+        calls |= set(machine.calls)
+        if whole:
+            assert (marks, spent) == ({-1, -2}, {1, 2})
+            break
+        files.replace(folder.seen, render_marks(before[0]))
+        files.replace(folder.usage, render_spent(before[1]))
+    assert {"open", "write", "fsync", "rename"} <= calls
+    assert caplog.messages == []
+
+
+async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit_ends_within_two_hours(
+    config: Path,
+) -> None:
+    """Between two runs, by an hour: what had its outcome is not taken up again, and what comes is."""
+    ahead, hour = 1_500_000_000.0, 3600.0
+    await asyncio.sleep(ahead)
+    state = read_state(load(config))
+    state.seen.met(7, ahead)
+    before = said(1, ahead - hour)
+    state.seen.arrived(before)
+    state.seen.settled(Removed(1, before.id))
+    while state.budget.begin_chain(5, ahead) is None:
+        pass
+    await state.save()
+    again = read_state(load(config))
+    again.seen.met(7, ahead - hour)
+    assert again.seen_before.has_end(1, before.id)
+    assert not again.seen_before.has_end(1, said(1, ahead - hour + 60).id)
+    starting = starts(again.seen.below(), [Spot(1)], since=ahead - 2 * hour, otherwise=again.seen.below()[-7])
+    assert starting == {1: before.id}
+    assert again.budget.begin_chain(5, ahead - hour) is not None
+    assert again.budget.begin_chain(5, ahead + hour) is None
+
+
+def said(place_id: int, at: float) -> Message:
+    return Message(round(at * 1000 - DISCORD_EPOCH_MS) << 22, place_id, Author(1, "ann"), "…", at)

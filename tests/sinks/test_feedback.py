@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from services.conversations.records import Post, Posts
 from services.discord.protocols import Rehearsal
 from services.storage.data_folder import DataFolder
 from sinks.feedback import Feedback
+from tests.services.storage.power import Machine
 from tests.talk import ANN, BEN, THREAD
+from tests.world import run
 
 POST = Post(50.0, 7, THREAD.id, THREAD.id, ANN.id, 6, opened_thread=False, question="How?", sources=("kb:a",))
 
@@ -122,3 +126,35 @@ async def test_an_inferred_vote_that_could_not_be_written_may_be_given_again(tmp
     box.data.feedback.rmdir()
     await box.says(worked=True)
     assert box.votes == [("up", True)]
+
+
+async def test_of_many_votes_the_oldest_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vote that is forgotten is still in the file, and can be withdrawn."""
+    monkeypatch.setattr("sinks.feedback.REMEMBERED", 2)
+    box = Box(tmp_path)
+    for voter in (ANN.id, BEN.id, 77):
+        await box.reacts(voter, "👍")
+    await box.says(worked=False)
+    await box.reacts(BEN.id, "👎", added=False)  # an up stands: this is a down of before
+    await box.reacts(ANN.id, "👍", added=False)
+    assert [vote for vote, _ in box.votes] == ["up", "up", "up", "down", "withdrawn"]
+
+
+def test_a_crash_at_any_write_of_a_vote_costs_that_vote_at_most_and_no_other(tmp_path: Path) -> None:
+    """Pitfalls 7 and 48."""
+
+    async def votes(box: Box, voter: int) -> None:
+        await box.reacts(voter, "👍")
+
+    for last, partial in product(range(20), (None, 20)):
+        box = Box(tmp_path / f"{last} {partial}")
+        run(lambda box=box: votes(box, ANN.id))
+        whole = Machine(last, partial).run(lambda box=box: run(lambda: votes(box, BEN.id)))
+        box.sink = box.opened()
+        run(lambda box=box: votes(box, 77))
+        kept: list[str] = []
+        for line in box.data.feedback.read_text().splitlines():
+            with suppress(ValueError):
+                kept.append(json.loads(line)["voter"])
+        assert len(kept) == len(set(kept))
+        assert len(kept) == 3 if whole else len(kept) in {2, 3}

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -132,12 +134,50 @@ async def test_a_failure_is_the_outcome_of_its_lesson_alone(tmp_path: Path) -> N
     assert outcome.result is OutcomeKind.CAPTURED
 
 
-async def test_a_write_that_fails_is_a_readable_outcome(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_while_the_disk_is_full_captures_wait_and_each_is_stored_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pitfall 7: nothing is half-written, lost or stored twice, whichever call finds the disk full."""
+    for call in ("open", "write", "fsync"):
+        talk, raw = Talk(), archive_in(tmp_path / call)
+        asked = talk.says(ANN, "Why?")
+        stored = job(talk, talk.says(STAFF, "Because.", to=asked))
+        await outcomes_of(talk, raw, stored)
+        before = pairs_in(tmp_path / call)
+        asked_by_others = [talk.says(Author(100 + number, f"asker {number}"), f"{number}?") for number in range(3)]
+        given = [job(talk, talk.says(STAFF, "So!", to=each)) for each in asked_by_others]
+        full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with monkeypatch.context() as patch:
+
+            def refuse(*_: object, full: OSError = full) -> int:
+                raise full
+
+            patch.setattr(os, call, refuse)
+            waiting = asyncio.ensure_future(outcomes_of(talk, raw, *given))
+            await asyncio.sleep(3600)
+            assert not waiting.done()
+        assert pairs_in(tmp_path / call) == before
+        assert [outcome.result for outcome in await waiting] == [OutcomeKind.CAPTURED] * 3
+        assert [texts(pair)[0] for pair in pairs_in(tmp_path / call)] == ["Why?", "0?", "1?", "2?"]
+    told = [message for message in caplog.messages if "No space left on device; make room" in message]
+    assert told
+    assert all("\n" not in message and "tried again in" in message for message in told)
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_capture_that_waits_for_room_is_called_off_by_a_shutdown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has no outcome that would move a mark: the next start captures it."""
     talk = Talk()
     (tmp_path / "raw").touch()
     asked = talk.says(ANN)
-    [outcome] = await outcomes_of(talk, RawArchive(tmp_path / "raw", Captures()), job(talk, talk.says(STAFF, to=asked)))
-    assert (outcome.result, outcome.reason) == (OutcomeKind.FAILED, "ArchiveUnwritable at archive")
+    given = job(talk, talk.says(STAFF, to=asked))
+    waiting = asyncio.ensure_future(outcomes_of(talk, RawArchive(tmp_path / "raw", Captures()), given))
+    await asyncio.sleep(60)
+    given.token.cancel(CalledOff(Reason.SHUTDOWN))
+    [outcome] = await waiting
+    assert (outcome.result, outcome.reason) == (OutcomeKind.CANCELLED, Reason.SHUTDOWN)
     assert "Not a directory; something else has its name: move that away" in caplog.text
     assert "Traceback" not in caplog.text
 

@@ -522,6 +522,23 @@ async def test_a_clock_that_is_ahead_of_its_time_holds_nothing_up_for_longer(tmp
     await team.closes()
 
 
+async def test_after_the_clock_was_set_back_an_hour_between_two_runs_a_capture_waits_no_longer(tmp_path: Path) -> None:
+    """Its time of capture is ahead now; Discord's times, which are its messages', are not."""
+    store(tmp_path, said(-30, 1, captured_after=3600))
+    await at_noon()
+    team = settling(tmp_path)
+    await at_noon(SETTLE - 31)
+    assert team.decided == []
+    await at_noon(SETTLE)
+    assert len(team.decided) == 1
+    # What is captured now has a later id all the same, or it would count as filed.
+    said_now = (Said(5, 1, PairTurn(Speaker.USER, "Why?")), Said(6, 50, PairTurn(Speaker.TEAM, "So.")))
+    written = await RawArchive(places_in(tmp_path).raw, Captures()).keep_late(Capture(None, "thread_5", said_now))
+    assert written is not None
+    assert written.id > said(-30, 1, captured_after=3600).id
+    await team.closes()
+
+
 async def test_at_the_end_of_a_replay_everything_is_quiet(tmp_path: Path) -> None:
     await at_noon(120)
     team = settling(tmp_path, to_the_end=True)

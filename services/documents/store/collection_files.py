@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from services.documents.store import line_search, naming, searching, writing
 from services.documents.store.protocol import Collection
@@ -20,6 +21,7 @@ T = TypeVar("T")
 SUFFIX = ".sqlite"
 KEPT_BYTES = 256 * 1024 * 1024
 KEPT_OPEN = 32
+KEPT_ENDED = 10_000
 BUSY_SECONDS = 10.0
 
 
@@ -74,7 +76,7 @@ class CollectionFiles:
         self._kept_open = kept_open
         self._opened: OrderedDict[str, OpenFile] = OrderedDict()
         self._guard = threading.Lock()
-        self._writing: dict[str, threading.Lock] = {}
+        self._writing: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # for as long as one is in use
         self._ending: set[str] = set()  # being deleted: must not be opened
         # The last version of each deleted collection: one made anew must never seem to be the old one.
         self._ended: dict[str, int] = {}
@@ -174,6 +176,8 @@ class CollectionFiles:
                 described = self.look(name, lambda file: writing.describe(file.connection, 0), None)
                 if described is not None:
                     self._ended[name] = described.version
+                    if len(self._ended) > KEPT_ENDED:
+                        del self._ended[next(iter(self._ended))]
             with self._guard:
                 self._ending.add(name)
                 file = self._opened.pop(name, None)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from model.batches import Part
 from model.events import Posted, Ready
-from model.messages import Author, AuthorType, Message, Place, PlaceKind
+from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import records as records_module
@@ -215,6 +215,21 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
         assert all(seen.has_end(1, each) for each in ended)
         assert not any(seen.has_end(1, each) for each in arrived - ended if each > below)
     assert bool(changes) == bool(ended)
+
+
+def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor_a_guilds() -> None:
+    old, since = message(1), message(10**12)
+    marks = {
+        1: Mark(old.id),
+        2: Mark(old.id, {old.id + 9}),
+        4: Mark(since.id),
+        5: Mark(1, {since.id}),
+        -7: Mark(old.id),
+    }
+    seen = Seen(marks)
+    seen.arrived(replace(old, channel_id=3))
+    seen.forget_quiet(snowflake_time(since.id))
+    assert sorted(seen.marks()) == [-7, 3, 4, 5]
 
 
 def test_ends_in_unknown_places_change_nothing() -> None:

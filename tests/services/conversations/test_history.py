@@ -239,6 +239,23 @@ async def test_memory_is_bounded_by_places_messages_and_ids(monkeypatch: pytest.
     assert (history.is_gone(1), history.is_gone(3)) == (False, True)
 
 
+def test_of_archived_threads_the_newest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay, which cannot ask, remembers all of them; an open one is never forgotten."""
+    monkeypatch.setattr(history_module, "KEPT_ARCHIVED", 2)
+    for history, known in ((live(FullList.of([])), [1, 4, 5]), (History(None), [1, 2, 3, 4, 5])):
+        for place_id in range(1, 6):
+            thread = Place(place_id, PlaceKind.THREAD, archived=True)
+            history.observe(PlaceSeen(0.0, thread))
+            if place_id in {1, 2}:  # 1 is opened again, and so is 2, for a while
+                history.observe(PlaceSeen(0.0, replace(thread, archived=False)))
+            if place_id == 2:
+                history.observe(PlaceSeen(0.0, thread))
+        assert [place_id for place_id in range(1, 6) if history.knows(place_id)] == known
+        history.observe(PlaceGone(0.0, 4))
+        history.observe(PlaceSeen(0.0, Place(6, PlaceKind.THREAD, archived=True)))
+        assert history.knows(5)
+
+
 async def test_a_run_ends_where_somebody_else_speaks_and_skips_system_messages() -> None:
     history = History(None)
     spoken = [

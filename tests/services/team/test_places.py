@@ -76,13 +76,13 @@ async def test_a_line_that_a_crash_cut_off_costs_its_own_link_alone(tmp_path: Pa
 async def test_a_place_that_the_disk_takes_in_part_is_not_kept_in_part(tmp_path: Path) -> None:
     places = tmp_path / "places.jsonl"
     raw = RawArchive(tmp_path / "raw", Captures([]), places=places)
-    pair = raw.write(capture(), "reply_21", 1_767_225_600.0)
+    (pair,) = raw.write([capture()], 1_767_225_600.0)
     machine = Machine()
-    assert machine.run(lambda: raw.write(capture(), "reply_21", 1_767_225_601.0))
+    assert machine.run(lambda: raw.write([capture()], 1_767_225_601.0))
     assert machine.calls.count("fsync") == 2  # the block, and its place
     before = places.read_bytes()
     last = len(machine.calls) - machine.calls[::-1].index("write") - 1
-    assert not Machine(last, 10).run(lambda: raw.write(capture(), "reply_21", 1_767_225_602.0))
+    assert not Machine(last, 10).run(lambda: raw.write([capture()], 1_767_225_602.0))
     outcome = await RawArchive(tmp_path / "raw", Captures([]), places=places).keep(capture())
     assert outcome.qa_id is not None
     assert places.read_bytes().startswith(before)

@@ -1,5 +1,8 @@
 """What only the embedded store can get wrong: files on disk."""
 
+# pyright: reportPrivateUsage=false
+# Whether memory is given back cannot be seen from outside.
+
 from __future__ import annotations
 
 import sqlite3
@@ -85,3 +88,16 @@ async def test_the_file_used_least_recently_is_closed_when_there_are_too_many_or
     assert filenames(files, HERE) == ["shop.log"]
     files.close()
     assert not is_open(second)
+
+
+def test_of_threads_that_are_over_hardly_anything_stays_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.documents.store.collection_files.KEPT_ENDED", 3)
+    files = CollectionFiles(cases.folders(tmp_path))
+    for number in range(1, 8):
+        expect(files, cases.case(number), "shop.log")
+        assert files.delete(cases.case(number).name)
+    files.close()
+    assert len(files._writing) == 0
+    assert len(files._ended) == 3

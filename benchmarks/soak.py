@@ -1,0 +1,316 @@
+"""Weeks of a server in one run: what grows, what is left over, and whether everything was counted once.
+
+`python -m benchmarks.soak [--days N] [--messages-a-day N]`
+
+The whole program as a replay wires it, with files read in processes, captures filed, the knowledge base kept up to
+date, and state saved, on the virtual loop. The model, Discord and the web are made up (`benchmarks.soak_world`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import logging
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import reactivex as rx
+from prometheus_client.parser import text_string_to_metric_families
+from reactivex import operators as ops
+from reactivex.subject import Subject
+
+from assembly.documents import documents_for
+from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.running import PATIENCE_SECONDS, GraphRun, collect_rarely
+from assembly.searching import open_search
+from assembly.sources import SourceSetup, source_kinds
+from assembly.state import autosave, read_state
+from assembly.team import curation_parts
+from benchmarks.day import DAY_SECONDS, START, team_ids
+from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
+from benchmarks.verdicts import verdict
+from clock import VirtualLoop, now, real_time
+from model.outcomes import Result
+from operators import supervised
+from operators.screen import decode
+from services.assistant.extractive import ExtractiveDescriber
+from services.discord.dispatches import Dispatch
+from services.knowledge import Ledger
+from services.telemetry.exporter import Metrics
+from settings import AnswerSettings, DiscordSettings, DocumentSettings, Settings
+from sinks.knowledge import CacheAndIndex
+from sinks.results import InOrder, JsonLines, Tally
+from streams.graph import graph
+from streams.knowledge import KnowledgeParts, knowledge
+from streams.ticks import ticks
+
+WARM_DAYS = 3
+MOST_GROWTH = 1.1
+UPDATE_SECONDS = 3600.0
+STAYING = ("real_time", "run_blocking", "asyncio_")
+"""How the names of threads begin that wait for work as long as the program lives."""
+KINDS = ("replied", "captured", "skipped", "cancelled", "failed")
+
+Counts = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class Soaked:
+    """What one run showed.
+
+    Attributes:
+        rss_mb: after collecting garbage, at the end of each day and at the end of the run.
+        summary: the last line of the JSON; `lines`: outcomes in the lines before it, by kind; `metrics`: in Prometheus.
+        left: what was still there after the end, in words.
+    """
+
+    rss_mb: list[float] = field(default_factory=list[float])
+    summary: dict[str, object] = field(default_factory=dict[str, object])
+    lines: Counter[str] = field(default_factory=Counter[str])
+    metrics: Counter[str] = field(default_factory=Counter[str])
+    adds_up: bool = False
+    finished: bool = False
+    files: int = 0
+    left: list[str] = field(default_factory=list[str])
+
+    @property
+    def summed(self) -> Counter[str]:
+        """The summary's counts by kind of outcome, without zeros."""
+        found = Counter[str]()
+        for kind in KINDS:
+            value = self.summary.get(kind, 0)
+            found[kind] = value if isinstance(value, int) else sum(_counts(value).values())
+        return +found
+
+
+def main() -> int:
+    cli = argparse.ArgumentParser(description=__doc__)
+    cli.add_argument("--days", type=int, default=30)
+    cli.add_argument("--messages-a-day", type=int, default=5_000)
+    options = cli.parse_args()
+    logging.basicConfig(level=logging.CRITICAL)
+    begun = time.monotonic()
+    seen = soak(options.days, options.messages_a_day, show=lambda line: print(line, flush=True))
+    print(f"{seen.summary}\n{seen.files} files in threads, {time.monotonic() - begun:.0f} s")
+    return judge(seen)
+
+
+def judge(seen: Soaked) -> int:
+    counts = (
+        f"outcomes: {by_kind(seen.lines)} in lines, {by_kind(seen.summed)} in the summary, "
+        f"{by_kind(seen.metrics)} in Prometheus"
+    )
+    requirements = [
+        (not seen.left, f"left over: {', '.join(seen.left) or 'nothing'}"),
+        (seen.finished and seen.adds_up, f"every message has one end: {seen.summary.get('messages')} messages"),
+        (seen.lines == seen.summed == seen.metrics, counts),
+    ]
+    if len(seen.rss_mb) > WARM_DAYS:
+        first, last = seen.rss_mb[WARM_DAYS - 1], seen.rss_mb[-1]
+        grown = f"{last / first:.2f} x, {MOST_GROWTH} at most wanted"
+        memory = f"memory: {last:.0f} MB at the end, {first:.0f} MB after {WARM_DAYS} days: {grown}"
+        requirements.append((last <= MOST_GROWTH * first, memory))
+    return verdict(*requirements)
+
+
+def by_kind(counts: Counter[str]) -> str:
+    return " ".join(f"{kind} {counts[kind]}" for kind in KINDS)
+
+
+def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: None) -> Soaked:
+    """Run it, in a folder for temporary files of its own."""
+    collect_rarely()
+    seen = Soaked()
+    with tempfile.TemporaryDirectory(prefix="millrace-soak-") as folder:
+        temporary = Path(folder, "temporary")
+        temporary.mkdir()
+        usual, tempfile.tempdir = tempfile.tempdir, str(temporary)
+        warm_up()
+        files_before, threads_before = open_files(), set(threading.enumerate())
+        try:
+            with asyncio.Runner(loop_factory=lambda: VirtualLoop(START)) as runner:
+                runner.run(_soak(Path(folder), days, per_day, seen, show))
+        finally:
+            tempfile.tempdir = usual
+        gc.collect()
+        seen.left += [f"{count} x {name}" for name, count in (open_files() - files_before).items()]
+        new_threads = set(threading.enumerate()) - threads_before
+        seen.left += [f"thread {each.name}" for each in new_threads if not each.name.startswith(STAYING)]
+        seen.left += [f"temporary {path.name}" for path in temporary.iterdir()]
+    seen.left += [f"process {pid}" for pid in children()]
+    return seen
+
+
+def warm_up() -> None:
+    """Start the loop for calls to the outside, which stays."""
+
+    async def call() -> None:
+        await real_time(partial(asyncio.sleep, 0))
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(START)) as runner:
+        runner.run(call())
+
+
+async def _soak(folder: Path, days: int, per_day: int, seen: Soaked, show: Callable[[str], object]) -> None:
+    settings = settings_in(folder)
+    tally, metrics, lines = Tally(), Metrics(), folder / "lines.jsonl"
+    loop = asyncio.get_running_loop()
+    source: Subject[Dispatch] = Subject()
+    server = Server(source.on_next)
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        out = JsonLines(stack.enter_context(lines.open("w", encoding="utf-8")))
+        in_order = InOrder(out.write)
+        library = library_of(settings)
+        documents = await enter(documents_for(settings, None, Files(), None))
+        search = await enter(open_search(settings, library, None, read_only=False))
+        state = read_state(settings, on_tokens=metrics.tokens)
+        curation = curation_parts(settings, None, state.usage, metrics.gauge)
+        results: Sequence[Callable[[Result], object]] = (tally.add, in_order.add, metrics.end)
+        parts = assemble(
+            settings,
+            state=state,
+            assistant=MoodyAssistant(),
+            library=library,
+            search=search,
+            poster=server,
+            captures=capture_parts(settings, state, curation=curation, to_the_end=True),
+            fetcher=Forgetful(),
+            documents=documents,
+            gauge=metrics.gauge,
+            results=results,
+        )
+        await enter(autosave(state))
+        stack.callback(server.close)
+        events = source.pipe(decode(), ops.do_action(tally.observe))
+        run = GraphRun(graph(events, parts.services, parts.sinks, parts.rules), parts.services.in_flight)
+        async with kept_up_to_date(settings):
+            day = 1
+            for dispatch in dispatches(days, per_day):
+                while dispatch.at >= START + day * DAY_SECONDS:
+                    await until(START + day * DAY_SECONDS)
+                    seen.rss_mb.append(resident_mb())
+                    show(f"day {day}: {seen.rss_mb[-1]:.0f} MB, {tally.messages} messages")
+                    day += 1
+                await until(dispatch.at)
+                source.on_next(dispatch)
+        server.close()
+        source.on_completed()
+        seen.finished = await run.drain(PATIENCE_SECONDS)
+        in_order.flush()
+        out.finish(tally)
+        seen.files = len(list(settings.app.data_dir.rglob("case_*.sqlite")))
+        seen.adds_up = tally.adds_up
+    seen.rss_mb.append(resident_mb())
+    seen.lines, seen.summary = read_lines(lines)
+    seen.metrics = outcomes_in(metrics)
+    current = asyncio.current_task()
+    seen.left += [f"task {task.get_name()}" for task in asyncio.all_tasks() if task is not current]
+    timers = loop._scheduled  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # noqa: SLF001 (asyncio has no public list of timers)
+    seen.left += [f"timer {timer}" for timer in timers if not timer.cancelled()]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def settings_in(folder: Path) -> Settings:
+    settings = Settings(
+        discord=DiscordSettings(team_member_ids=team_ids()),
+        ai_response=AnswerSettings(enable_verification=True),
+        documents=DocumentSettings(),
+    ).placed(folder)
+    kb = settings.kb
+    kb.sources_dir.mkdir(parents=True)
+    for number in range(10):
+        text = f"# Setting {number}\n\nThe token of worker {number} is set in config.yaml.\n"
+        (kb.sources_dir / f"setting-{number}.md").write_text(text * 20)
+    kb.links_file_path.write_text("".join(f"https://docs.example/{number}\n" for number in range(PAGES)))
+    return settings
+
+
+@asynccontextmanager
+async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
+    """As `assembly.knowledge` does it, without watching the folder, which is the operating system's business."""
+    kb = settings.kb
+    ledger = Ledger(kb.index_cache_path, source_kinds(SourceSetup(kb, SmallWeb())))
+    parts = KnowledgeParts(
+        ledger=ledger,
+        describer=ExtractiveDescriber(),
+        files=CacheAndIndex(ledger, kb.index_path),
+        descriptions_at_once=kb.summarization_concurrency,
+        describe_seconds=settings.ai_response.graph_timeout_seconds,
+    )
+    subscription = (
+        knowledge(rx.merge(ticks(UPDATE_SECONDS), rx.never()), parts).pipe(supervised("knowledge")).subscribe()
+    )
+    try:
+        yield
+    finally:
+        subscription.dispose()
+        await parts.files.save()
+
+
+async def until(due: float) -> None:
+    await asyncio.sleep(max(0.0, due - now()))
+
+
+def read_lines(path: Path) -> tuple[Counter[str], dict[str, object]]:
+    """Outcomes by kind, and the summary."""
+    found, summary = Counter[str](), dict[str, object]()
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            read = json.loads(line)
+            if "summary" in read:
+                summary = read["summary"]
+            else:
+                found[read["outcome"]] += 1
+    return found, summary
+
+
+def outcomes_in(metrics: Metrics) -> Counter[str]:
+    """Questions and captures by what became of them."""
+    found = Counter[str]()
+    for family in text_string_to_metric_families(metrics.render().decode()):
+        for sample in family.samples:
+            if sample.name in {"ai_requests_total", "qa_capture_total"}:
+                found[sample.labels["result"]] += int(sample.value)
+    return found
+
+
+def _counts(value: object) -> Counts:
+    assert isinstance(value, dict)
+    return value  # pyright: ignore[reportUnknownVariableType]  # by reason
+
+
+def resident_mb() -> float:
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 1e6
+
+
+def open_files() -> Counter[str]:
+    """What this process has open, by name; a pipe or socket by its kind."""
+    found = Counter[str]()
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            found[str(each.readlink()).partition(":[")[0]] += 1
+        except OSError:
+            continue  # the folder's own
+    return found
+
+
+def children() -> list[int]:
+    """The processes that this one has started."""
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
