@@ -12,7 +12,7 @@
      ┌────────────────────────────┼─────────────────────────────┐
  inquiries                     ignored                      captures
      │ one asker at a time        │                             │ in order
-  gather ─────► evidence ◄─ events│            extract → summarise images → archive sink
+gather, permit ► evidence◄─ events│            extract → summarise images → archive sink
 announce, gate   chunk → embed    │                             │ one pair at a time, in the background
 select, load     → collections    │             curation: classify → integrate → topic sink
 retrieve ◄───────────┘            │                                      → describe → index
@@ -22,6 +22,8 @@ reply sink ───► discard           │                             │
      └────────────────────────────┼─────────────────────────────┘
                                results
      settled: messages released, catch-up marks moved; then journal, metrics, terminal
+
+Beside it, replies that an earlier run left half posted are finished (`unfinished`).
 """
 
 from __future__ import annotations

@@ -235,3 +235,47 @@ async def test_of_two_limits_the_newer_alone_is_in_force_also_after_a_rebuild(
     for topics in await learned(start, discord_server, llm_server, data):
         [text] = topics.values()
         assert (LIMITS[0] in text, LIMITS[1] in text) == (False, True)
+
+
+TAUGHT = (
+    (ASKED, ANSWERED, AGAIN, "skip_raw"),
+    (
+        "Which port does the sync daemon listen on behind a firewall?",
+        "Open port 7312 in the firewall: the sync daemon listens on sync_port, and nothing else has to be open.",
+        "behind our firewall, which port has to be open for the sync daemon?",
+        "7312",
+    ),
+    (
+        "Why do my printed posters come out with a purple tint?",
+        "Set the poster profile to coated_paper: the purple tint comes from the profile for plain paper.",
+        "my posters are printed with a purple tint, why is that?",
+        "coated_paper",
+    ),
+)
+
+
+async def test_a_thread_with_three_questions_is_quoted_only_under_the_one_that_it_answers(
+    start: Start, discord_server: DiscordServer
+) -> None:
+    """Pitfall 77: without a model."""
+    help_, kim = discord_server.add_channel("help"), discord_server.add_member("kim")
+    bot = await start(discord={"team_member_ids": [kim.id], "team_active_seconds": 1})
+    start_of = await discord_server.say(help_, kim, "Ask your questions about the release in here.")
+    thread = await discord_server.open_thread(start_of, kim, "release questions")
+    for number, (question, answer, _, _) in enumerate(TAUGHT):
+        asked = await discord_server.say(thread, discord_server.add_member(f"asker-{number}"), question)
+        answered = await discord_server.say(thread, kim, answer, reply_to=asked)
+        await bot.until_ended(answered)
+    for *_, word in TAUGHT:
+        await discord_server.until(
+            lambda word=word: any(
+                word in path.read_text() for path in knowledge(bot.settings.app.data_dir).rglob("topics/*.txt")
+            ),
+            10,
+        )
+    for number, (_, _, again, word) in enumerate(TAUGHT):
+        posted = len(discord_server.posts)
+        await discord_server.say(help_, discord_server.add_member(f"later-{number}"), again)
+        *_, post = await bot.until_posts(posted + 1)
+        said = [other for *_, other in TAUGHT if other in post.content]
+        assert said == [word], post.content
