@@ -49,3 +49,10 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
     await going_on
     assert at_once == []
     assert set(read_marks(state.folder.seen)) == {-1, -2}
+
+
+@pytest.mark.parametrize(
+    ("text", "opts_out"), [("hi !nobot", True), ("hi !NoBot", True), ("!NOBOT", True), ("nobot", False)]
+)
+async def test_the_marker_opts_out_in_any_case(config: Path, text: str, opts_out: bool) -> None:
+    assert read_state(await asyncio.to_thread(load, config)).opted_out(311, text) is opts_out
