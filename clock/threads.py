@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 5.0
 """How long threads are waited for when everything else has ended: a write to a disk takes less."""
 
 
-class Threads(ThreadPoolExecutor):
+class ImpatientThreads(ThreadPoolExecutor):
     """As its base; its end waits `patience` seconds at the most."""
 
     def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
@@ -33,7 +33,7 @@ class Threads(ThreadPoolExecutor):
 
 def patient_to_a_point(loop: L) -> L:
     """The loop, whose end does not wait for threads that hang."""
-    loop.set_default_executor(Threads())
+    loop.set_default_executor(ImpatientThreads())
     return loop
 
 

@@ -138,3 +138,10 @@ async def test_after_the_clock_was_set_back_marks_go_by_discords_ids_and_a_limit
 
 def said(place_id: int, at: float) -> Message:
     return Message(round(at * 1000 - DISCORD_EPOCH_MS) << 22, place_id, Author(1, "ann"), "…", at)
+
+
+@pytest.mark.parametrize(
+    ("text", "opts_out"), [("hi !nobot", True), ("hi !NoBot", True), ("!NOBOT", True), ("nobot", False)]
+)
+async def test_the_marker_opts_out_in_any_case(config: Path, text: str, opts_out: bool) -> None:
+    assert read_state(await asyncio.to_thread(load, config)).opted_out(311, text) is opts_out

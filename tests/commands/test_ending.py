@@ -20,7 +20,7 @@ import discord.http
 import clock.threads
 
 for_ever = threading.Event()
-clock.threads.Threads.__init__.__defaults__ = (0.2,)
+clock.threads.ImpatientThreads.__init__.__defaults__ = (0.2,)
 clock.threads.leave.__defaults__ = (0.2,)
 discord.http.Route.BASE = "http://hangs.invalid/api/v10"
 before = socket.getaddrinfo
