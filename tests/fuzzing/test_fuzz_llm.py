@@ -153,6 +153,8 @@ def test_citations_and_links_of_an_answer_name_what_was_given(citations: list[st
     damaged_text("[a-z]+ (x|y)?[0-9]{1,3}", "^\\d+\\s[^ ]* $", "a.b"),
     damaged_text("2024-05-01 14:32:15", "Jun 14 15:16", "14:32"),
 )
+@example({}, "[---0]", "14:32")
+@example({}, "[[a]", "14:32")
 def test_a_form_about_lines_is_read_or_refused_in_one_sentence(form: Any, regex: str, since: str) -> None:
     arguments = cast("dict[str, Any]", form) if isinstance(form, dict) else {}
     for each in (arguments, {**arguments, "regex": regex}, {"since": since}, {"until": since, "since": "2024-05-01"}):

@@ -20,6 +20,9 @@ _TOKEN = re.compile(
     r"|(?P<atom>\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dDwWsStnr]|\\[^\w\s]|\.|[^\\()\[\]|?*+{}^$])"
 )
 _QUANTIFIER = re.compile(r"(?:[?*+]|\{(?P<least>\d{1,3})?(?P<comma>,)?(?P<most>\d{1,3})?\})\??")
+_SET_LIKE = re.compile(
+    r"^\[\^?\[|^\[.*(?:--|&&|~~|\|\|)", re.DOTALL
+)  # Python warns of these: they may mean something else
 # What stands for all characters when two classes are compared.
 _SAMPLE = "".join(map(chr, range(9, 127))) + "éßжλ中\u00a0€"
 
@@ -77,6 +80,8 @@ def _parts(pattern: str) -> list[_Part]:
             )
         at = found.end()
         kind, text = found.lastgroup or "", found[0]
+        if kind == "atom" and _SET_LIKE.search(text):
+            raise Refused("regex may not hold [ or doubled - & ~ | in a class; write a backslash before each of them")
         times = _QUANTIFIER.match(pattern, at)
         if times is None:
             parts.append(_Part(kind, text))
