@@ -12,6 +12,7 @@ ALL = (
     "captures",
     "knowledge_base",
     "search",
+    "held",
     "taking_in",
     "replay_day",
     "live_load",

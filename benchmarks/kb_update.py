@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from assembly.running import collect_rarely, yield_often
+from benchmarks.heartbeat import Heartbeat, beating
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry
 from services.knowledge.ledger import Ledger
@@ -138,21 +139,6 @@ async def asking(root: Path) -> UpdateReport:
     return UpdateReport()
 
 
-class Heartbeat:
-    """Asks for its turn every millisecond; knows how late it came at worst."""
-
-    def __init__(self) -> None:
-        self.worst = 0.0
-        self.last = time.perf_counter()
-
-    async def beat(self) -> None:
-        self.last = time.perf_counter()
-        while True:
-            await asyncio.sleep(0.001)
-            moment = time.perf_counter()
-            self.worst, self.last = max(self.worst, moment - self.last - 0.001), moment
-
-
 class Blame:
     """Looks, from a thread of its own, what the others do while a heartbeat is late."""
 
@@ -184,13 +170,11 @@ class Blame:
 async def with_heartbeat(
     work: Callable[[Path], Coroutine[Any, Any, UpdateReport]], root: Path, *, blame: bool
 ) -> tuple[UpdateReport, float]:
-    heart = Heartbeat()
-    watcher = Blame(heart)
-    beating = asyncio.create_task(heart.beat())
-    if blame:
-        threading.Thread(target=watcher.watch, daemon=True).start()
-    report = await work(root)
-    beating.cancel()
+    async with beating() as heart:
+        watcher = Blame(heart)
+        if blame:
+            threading.Thread(target=watcher.watch, daemon=True).start()
+        report = await work(root)
     watcher.say()
     return report, heart.worst
 

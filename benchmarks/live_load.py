@@ -19,6 +19,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from assembly.running import collect_rarely, yield_often
+from benchmarks.heartbeat import Heartbeat, not_held
+from benchmarks.verdicts import verdict
 from commands.live import LiveOptions, run_bot
 from settings import Settings
 from tests.end_to_end.knowledge import write_knowledge
@@ -40,11 +43,14 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=32, help="ai_response.max_concurrent_answers")
     options = parser.parse_args()
     logging.basicConfig(level="WARNING")
+    collect_rarely()  # as the bot does
+    yield_often()
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(measure(Path(folder), options.askers, options.latency, options.at_once))
 
 
 async def measure(folder: Path, askers: int, latency: float, at_once: int) -> int:
+    heart = Heartbeat()
     write_knowledge(folder / "data")
     async with LLMServer(otherwise=slow(latency, echoing())) as model, DiscordServer() as server:
         channels = [server.add_channel(f"help-{n}") for n in range(CHANNELS)]
@@ -53,6 +59,7 @@ async def measure(folder: Path, askers: int, latency: float, at_once: int) -> in
             bot = asyncio.create_task(run_bot(settings(folder, model, latency, at_once), LiveOptions(), server.token))
             await server.until(lambda: server.gateway.sessions, 60)
             began = time.monotonic()
+            beat = asyncio.create_task(heart.beat())
             questions = await asyncio.gather(
                 *(
                     server.say(channels[n % CHANNELS], member, f"case-{n}: how can I restore a backup?")
@@ -60,9 +67,11 @@ async def measure(folder: Path, askers: int, latency: float, at_once: int) -> in
                 )
             )
             seconds = await last_post(server, askers, began)
+            beat.cancel()
             bot.cancel()
             await asyncio.wait({bot})
-        return report(server, questions, latency, at_once, seconds)
+        failed = report(server, questions, latency, at_once, seconds)
+    return max(failed, verdict(not_held("both servers included", heart)))
 
 
 def settings(folder: Path, model: LLMServer, latency: float, at_once: int) -> Settings:
