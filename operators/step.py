@@ -51,6 +51,8 @@ def step(
 
     async def timed(inquiry: T) -> Inquiry | Unanswered | Outcome:
         about.set(inquiry.part)
+        if not log.isEnabledFor(logging.DEBUG):
+            return await fn(inquiry)
         began = now()
         try:
             return await fn(inquiry)
