@@ -20,8 +20,9 @@ Ts = TypeVarTuple("Ts")
 POLL_SECONDS = 0.05
 """The longest real wait while the clock is stopped; a completion ends it sooner."""
 BUSY_TURNS = 64
-"""Turns of the loop between two polls of sockets and signals while callbacks are ready: the system call is a large part
-of a turn. Results of threads are in the loop's own queue, and the loop always polls before the clock jumps."""
+"""Turns of the loop between two polls of sockets and signals while it need not wait: the system call is a large part of
+a turn. Results of threads are in the loop's own queue. Where there are sockets, the loop polls before the clock jumps.
+"""
 
 
 class Deadlock(RuntimeError):
@@ -56,18 +57,21 @@ class _Selector(selectors.BaseSelector):
         self._idle = idle
         self._real = selectors.DefaultSelector()
         self._turns = 0
+        self._watched = 0  # the loop's own pipe, which threads and signals write to, and sockets
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout > 0:
-            self._turns = 0
-            return self._real.select(self._idle())
+        is_idle = timeout is None or timeout > 0
+        wait = self._idle() if is_idle else 0.0
         self._turns += 1
-        return self._real.select(0) if self._turns % BUSY_TURNS == 0 else []
+        needed = wait > 0 or (is_idle and self._watched > 1) or self._turns % BUSY_TURNS == 0
+        return self._real.select(wait) if needed else []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        self._watched += 1
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        self._watched -= 1
         return self._real.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
