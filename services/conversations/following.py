@@ -76,6 +76,7 @@ class _Turn(NamedTuple):
     scene: Scene
     me: Person
     words: frozenset[str]
+    addressees: Sequence[int]
 
     @property
     def at(self) -> float:
@@ -153,6 +154,7 @@ class Follower:
             self._memory.scene(place.id),
             self._memory.person(place.id, message.author.id),
             words_of(message.text),
+            self._addressees(message, place.id),
         )
         link, conversation = self._by_address(turn) or self._by_time(turn) or self._begun(turn)
         moved = self._led(turn, link, conversation)
@@ -167,7 +169,7 @@ class Follower:
             if target is None:
                 return Link.REPLY, reply.message_id
             return self._turned_to(turn, Link.REPLY, target.conversation, target.author_id, target.author_type)
-        for user_id in self._addressees(turn):
+        for user_id in turn.addressees:
             person = self._memory.people.get(Key(turn.place.id, user_id))
             if person is not None and person.said is not None and turn.at - person.said.at < turn.rules.named:
                 return self._turned_to(turn, Link.NAMED, person.said.conversation, user_id, person.author_type)
@@ -192,13 +194,15 @@ class Follower:
             return Link.BEGUN, turn.message.id
         return link, theirs
 
-    def _addressees(self, turn: _Turn) -> Iterable[int]:
+    def _addressees(self, message: Message, place_id: int) -> Sequence[int]:
         """Whom a message mentions, or opens with the name of."""
-        opening = _OPENING.match(turn.message.text)
-        name = "" if opening is None else opening[1] or opening[2]
-        named = self._memory.named(turn.place.id, name.strip())
-        found = [*(user_id for user_id, _ in turn.message.mentions), *([] if named is None else [named])]
-        return [user_id for user_id in dict.fromkeys(found) if user_id != turn.author_id]
+        found = [user_id for user_id, _ in message.mentions]
+        opening = _OPENING.match(message.text)
+        name = "" if opening is None else (opening[1] or opening[2]).strip()
+        named = self._memory.named(place_id, name) if name else None
+        if named is not None:
+            found.append(named)
+        return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]
 
     def _by_time(self, turn: _Turn) -> tuple[Link, int] | None:
         """What its author said or heard last, or a question that waits."""
@@ -270,10 +274,10 @@ class Follower:
     def _remember(self, turn: _Turn, conversation: int) -> None:
         message, here = turn.message, turn.place.id
         last = Last(turn.at, conversation)
-        talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words))
+        talk = self._memory.add(message, turn.author_type, conversation, sorted(turn.words), turn.scene)
         self._rarity.add(turn.words)
         turn.me.author_type, turn.me.said = turn.author_type, last
-        listeners = set(self._addressees(turn))
+        listeners = set(turn.addressees)
         target = None if message.reply_to is None else self._memory.spoken.get(message.reply_to.message_id)
         if target is not None:
             listeners.add(target.author_id)

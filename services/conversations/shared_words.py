@@ -37,10 +37,11 @@ class Rarity:
         self._messages.append(words)
         self._counts.update(words)
         if len(self._messages) > COUNTED:
-            gone = self._messages.popleft()
-            self._counts.subtract(gone)
-            for word in gone:
-                if not self._counts[word]:
+            for word in self._messages.popleft():
+                left = self._counts[word] - 1
+                if left:
+                    self._counts[word] = left
+                else:
                     del self._counts[word]
 
     def shared(self, words: Iterable[str], others: Collection[str]) -> float:

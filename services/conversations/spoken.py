@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -114,8 +115,10 @@ class Memory:
         """Who has lately written here under a name."""
         return self.names.get((place_id, name.casefold()))
 
-    def add(self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str]) -> Talk:
-        """A message has come, and is part of a conversation."""
+    def add(
+        self, message: Message, author_type: AuthorType, conversation: int, words: Iterable[str], scene: Scene
+    ) -> Talk:
+        """A message has come in a `scene`, and is part of a conversation."""
         author, at = message.author, message.at
         spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
         _put(self.spoken, message.id, spoken, KEPT_MESSAGES)
@@ -124,7 +127,6 @@ class Memory:
         talk = self._joined(message.id, author.id, conversation)
         talk.words.update(dict.fromkeys(words))
         _shorten(talk.words, KEPT_WORDS)
-        scene = self.scene(message.channel_id)
         scene.latest = conversation
         if author_type is not AuthorType.BOT:
             scene.waiting.pop(conversation, None)
@@ -148,7 +150,8 @@ class Memory:
 
     def _joined(self, message_id: int, author_id: int, conversation: int) -> Talk:
         talk = _touched(self.talks, conversation, Talk, KEPT_TALKS)
-        talk.message_ids = sorted([*talk.message_ids, message_id])[-KEPT_OF_TALK:]
+        insort(talk.message_ids, message_id)
+        del talk.message_ids[:-KEPT_OF_TALK]
         talk.members.pop(author_id, None)
         talk.members[author_id] = None
         _shorten(talk.members, KEPT_MEMBERS)
@@ -166,7 +169,10 @@ class Memory:
 
 def _touched(remembered: OrderedDict[K, V], key: K, new: Callable[[], V], most: int) -> V:
     value = remembered.get(key)
-    return _put(remembered, key, new() if value is None else value, most)
+    if value is None:
+        return _put(remembered, key, new(), most)
+    remembered.move_to_end(key)
+    return value
 
 
 def _put(remembered: OrderedDict[K, V], key: K, value: V, most: int) -> V:
