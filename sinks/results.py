@@ -16,6 +16,8 @@ from services.telemetry import about, number_of
 
 log = logging.getLogger(__name__)
 
+_LINES = json.JSONEncoder(ensure_ascii=False)  # made once: `json.dumps` would make one for each line
+
 
 def journal(result: Result) -> None:
     """One line for each outcome, at INFO; for what was ignored, at DEBUG."""
@@ -93,7 +95,7 @@ def render(outcome: Outcome) -> str:
     """One line; null where a field does not apply, ids as strings, times in stream time."""
     part = outcome.part
     thread_id = part.place.id if part.place.is_thread else outcome.reply_place_id
-    return json.dumps(
+    return _LINES.encode(
         {
             "at": rfc3339(outcome.at),
             "outcome": outcome.result,
@@ -108,8 +110,7 @@ def render(outcome: Outcome) -> str:
             "qa_id": outcome.qa_id,
             "llm_calls": outcome.llm_calls,
             "latency_ms": round((outcome.at - part.closed_at) * 1000),
-        },
-        ensure_ascii=False,
+        }
     )
 
 

@@ -34,6 +34,8 @@ FENCE_LINE = re.compile(r"\s*(?:`{3,}|~{3,})[\w+#.-]*\s*")
 LINK = re.compile(r"\[([^\[\]]+)\]\(<?[^\s()<>]+>?\)")
 ADDRESS = re.compile(r"<(https?://[^\s<>]+)>")
 MARKUP = re.compile(r"[\\`*_~|<>\[\]@#]")
+MARK = re.compile(r"[*_~|`]")
+"""What `PAIRED` begins with: most lines have none, and one look for a character is far cheaper than that pattern."""
 PAIRED = re.compile(r"(\*\*\*|\*\*|__|~~|\|\||`+|(?<!\w)[*_])(?=\S)(.+?)(?<=\S)\1(?!\w)")
 
 
@@ -42,8 +44,8 @@ def render(message: Message, names: Mapping[int, str]) -> str:
 
     `names` are those of people, roles and channels by id, besides the people that the message mentions.
     """
-    known = {**names, **dict(message.mentions)}
-    return "\n".join((_plain(message.text, known).strip(), *map(_placeholder, message.attachments))).strip()
+    text = _plain(message.text, {**names, **dict(message.mentions)}).strip()
+    return "\n".join((text, *map(_placeholder, message.attachments))).strip() if message.attachments else text
 
 
 def inert(text: str) -> str:
@@ -62,6 +64,9 @@ def thread_name(text: str) -> str:
 
 
 def _plain(text: str, names: Mapping[int, str]) -> str:
+    if "<" not in text:  # as nearly every text
+        return text
+
     def replaced(found: re.Match[str]) -> str:
         kind, value = found.lastgroup, found[found.lastgroup or 0]
         match kind:
@@ -98,8 +103,10 @@ def _size(count: int) -> str:
 
 def _bare(line: str) -> str:
     """A line without markup; empty if nothing of it can be seen."""
-    text = ADDRESS.sub(r"\1", LINK.sub(r"\1", _plain(PREFIX.sub("", line, count=1), {})))
-    while (bare := PAIRED.sub(r"\2", text)) != text:
+    text = _plain(PREFIX.sub("", line, count=1), {})
+    if "](" in text or "<" in text:
+        text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
+    while MARK.search(text) and (bare := PAIRED.sub(r"\2", text)) != text:
         text = bare
     seen = _one_line(text)
     return seen if any(each not in "*_~|`" and unicodedata.category(each)[0] not in "CZM" for each in seen) else ""
