@@ -101,7 +101,7 @@ def screen(
         if unwanted is not None:
             return ignored(message, unwanted)
         in_flight.hold(message, author_type, in_thread=history.place(message.channel_id).is_thread)
-        return replace(event, message=message)
+        return event if message is event.message else replace(event, message=message)
 
     def answered_by(message: Message) -> Sequence[int]:
         """The conversation that a team member goes on with; none where that is not yet sure ("good morning")."""

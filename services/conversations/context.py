@@ -49,12 +49,13 @@ class Context:
         reply to; in order of id.
         """
         found = {message.id: message for message in messages}
-        for message in tuple(found.values()):
-            name = self._follower.conversation_of(message.id)
-            ids = () if name is None else self._follower.messages_of(name, message.channel_id)
+        # As a rule one: a part is of one conversation in one place.
+        conversations = {(self._follower.conversation_of(each.id), each.channel_id): None for each in found.values()}
+        for name, place_id in conversations:
+            ids = () if name is None else self._follower.messages_of(name, place_id)
             for message_id in ids:
                 if message_id not in found:
-                    followed = await self._history.message(message.channel_id, message_id)
+                    followed = await self._history.message(place_id, message_id)
                     if followed is not None:
                         found[message_id] = followed
         await self._walk([message.reply_to for message in found.values() if message.reply_to], found)

@@ -173,7 +173,7 @@ def read(model: type[W], payload: object) -> W:
     """
     try:
         # Pydantic takes no mapping but a dict for a model.
-        mapping = isinstance(payload, Mapping) and not isinstance(payload, dict)
+        mapping = not isinstance(payload, dict) and isinstance(payload, Mapping)
         return model.model_validate(dict(cast("Mapping[object, object]", payload)) if mapping else payload)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
