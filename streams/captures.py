@@ -67,7 +67,8 @@ def captures(
     shared = outcomes.pipe(ops.share())
     ended = shared.pipe(ops.ignore_elements(), ops.concat(rx.of(None)))
     begin = retry_pending(images.pending, images.summarised, images.keep_late, images.withheld)
-    late = ticks(images.tick_seconds).pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
+    rounds = ticks(images.tick_seconds, idle=images.pending.is_empty, stirred=shared)
+    late = rounds.pipe(coalesce(lambda _: unfold(begin())), ops.take_until(ended))
     return rx.merge(late, shared)
 
 

@@ -27,7 +27,7 @@ from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
 from operators.describing import describing
 from operators.step import Gauge
-from operators.study import NOT_NOW, study
+from operators.study import NOT_NOW, TRIES, study
 from operators.triggering import coalesce
 from services.assistant import Curator, Describer
 from services.llm import Usage
@@ -111,8 +111,11 @@ def curation(
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
     work = Work(parts, rules)
     # The start counts at once, even if captures end before the loop has had its turn.
-    timer = ticks(rules.tick_seconds).pipe(ops.skip(1), ops.take_until(ended))
-    triggers = rx.merge(rx.of(Tick.START), timer, captures).pipe(
+    timer = ticks(rules.tick_seconds, idle=work.is_fruitless, stirred=captures).pipe(
+        ops.skip(1), ops.take_until(ended)
+    )
+    captured = captures.pipe(ops.do_action(lambda _: work.hope()))
+    triggers = rx.merge(rx.of(Tick.START), timer, captured).pipe(
         ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.hurry)
     )
 
@@ -145,6 +148,15 @@ class Work:
         self._settle_seconds = rules.settle_seconds
         self._time = utc_clock(asyncio.get_running_loop())  # asked from threads as well
         self._stirred = asyncio.Event()
+        self._fruitless = 0  # runs in a row that found nothing they could do
+
+    def is_fruitless(self) -> bool:
+        """Whether looking again is of no use until something is stored: all is done, or has been tried often enough."""
+        return self._fruitless >= TRIES
+
+    def hope(self) -> None:
+        """Something was stored."""
+        self._fruitless = 0
 
     def look_again(self) -> None:
         """Something may have come in since the last look."""
@@ -160,7 +172,9 @@ class Work:
         """Decide about the oldest pair that is left, or describe a topic: while there are pairs, one that is new or has
         doubled; else any that has changed. None: all is done.
         """
-        return await self._patiently(self._next)
+        done = await self._patiently(self._next)
+        self._fruitless = self._fruitless + 1 if done is None else 0
+        return done
 
     async def _next(self) -> Decided | None:
         while True:

@@ -14,8 +14,9 @@ from typing import cast
 import reactivex as rx
 from reactivex import Observable, abc
 from reactivex import operators as ops
-from reactivex.disposable import Disposable
+from reactivex.disposable import CompositeDisposable, Disposable
 
+from clock import VirtualLoop
 from operators import quiet_window
 
 MOST_WINDOWS = 10
@@ -34,27 +35,55 @@ class Tick(StrEnum):
     FILES = "file change"
 
 
-def ticks(every_seconds: float) -> Observable[Tick]:
+def ticks(
+    every_seconds: float, *, idle: Callable[[], bool] = lambda: False, stirred: Observable[object] | None = None
+) -> Observable[Tick]:
     """Tick at once and every `every_seconds`.
 
     S----T----T----T--      ticks(5)
 
-    Never completes; disposing stops it.
+    stirred  -----------------s-------
+    ticks    S----T--------------T--       ticks(5, idle=…), idle since the first T, until s
+
+    A virtual clock passes a silence of years in an instant, with a hundred thousand ticks in each. There, where nothing
+    changes but by what is played, a tick that finds everything `idle` is left out, and so are those that follow, until
+    `stirred` emits; then they come at the times at which they would have come. Never completes; disposing stops it.
     """
 
     def subscribe(observer: abc.ObserverBase[Tick], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         _ = scheduler  # the loop is the only clock
         loop = asyncio.get_running_loop()
+        may_rest = isinstance(loop, VirtualLoop)
+        began = due = loop.time()
 
         def tick(why: Tick) -> None:
             nonlocal timer
-            timer = loop.call_later(every_seconds, tick, Tick.TIMER)
+            timer = None
+            if why is Tick.TIMER and may_rest and idle():
+                return
+            arm()
             observer.on_next(why)
 
-        timer = loop.call_soon(tick, Tick.START)
-        return Disposable(lambda: timer.cancel())  # noqa: PLW0108 (the timer of that moment)
+        def arm(_: object = None) -> None:
+            nonlocal timer, due
+            if timer is None:
+                passed = (loop.time() - began) // every_seconds
+                due = max(due + every_seconds, began + (passed + 1) * every_seconds)
+                timer = loop.call_at(due, tick, Tick.TIMER)
+
+        def stop() -> None:
+            if timer is not None:
+                timer.cancel()
+
+        timer: asyncio.Handle | None = loop.call_soon(tick, Tick.START)
+        waking = Disposable() if stirred is None else stirred.subscribe(arm, on_error=ignore)
+        return CompositeDisposable(waking, Disposable(stop))
 
     return Observable(subscribe)
+
+
+def ignore(_: Exception) -> None:
+    """Whoever uses the ticks hears of it by another way."""
 
 
 def file_changes(sources_dir: Path, links_file: Path, quiet_seconds: float) -> Observable[Tick]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -164,6 +165,13 @@ class PendingFolder:
 
     def drop(self, waiting: Waiting) -> None:
         files.remove(self.folder / waiting.name)
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits. Never raises: where that cannot be told, something may."""
+        try:
+            return not any(map(_NAME.fullmatch, os.listdir(self.folder)))  # noqa: PTH208 (names are enough)
+        except OSError as error:
+            return isinstance(error, FileNotFoundError)
 
     def all(self) -> list[Waiting]:
         """The longest waiting first. Damaged files are logged and moved to `<file>.damaged`."""

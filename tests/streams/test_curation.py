@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reactivex.subject import Subject
@@ -549,4 +550,29 @@ async def test_without_a_wait_a_growing_conversation_is_filed_at_once_and_replac
         await asyncio.sleep(1)
     assert team.decided == [(first.id, Action.ADDED), (second.id, Action.ADDED)]
     assert list(team.library.topics["things"].pairs) == [second]
+    await team.closes()
+
+
+async def test_a_year_of_silence_is_not_spent_on_looking_for_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pitfall 69: a topic that nobody can describe is tried three times; then nothing is due until something comes."""
+    team = Team(tmp_path, describing=Describing(lambda _: ValueError("no description")))
+    looks: list[float] = []
+    peek = TeamLibrary.peek
+
+    def seen(library: TeamLibrary, *arguments: Any) -> Pair | None:
+        looks.append(now())
+        return peek(library, *arguments)
+
+    monkeypatch.setattr(TeamLibrary, "peek", seen)
+    await team.hears(pair(1))
+    await asyncio.sleep(365 * 86_400)
+    assert team.decided == [(pair(1).id, Action.ADDED)]
+    assert len(team.describing.asked) == 3
+    assert len(looks) < 20
+    await team.hears(pair(2))
+    await asyncio.sleep(10 * TICK)
+    assert [qa_id for qa_id, _ in team.decided] == [pair(1).id, pair(2).id]
+    assert len(team.describing.asked) == 6
     await team.closes()

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from reactivex.subject import Subject
 
 import streams.ticks
 from streams.ticks import Tick, changes, file_changes, from_generator, identity, ticks
@@ -19,6 +20,71 @@ async def test_the_first_tick_comes_at_once_and_the_others_by_the_clock() -> Non
     subscription.dispose()
     await asyncio.sleep(700)
     assert seen == [(0, Tick.START), (300, Tick.TIMER), (600, Tick.TIMER)]
+
+
+YEAR = 365 * 86_400.0
+
+
+async def test_on_a_virtual_clock_idle_ticks_are_left_out_and_later_ones_come_at_their_times() -> None:
+    """Pitfall 69: a silence of a thousand years is as short as one of an hour."""
+    loop = asyncio.get_running_loop()
+    start, seen = loop.time(), list[tuple[float, Tick]]()
+    stirred: Subject[None] = Subject()
+    asked: list[float] = []
+    busy = True
+
+    def idle() -> bool:
+        asked.append(loop.time() - start)
+        return not busy
+
+    subscription = ticks(300, idle=idle, stirred=stirred).subscribe(
+        lambda tick: seen.append((loop.time() - start, tick))
+    )
+    await asyncio.sleep(400)
+    busy = False
+    await asyncio.sleep(1000 * YEAR)
+    assert seen == [(0, Tick.START), (300, Tick.TIMER)]
+    assert asked == [300, 600]
+    busy = True
+    stirred.on_next(None)
+    stirred.on_next(None)
+    await asyncio.sleep(600)
+    assert [when - 1000 * YEAR for when, _ in seen[2:]] == [600, 900]
+    subscription.dispose()
+    stirred.on_next(None)
+    await asyncio.sleep(700)
+    assert len(seen) == 4
+
+
+async def test_what_stirs_may_fail_or_end() -> None:
+    seen: list[Tick] = []
+    stirred: Subject[None] = Subject()
+    subscription = ticks(300, idle=lambda: False, stirred=stirred).subscribe(seen.append)
+    stirred.on_error(ValueError())
+    await asyncio.sleep(301)
+    subscription.dispose()
+    assert seen == [Tick.START, Tick.TIMER]
+
+
+def test_on_an_ordinary_clock_no_tick_is_left_out() -> None:
+    """Live, files change without a word in the stream."""
+
+    async def main() -> None:
+        seen: list[Tick] = []
+        third = asyncio.Event()
+
+        def heard(tick: Tick) -> None:
+            seen.append(tick)
+            if len(seen) == 3:
+                third.set()
+
+        subscription = ticks(0.001, idle=lambda: True).subscribe(heard)
+        await third.wait()
+        subscription.dispose()
+        assert seen[:3] == [Tick.START, Tick.TIMER, Tick.TIMER]
+
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        runner.run(main())
 
 
 async def until(seen: list[Tick], count: int, seconds: float = 20) -> None:

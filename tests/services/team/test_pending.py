@@ -106,6 +106,19 @@ def test_those_who_wait_longest_come_first_and_are_gone_once_dropped(tmp_path: P
     assert folder.all() == [late]
 
 
+def test_it_says_whether_anything_waits(tmp_path: Path) -> None:
+    folder = PendingFolder(tmp_path / "pending")
+    assert folder.is_empty()
+    one = waiting()
+    folder.keep(one)
+    (folder.folder / "notes.txt").write_text("no capture")
+    assert not folder.is_empty()
+    folder.drop(one)
+    assert folder.is_empty()
+    # Where that cannot be told, something may.
+    assert not PendingFolder(folder.folder / "notes.txt").is_empty()
+
+
 def test_a_capture_that_is_kept_again_takes_the_place_of_its_file(tmp_path: Path) -> None:
     folder = PendingFolder(tmp_path)
     folder.keep(waiting(1, 5.0))
