@@ -6,14 +6,16 @@ import asyncio
 import random
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-import aiohttp
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 import clock
 from model.messages import Attachment
+
+if TYPE_CHECKING:
+    import aiohttp
 
 DISCORD_ORIGINS = frozenset({"https://cdn.discordapp.com", "https://media.discordapp.net"})
 """Where Discord keeps attachments. No other address is contacted."""
@@ -91,6 +93,8 @@ class CDNAttachments:
         return f"{origin}{parts.path or '/'}" + (f"?{parts.query}" if parts.query else "")
 
     async def _download(self, attachment: Attachment, address: str, max_bytes: int) -> bytes:
+        import aiohttp  # noqa: PLC0415 (a tenth of a second, wanted only when something is downloaded)
+
         try:
             # Not compressed: that could grow beyond the limit when it is unpacked.
             async with (

@@ -11,8 +11,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-import aiohttp
-
 import clock
 from services.llm.endpoint import Endpoint, EndpointSettings, LLMError, Reply, Request, TimedOut, Unavailable
 
@@ -72,6 +70,8 @@ def _open(settings: EndpointSettings) -> Chat:
 
 async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
     """Ask for the list of models, which costs nothing. None if that works, else one sentence saying what is wrong."""
+    import aiohttp  # noqa: PLC0415 (a tenth of a second, which only this needs here)
+
     try:
         trouble = await clock.real_time(lambda: _trouble(settings, timeout_seconds))
     except TimeoutError:
@@ -83,6 +83,8 @@ async def unreachable_because(settings: EndpointSettings, *, timeout_seconds: fl
 
 
 async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | None:
+    import aiohttp  # noqa: PLC0415 (as above)
+
     headers = {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
     address = f"{settings.base_url.rstrip('/')}/models"
     async with asyncio.timeout(timeout_seconds), aiohttp.request("GET", address, headers=headers) as response:

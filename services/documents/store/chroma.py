@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
-import aiohttp
-
 import clock
 from services.documents.store import naming
 from services.documents.store.chroma_records import TRIES, ChromaRecords, KeptRecords, Overtaken
@@ -242,6 +240,8 @@ def _sessions(client: Any) -> list[Any]:
 
 async def chroma_unreachable_because(address: str, *, timeout_seconds: float = PROBE_SECONDS) -> str | None:
     """Ask for its heartbeat, for `--check`. None: it is there; else what is wrong, and what to do."""
+    import aiohttp  # noqa: PLC0415 (a tenth of a second, which only this needs here)
+
     if importlib.util.find_spec("chromadb") is None:
         return MISSING
     try:
@@ -254,5 +254,7 @@ async def chroma_unreachable_because(address: str, *, timeout_seconds: float = P
 
 
 async def _status(address: str, timeout_seconds: float) -> int:
+    import aiohttp  # noqa: PLC0415 (as above)
+
     async with asyncio.timeout(timeout_seconds), aiohttp.ClientSession() as session, session.get(address) as response:
         return response.status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from services.search.text import html, markdown, plain, rest, sections
+from services.search.text import markdown, plain, rest, sections
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -37,13 +37,20 @@ def _read_markdown(text: str) -> sections.Article:
     return markdown.read_mdx(text) if markdown.is_mdx(text) else markdown.read_markdown(text)
 
 
+def _read_html(text: str) -> sections.Article:
+    # With trafilatura this takes a tenth of a second: only who has saved pages pays for it.
+    from services.search.text.html import read_html  # noqa: PLC0415 (as above)
+
+    return read_html(text)
+
+
 _BY_ENDING = {
     "md": _read_markdown,
     "markdown": _read_markdown,
     "mdx": markdown.read_mdx,
     "rst": rest.read_rest,
     "rest": rest.read_rest,
-    "html": html.read_html,
-    "htm": html.read_html,
-    "xhtml": html.read_html,
+    "html": _read_html,
+    "htm": _read_html,
+    "xhtml": _read_html,
 }
