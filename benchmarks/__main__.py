@@ -7,6 +7,7 @@ import sys
 
 ALL = (
     "start_up",
+    "idle",
     "quiet_window",
     "captures",
     "knowledge_base",

@@ -111,9 +111,7 @@ def curation(
     ended = captures.pipe(ops.ignore_elements(), ops.concat(rx.of(None)), ops.share())
     work = Work(parts, rules)
     # The start counts at once, even if captures end before the loop has had its turn.
-    timer = ticks(rules.tick_seconds, idle=work.is_fruitless, stirred=captures).pipe(
-        ops.skip(1), ops.take_until(ended)
-    )
+    timer = ticks(rules.tick_seconds, idle=work.is_fruitless, stirred=captures).pipe(ops.skip(1), ops.take_until(ended))
     captured = captures.pipe(ops.do_action(lambda _: work.hope()))
     triggers = rx.merge(rx.of(Tick.START), timer, captured).pipe(
         ops.do_action(on_next=lambda _: work.look_again(), on_completed=work.hurry)
