@@ -7,6 +7,7 @@ import sys
 
 ALL = (
     "start_up",
+    "idle",
     "quiet_window",
     "answer_cost",
     "captures",
