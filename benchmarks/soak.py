@@ -19,11 +19,12 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import reactivex as rx
 from prometheus_client.parser import text_string_to_metric_families
@@ -62,8 +63,6 @@ STAYING = ("real_time", "run_blocking", "asyncio_")
 """How the names of threads begin that wait for work as long as the program lives."""
 KINDS = ("replied", "captured", "skipped", "cancelled", "failed")
 
-Counts = Mapping[str, int]
-
 
 @dataclass(slots=True)
 class Soaked:
@@ -90,7 +89,7 @@ class Soaked:
         found = Counter[str]()
         for kind in KINDS:
             value = self.summary.get(kind, 0)
-            found[kind] = value if isinstance(value, int) else sum(_counts(value).values())
+            found[kind] = value if isinstance(value, int) else sum(cast("dict[str, int]", value).values())
         return +found
 
 
@@ -100,6 +99,7 @@ def main() -> int:
     cli.add_argument("--messages-a-day", type=int, default=5_000)
     options = cli.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
+    collect_rarely()
     begun = time.monotonic()
     seen = soak(options.days, options.messages_a_day, show=lambda line: print(line, flush=True))
     print(f"{seen.summary}\n{seen.files} files in threads, {time.monotonic() - begun:.0f} s")
@@ -130,8 +130,7 @@ def by_kind(counts: Counter[str]) -> str:
 
 def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: None) -> Soaked:
     """Run it, in a folder for temporary files of its own."""
-    collect_rarely()
-    seen = Soaked()
+    seen, children_before = Soaked(), children()
     with tempfile.TemporaryDirectory(prefix="millrace-soak-") as folder:
         temporary = Path(folder, "temporary")
         temporary.mkdir()
@@ -148,7 +147,7 @@ def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: N
         new_threads = set(threading.enumerate()) - threads_before
         seen.left += [f"thread {each.name}" for each in new_threads if not each.name.startswith(STAYING)]
         seen.left += [f"temporary {path.name}" for path in temporary.iterdir()]
-    seen.left += [f"process {pid}" for pid in children()]
+    seen.left += [f"process {pid}" for pid in children() - children_before]
     return seen
 
 
@@ -285,11 +284,6 @@ def outcomes_in(metrics: Metrics) -> Counter[str]:
     return found
 
 
-def _counts(value: object) -> Counts:
-    assert isinstance(value, dict)
-    return value  # pyright: ignore[reportUnknownVariableType]  # by reason
-
-
 def resident_mb() -> float:
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -307,9 +301,9 @@ def open_files() -> Counter[str]:
     return found
 
 
-def children() -> list[int]:
+def children() -> set[int]:
     """The processes that this one has started."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
 if __name__ == "__main__":
