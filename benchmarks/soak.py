@@ -11,22 +11,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
 import logging
-import os
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import reactivex as rx
-from prometheus_client.parser import text_string_to_metric_families
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
@@ -38,6 +33,7 @@ from assembly.sources import SourceSetup, source_kinds
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from benchmarks.day import DAY_SECONDS, START, team_ids
+from benchmarks.soak_figures import Soaked, by_kind, children, open_files, outcomes_in, read_lines, resident_mb
 from benchmarks.soak_world import PAGES, Files, Forgetful, MoodyAssistant, Server, SmallWeb, dispatches
 from benchmarks.verdicts import verdict
 from clock import VirtualLoop, now, real_time
@@ -60,38 +56,6 @@ MOST_GROWTH = 1.1
 UPDATE_SECONDS = 3600.0
 STAYING = ("real_time", "run_blocking", "asyncio_")
 """How the names of threads begin that wait for work as long as the program lives."""
-KINDS = ("replied", "captured", "skipped", "cancelled", "failed")
-
-Counts = Mapping[str, int]
-
-
-@dataclass(slots=True)
-class Soaked:
-    """What one run showed.
-
-    Attributes:
-        rss_mb: after collecting garbage, at the end of each day and at the end of the run.
-        summary: the last line of the JSON; `lines`: outcomes in the lines before it, by kind; `metrics`: in Prometheus.
-        left: what was still there after the end, in words.
-    """
-
-    rss_mb: list[float] = field(default_factory=list[float])
-    summary: dict[str, object] = field(default_factory=dict[str, object])
-    lines: Counter[str] = field(default_factory=Counter[str])
-    metrics: Counter[str] = field(default_factory=Counter[str])
-    adds_up: bool = False
-    finished: bool = False
-    files: int = 0
-    left: list[str] = field(default_factory=list[str])
-
-    @property
-    def summed(self) -> Counter[str]:
-        """The summary's counts by kind of outcome, without zeros."""
-        found = Counter[str]()
-        for kind in KINDS:
-            value = self.summary.get(kind, 0)
-            found[kind] = value if isinstance(value, int) else sum(_counts(value).values())
-        return +found
 
 
 def main() -> int:
@@ -100,6 +64,7 @@ def main() -> int:
     cli.add_argument("--messages-a-day", type=int, default=5_000)
     options = cli.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
+    collect_rarely()
     begun = time.monotonic()
     seen = soak(options.days, options.messages_a_day, show=lambda line: print(line, flush=True))
     print(f"{seen.summary}\n{seen.files} files in threads, {time.monotonic() - begun:.0f} s")
@@ -124,14 +89,9 @@ def judge(seen: Soaked) -> int:
     return verdict(*requirements)
 
 
-def by_kind(counts: Counter[str]) -> str:
-    return " ".join(f"{kind} {counts[kind]}" for kind in KINDS)
-
-
 def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: None) -> Soaked:
     """Run it, in a folder for temporary files of its own."""
-    collect_rarely()
-    seen = Soaked()
+    seen, children_before = Soaked(), children()
     with tempfile.TemporaryDirectory(prefix="millrace-soak-") as folder:
         temporary = Path(folder, "temporary")
         temporary.mkdir()
@@ -148,7 +108,7 @@ def soak(days: int, per_day: int, *, show: Callable[[str], object] = lambda _: N
         new_threads = set(threading.enumerate()) - threads_before
         seen.left += [f"thread {each.name}" for each in new_threads if not each.name.startswith(STAYING)]
         seen.left += [f"temporary {path.name}" for path in temporary.iterdir()]
-    seen.left += [f"process {pid}" for pid in children()]
+    seen.left += [f"process {pid}" for pid in children() - children_before]
     return seen
 
 
@@ -260,56 +220,6 @@ async def kept_up_to_date(settings: Settings) -> AsyncGenerator[None]:
 
 async def until(due: float) -> None:
     await asyncio.sleep(max(0.0, due - now()))
-
-
-def read_lines(path: Path) -> tuple[Counter[str], dict[str, object]]:
-    """Outcomes by kind, and the summary."""
-    found, summary = Counter[str](), dict[str, object]()
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            read = json.loads(line)
-            if "summary" in read:
-                summary = read["summary"]
-            else:
-                found[read["outcome"]] += 1
-    return found, summary
-
-
-def outcomes_in(metrics: Metrics) -> Counter[str]:
-    """Questions and captures by what became of them."""
-    found = Counter[str]()
-    for family in text_string_to_metric_families(metrics.render().decode()):
-        for sample in family.samples:
-            if sample.name in {"ai_requests_total", "qa_capture_total"}:
-                found[sample.labels["result"]] += int(sample.value)
-    return found
-
-
-def _counts(value: object) -> Counts:
-    assert isinstance(value, dict)
-    return value  # pyright: ignore[reportUnknownVariableType]  # by reason
-
-
-def resident_mb() -> float:
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE") / 1e6
-
-
-def open_files() -> Counter[str]:
-    """What this process has open, by name; a pipe or socket by its kind."""
-    found = Counter[str]()
-    for each in Path("/proc/self/fd").iterdir():
-        try:
-            found[str(each.readlink()).partition(":[")[0]] += 1
-        except OSError:
-            continue  # the folder's own
-    return found
-
-
-def children() -> list[int]:
-    """The processes that this one has started."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ FILES = 20
 """Questions with a file, each day."""
 FIRST_STRANGER_ID = 700_000_000_000_000_000
 FIRST_FILE_ID = 1_200_000_000_000_000_000
+BY_THE_TEAM = 0.1
+"""Of what the day's team members say; others say the rest. So the team answers some sixty conversations a day."""
 DELETED = 0.01
 VOTES = 0.3
 CLOSED_AFTER_SECONDS = 20 * 3600.0
@@ -78,7 +80,7 @@ def chatter(days: int, per_day: int) -> Iterator[Dispatch]:
             return
         if dice.random() >= share:
             continue
-        here = stranger(said)
+        here = said if said.person.is_team and dice.random() < BY_THE_TEAM else stranger(said)
         payload = message(here, snowflake(here.at, number))
         target = None if here.reply_to is None else recent.get((here.channel_id, here.reply_to))
         if target is not None:
@@ -92,11 +94,12 @@ def chatter(days: int, per_day: int) -> Iterator[Dispatch]:
 
 
 def stranger(said: Said) -> Said:
-    """The same, by somebody who comes for one day: users change, the team stays."""
-    if said.person.is_team or said.person.is_bot:
+    """The same, by a user who comes for one day; the team stays."""
+    if said.person.is_bot:
         return said
-    day = int((said.at - START) // DAY_SECONDS)
-    person = replace(said.person, id=said.person.id + day * 100_000, name=f"{said.person.name}-{day}")
+    day = 1 + int((said.at - START) // DAY_SECONDS)
+    name = f"{said.person.name}-{day}"
+    person = replace(said.person, id=said.person.id + day * 100_000, name=name, is_team=False)
     return replace(said, person=person)
 
 
