@@ -42,7 +42,7 @@ from sinks.feedback import Feedback
 from sinks.replies import Replies
 from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation import CurationParts
+from streams.curation_parts import CurationParts
 from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2

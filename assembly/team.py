@@ -19,7 +19,7 @@ from services.team import Action, By, Decision, PendingFolder, TeamLibrary, Team
 from settings import Settings
 from sinks.archive import RawArchive
 from streams.captures import Images
-from streams.curation import CurationParts, CurationRules, Decided
+from streams.curation_parts import CurationParts, CurationRules, Decided
 
 log = logging.getLogger(__name__)
 

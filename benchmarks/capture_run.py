@@ -23,7 +23,8 @@ from services.team.decisions import By
 from services.team.library import TeamLibrary
 from services.team.opening import open_library
 from sinks.archive import RawArchive
-from streams.curation import CurationParts, CurationRules, Decided, Described, curation
+from streams.curation import curation
+from streams.curation_parts import CurationParts, CurationRules, Decided, Described
 from tests.services.team.pairs import places_in
 
 TOPICS = 20

@@ -29,7 +29,8 @@ from benchmarks.heartbeat import Heartbeat, beating, not_held
 from benchmarks.verdicts import verdict
 from model.outcomes import OutcomeKind
 from services.storage import files
-from streams.curation import CurationRules, Work, curation
+from streams.curation import Work, curation
+from streams.curation_parts import CurationRules
 
 COUNTS = (500, 5_000)
 MOST_CPU_MS = 1.6

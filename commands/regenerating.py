@@ -36,7 +36,7 @@ from services.team import (
 )
 from services.telemetry import number_of
 from settings import Settings
-from streams.curation import CurationParts, Described
+from streams.curation_parts import CurationParts, Described
 from streams.regeneration import GivenUp, RebuildRules, SoFar, regeneration
 
 DONE, FAILED = 0, 1

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Never, TypeVar, cast
 
 import reactivex as rx
@@ -26,14 +25,12 @@ from clock.backoff import Backoff
 from model.outcomes import Outcome, OutcomeKind
 from operators import unfold
 from operators.describing import describing
-from operators.step import Gauge
 from operators.study import NOT_NOW, TRIES, study
 from operators.triggering import coalesce
-from services.assistant import Curator, Describer
-from services.llm import Usage
-from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, TeamLibrary, Topic
+from services.team import Action, Decision, Growth, LibraryUnwritable, Pair, Topic
 from services.telemetry import about, people
 from sinks import topics
+from streams.curation_parts import CurationParts, CurationRules, Decided, Described
 from streams.ticks import Tick, ticks
 
 T = TypeVar("T")
@@ -44,50 +41,6 @@ once.
 """
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A topic has a new description."""
-
-    topic: str
-
-
-Decided = Decision | Described
-
-
-@dataclass(frozen=True, slots=True)
-class CurationParts:
-    """The services that curation uses.
-
-    Attributes:
-        last_said: when something was last said in the conversation of a message (by id), in seconds since 1970, UTC;
-            None: not known. It may be asked from threads.
-    """
-
-    library: TeamLibrary
-    curator: Curator
-    describer: Describer
-    usage: Usage = field(default_factory=Usage)
-    gauge: Gauge | None = None
-    last_said: Callable[[int], float | None] = lambda _message_id: None
-
-
-@dataclass(frozen=True, slots=True)
-class CurationRules:
-    """How curation works.
-
-    Attributes:
-        describe_seconds: the limit for one description, retries included.
-        to_the_end: whether the end of the captures waits until all of them have a decision, as in a replay. Otherwise
-            the work stops there, between two writes, and continues at the next start.
-        settle_seconds: how long after its last message a conversation counts as quiet; 0: at once.
-    """
-
-    tick_seconds: float = 300.0
-    describe_seconds: float = 200.0
-    to_the_end: bool = False
-    settle_seconds: float = 0.0
 
 
 def stored(learned: Observable[Outcome | Pair]) -> Observable[Outcome | Pair]:

@@ -31,7 +31,7 @@ from operators.study import NOT_NOW, study
 from services.llm import Rejected, UnknownRequest
 from services.team import Action, Growth, LibraryUnwritable, Task, Topic, rebuilding
 from sinks import topics
-from streams.curation import CurationParts, Decided, Described
+from streams.curation_parts import CurationParts, Decided, Described
 
 T = TypeVar("T")
 

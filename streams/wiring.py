@@ -38,7 +38,7 @@ from services.search.embedding import Embedder
 from services.team import Capture
 from streams.captures import Images
 from streams.conversations import WindowRules
-from streams.curation import CurationParts, CurationRules, Decided
+from streams.curation_parts import CurationParts, CurationRules, Decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
