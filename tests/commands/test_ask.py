@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,10 @@ def test_the_bots_own_sentences_are_in_the_configured_language(
     assert say.no_model_notice in capsys.readouterr().out
     assert main(["--config", str(config), "--ask", "Which wine goes with fish?"]) == 0
     assert say.found_nothing_at_all.split(".")[0] in capsys.readouterr().out
+
+
+def test_what_a_question_does_not_need_is_not_imported() -> None:
+    script = "import sys, commands.ask; print([each for each in ('aiohttp', 'trafilatura') if each in sys.modules])"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"

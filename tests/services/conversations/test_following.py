@@ -41,6 +41,13 @@ def test_what_was_said_to_a_person_counts_for_longer_than_what_they_said() -> No
     assert chat.together(asked, answered, chat.says(880, ANN))
 
 
+def test_whoever_is_spoken_to_by_a_namesake_has_been_spoken_to() -> None:
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    answered = chat.says(290, Author(9, ANN.name), f"{ANN.name}: does the other port work?")
+    assert chat.together(asked, answered, chat.says(880, ANN))
+
+
 def test_a_conversation_is_among_people_once_somebody_else_than_a_bot_has_spoken_before() -> None:
     """Pitfall 63."""
     chat = FollowedChat()
