@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from assembly.running import in_background
-from clock import now, run_blocking
+from clock import run_blocking
 from model.messages import Message
 from services.conversations import OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
 from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
@@ -63,7 +63,7 @@ class RunState:
 
     async def save(self) -> None:
         """Raises OSError: the data folder cannot be written."""
-        self.seen.forget_quiet(now() - self.marks_kept_seconds)
+        self.seen.forget_quiet(self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
         # A save that is cancelled is finished: it must not overwrite the last one afterwards.

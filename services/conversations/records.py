@@ -199,12 +199,14 @@ class Seen:
     def marks(self) -> Mapping[int, Mark]:
         return self._marks
 
-    def forget_quiet(self, since: float) -> None:
-        """Drop the marks of places with nothing said `since` (seconds since 1970), further back than catch-up goes.
+    def forget_quiet(self, seconds: float) -> None:
+        """Drop the marks of places where nothing was said in the last `seconds` before the newest message of all.
 
-        A message there is new then, and is caught up with by the mark of the guild.
+        A message there is new then, and is caught up with by the mark of the guild. This goes by Discord's time: a
+        clock that is ahead drops nothing.
         """
-        limit = max(0, round(since * 1000) - DISCORD_EPOCH_MS) << 22
+        newest = max((mark.below for place_id, mark in self._marks.items() if place_id > 0), default=0)
+        limit = newest - (round(seconds * 1000) << 22)
         for place_id, mark in list(self._marks.items()):
             if place_id > 0 and max((mark.below, *mark.done)) < limit and not mark.open:
                 del self._marks[place_id]

@@ -58,27 +58,22 @@ async def test_a_save_that_the_end_cuts_off_is_over_before_the_last_one(
     assert set(read_marks(state.folder.seen)) == {-1, -2}
 
 
-async def test_the_marks_of_quiet_places_are_not_kept_for_ever(config: Path) -> None:
-    """Threads are many: the file is written anew with every change, and would only grow."""
-    state = read_state(load(config))
-    await asyncio.sleep(1_500_000_000)
-    state.seen.arrived(said(1, 1_400_000_000))
-    state.seen.settled(Removed(1, said(1, 1_400_000_000).id))
-    state.seen.arrived(said(2, 1_499_999_000))
-    state.seen.settled(Removed(2, said(2, 1_499_999_000).id))
-    await state.save()
-    assert set(read_marks(state.folder.seen)) == {2}
-
-
-async def test_marks_are_kept_for_as_long_as_catch_up_may_look_back(config: Path) -> None:
+@pytest.mark.parametrize(("catch_up_minutes", "kept"), [(60, {2}), (60 * 24 * 365, {1, 2})])
+async def test_the_marks_of_quiet_places_are_kept_no_longer_than_catch_up_may_look_back(
+    config: Path, catch_up_minutes: int, kept: set[int]
+) -> None:
+    """Threads are many: the file is written anew with every change, and would only grow. What the clock says is no
+    matter.
+    """
     settings = load(config)
-    discord = settings.discord.model_copy(update={"catch_up_minutes": 60 * 24 * 365})
+    discord = settings.discord.model_copy(update={"catch_up_minutes": catch_up_minutes})
     state = read_state(settings.model_copy(update={"discord": discord}))
-    await asyncio.sleep(1_500_000_000)
-    state.seen.arrived(said(1, 1_480_000_000))
-    state.seen.settled(Removed(1, said(1, 1_480_000_000).id))
+    for message in (said(1, 1_480_000_000), said(2, 1_499_999_000)):
+        state.seen.arrived(message)
+        state.seen.settled(Removed(message.channel_id, message.id))
+    await asyncio.sleep(1_600_000_000)
     await state.save()
-    assert set(read_marks(state.folder.seen)) == {1}
+    assert set(read_marks(state.folder.seen)) == kept
 
 
 def test_a_crash_at_any_write_leaves_marks_and_usage_as_they_were_or_as_they_are(

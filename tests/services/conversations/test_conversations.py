@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from model.batches import Part
 from model.events import Posted, Ready
-from model.messages import Author, AuthorType, Message, Place, PlaceKind, snowflake_time
+from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Ignored, Outcome, OutcomeKind, Reason, Removed
 from services.conversations import people as people_module
 from services.conversations import records as records_module
@@ -218,18 +218,13 @@ def test_the_mark_never_passes_a_message_without_an_end(steps: list[tuple[str, i
 
 
 def test_marks_of_places_that_fell_quiet_are_dropped_but_not_those_with_work_nor_a_guilds() -> None:
-    old, since = message(1), message(10**12)
-    marks = {
-        1: Mark(old.id),
-        2: Mark(old.id, {old.id + 9}),
-        4: Mark(since.id),
-        5: Mark(1, {since.id}),
-        -7: Mark(old.id),
-    }
+    minute = 60_000 << 22
+    old, late, newest = message(minute), message(10 * minute), 11 * minute
+    marks = {1: Mark(1), 2: Mark(1, {5}), 4: Mark(late.id), 5: Mark(1, {late.id}), 6: Mark(newest), -7: Mark(1)}
     seen = Seen(marks)
     seen.arrived(replace(old, channel_id=3))
-    seen.forget_quiet(snowflake_time(since.id))
-    assert sorted(seen.marks()) == [-7, 3, 4, 5]
+    seen.forget_quiet(120)
+    assert sorted(seen.marks()) == [-7, 3, 4, 5, 6]
 
 
 def test_ends_in_unknown_places_change_nothing() -> None:
