@@ -21,6 +21,9 @@ T = TypeVar("T")
 async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run work of milliseconds, such as a durable write, in a thread; a `VirtualLoop` stops its clock meanwhile.
 
+    On a `VirtualLoop` such work is done piece after piece, in the order in which it was asked for: two pieces that
+    are due at one instant would else see each other's effects or not, as it happens.
+
     Cancellation waits for the end of the work and drops its result: a shutdown leaves nothing running. Takes two
     thirds of the CPU of `asyncio.to_thread`, which is for longer work and does not wait when it is cancelled.
     """
@@ -35,9 +38,10 @@ async def run_blocking(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
             return partial(_tell, loop, done.set_exception, error)
         return partial(_tell, loop, done.set_result, result)
 
-    worker = _idle.pop() if _idle else _Worker()
+    virtual = isinstance(loop, VirtualLoop)
+    worker = _in_order() if virtual else _idle.pop() if _idle else _Worker()
     worker.jobs.put(job)
-    due = loop.hold(done) if isinstance(loop, VirtualLoop) else done
+    due = loop.hold(done) if virtual else done
     try:
         return await asyncio.shield(due)
     except asyncio.CancelledError:
@@ -62,7 +66,8 @@ class _Worker(threading.Thread):
     def run(self) -> None:
         while True:
             tell = self.jobs.get()()
-            _idle.append(self)  # first: the waiting task may have more work
+            if self not in _ordered:
+                _idle.append(self)  # first: the waiting task may have more work
             tell()
             del tell  # and with it the result
 
@@ -72,5 +77,17 @@ def _tell(loop: asyncio.AbstractEventLoop, tell: Callable[[Any], None], what: ob
         loop.call_soon_threadsafe(tell, what)
 
 
+def _in_order() -> _Worker:
+    """The one worker of all virtual loops."""
+    with _starting:
+        if not _ordered:
+            _ordered.append(_Worker())
+        return _ordered[0]
+
+
 _idle: list[_Worker] = []
-os.register_at_fork(after_in_child=_idle.clear)  # threads stay with the parent
+_ordered: list[_Worker] = []
+_starting = threading.Lock()
+# threads stay with the parent
+os.register_at_fork(after_in_child=_idle.clear)
+os.register_at_fork(after_in_child=_ordered.clear)

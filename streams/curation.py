@@ -97,10 +97,13 @@ class Work:
         self._pause = 0.0  # seconds before anything else is started
         self._hurried = False
         self._pair: Pair | None = None
+        self._later: Pair | None = None  # a later capture of its conversation
         # Topics to describe before the next pair, by name; and once no pair is left.
         self._grown = sorted(parts.library.topics.keys() - described.keys())
         self._left: list[Topic] = []
-        self._looked = False  # whether these two are up to date
+        # Looks are taken in threads, on which the loop does not wait: only one that began after the last reason for a
+        # look is up to date. So what is seen, and so what is decided, depends on nothing but the order of events.
+        self._reasons, self._looked_for = 1, 0
         self._settle_seconds = rules.settle_seconds
         self._time = utc_clock(asyncio.get_running_loop())  # asked from threads as well
         self._stirred = asyncio.Event()
@@ -116,7 +119,7 @@ class Work:
 
     def look_again(self) -> None:
         """Something may have come in since the last look."""
-        self._looked = False
+        self._outdate()
         self._stirred.set()
 
     def hurry(self) -> None:
@@ -148,7 +151,7 @@ class Work:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, soonest - self._time())):
                 await self._stirred.wait()
-        self._looked = False
+        self._outdate()
         return True
 
     def _quiet_at(self, pair: Pair) -> float:
@@ -162,16 +165,13 @@ class Work:
         return self._time() >= self._quiet_at(pair) or self._parts.library.later(pair) is not None
 
     async def _decide(self) -> Decision | None:
-        if not self._looked:
-            self._pair = self._parts.library.peek(self._is_ready)
-            if self._pair is None:
-                await run_blocking(self._look)
-        pair = self._pair
+        if not self._is_up_to_date:
+            await run_blocking(self._look)
+        pair, later = self._pair, self._later
         if pair is None:
             return None
-        later = self._parts.library.later(pair)
         decision, quick = await self._quickly(self._studied(pair)) if later is None else self._superseded(pair, later)
-        self._looked = False
+        self._outdate()
         put_off = quick and decision.action is not Action.FAILED
         then = self._look_if_possible
         changed = await topics.keep(self._parts.library, decision, pair, then=then, put_off=put_off)
@@ -213,7 +213,7 @@ class Work:
         return None
 
     async def _describe_changed(self) -> Described | None:
-        if not self._looked or self._pair is not None:
+        if not self._is_up_to_date or self._pair is not None:
             self._left = list(await run_blocking(self._parts.library.undescribed))
         while self._left:
             if (described := await self._describe(self._left.pop(0))) is not None:
@@ -224,23 +224,31 @@ class Work:
         try:
             summary, quick = await self._quickly(self._described(topic))
         except NOT_NOW:
-            self._looked = False
+            self._outdate()
             raise
         if summary is None:
             return None
-        self._looked = False
+        self._outdate()
         key = self._parts.describer.key
         then = self._look_if_possible
         await topics.describe(self._parts.library, topic, summary, key, then=then, put_off=quick)
         self._backoff.reset()
         return Described(topic.name)
 
+    @property
+    def _is_up_to_date(self) -> bool:
+        return self._looked_for == self._reasons
+
+    def _outdate(self) -> None:
+        self._reasons += 1
+
     def _look(self) -> None:
         """See what there is to do. Blocking."""
-        library = self._parts.library
+        library, reasons = self._parts.library, self._reasons
         self._pair = library.undecided(self._is_ready)
+        self._later = None if self._pair is None else library.later(self._pair)
         self._left = [] if self._pair is not None else list(library.undescribed())
-        self._looked = True
+        self._looked_for = reasons
 
     def _look_if_possible(self) -> None:
         """`_look`, while in the thread of a write anyway: another trip to the disk would cost as much again."""

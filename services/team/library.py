@@ -101,16 +101,6 @@ class TeamLibrary:
             finally:
                 self._lock.release()
 
-    def peek(self, ready: Wanted = whatever) -> Pair | None:
-        """`undecided`, if it is in memory. No disk access; never waits."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            caught_up = self._flushed or self._put_off
-            return self.reader.peek(self.fold.placement.is_undecided, ready) if caught_up else None
-        finally:
-            self._lock.release()
-
     def held(self, topic: str) -> Sequence[Pair]:
         """The pairs of the topic and its continuations, which one classified under this name would join."""
         topics = self.fold.topics

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+import time
 from contextvars import ContextVar
 
 import pytest
@@ -34,12 +34,14 @@ async def test_one_thread_is_enough_for_one_after_another() -> None:
     assert {await run_blocking(threading.get_ident) for _ in range(50)} == {first}
 
 
+@pytest.mark.real_time
 async def test_work_that_waits_for_other_work_does_not_hold_it_up() -> None:
     both = threading.Barrier(8, timeout=30)
     places = await asyncio.gather(*(run_blocking(both.wait) for _ in range(8)))
     assert sorted(places) == list(range(8))
 
 
+@pytest.mark.real_time
 async def test_cancelling_waits_until_the_work_is_over() -> None:
     begun, go_on, over = threading.Event(), threading.Event(), threading.Event()
 
@@ -60,6 +62,7 @@ async def test_cancelling_waits_until_the_work_is_over() -> None:
     assert over.is_set()
 
 
+@pytest.mark.real_time
 async def test_what_cancelled_work_raises_is_dropped_without_a_report() -> None:
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reported.append(context))
@@ -82,16 +85,22 @@ async def test_what_cancelled_work_raises_is_dropped_without_a_report() -> None:
     assert reported == []
 
 
-async def test_the_clock_stands_still_and_work_of_one_instant_comes_back_in_order() -> None:
-    came: list[int] = []
-    second_is_done = threading.Event()
+async def test_on_a_virtual_clock_work_of_one_instant_is_done_piece_after_piece() -> None:
+    """What one piece leaves behind, the next one sees, and none before it does."""
+    trace: list[tuple[str, int]] = []
 
-    async def call(number: int, work: Callable[[], object]) -> None:
-        await run_blocking(work)
-        came.append(number)
+    def work(number: int) -> None:
+        trace.append(("begun", number))
+        time.sleep(0.01 * (3 - number))  # the first one is slowest
+        trace.append(("ended", number))
 
-    await asyncio.gather(call(1, lambda: second_is_done.wait(30)), call(2, second_is_done.set))
-    assert came == [1, 2]
+    async def call(number: int) -> None:
+        await run_blocking(work, number)
+        trace.append(("back", number))
+
+    await asyncio.gather(*(call(number) for number in range(3)))
+    assert [each for each in trace if each[0] != "back"] == [(w, n) for n in range(3) for w in ("begun", "ended")]
+    assert [number for what, number in trace if what == "back"] == [0, 1, 2]
     assert now() == 0
 
 

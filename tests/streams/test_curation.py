@@ -577,14 +577,14 @@ async def test_a_year_of_silence_is_not_spent_on_looking_for_work(
 ) -> None:
     """Pitfall 69: a topic that nobody can describe is tried three times; then nothing is due until something comes."""
     team = Team(tmp_path, describing=Describing(lambda _: ValueError("no description")))
-    looks: list[float] = []
-    peek = TeamLibrary.peek
+    looks: list[int] = []
+    undecided = TeamLibrary.undecided
 
     def seen(library: TeamLibrary, *arguments: Any) -> Pair | None:
-        looks.append(now())
-        return peek(library, *arguments)
+        looks.append(1)
+        return undecided(library, *arguments)
 
-    monkeypatch.setattr(TeamLibrary, "peek", seen)
+    monkeypatch.setattr(TeamLibrary, "undecided", seen)
     await team.hears(pair(1))
     await asyncio.sleep(365 * 86_400)
     assert team.decided == [(pair(1).id, Action.ADDED)]

@@ -19,11 +19,11 @@ from services.team import state
 from services.team.archive import REMOVED, Pair, render
 from services.team.archive_files import StoredBlock
 from services.team.decisions import Action, By, Decision, DecisionLog, Remark
-from services.team.library import UnknownPair
+from services.team.library import TeamLibrary, UnknownPair
 from services.team.opening import open_library
 from services.team.qa_ids import week_file
 from services.team.rebuilding import Build
-from services.team.state import LibraryUnusable, LibraryUnwritable
+from services.team.state import LibraryUnusable
 from services.team.topics import Topic, parse
 from tests.services.quickly import QUICKLY
 from tests.services.team.pairs import (
@@ -87,7 +87,7 @@ def test_what_is_put_off_is_written_with_the_next_decision_or_when_no_pair_is_le
         library.decide(added(pair, "gpu"), put_off=True)
         assert library.behind
         assert everything(tmp_path) == before
-        assert library.peek() == pairs[pairs.index(pair) + 1]
+        assert at_hand(library) == pairs[pairs.index(pair) + 1]
     library.decide(added(pairs[2], "gpu"))
     assert noted(tmp_path) == [added(pair, "gpu") for pair in pairs[:3]]
     assert is_whole(tmp_path, library)
@@ -666,6 +666,11 @@ def test_what_is_kept_up_step_by_step_is_what_the_pure_fold_says(
         assert everything(folder) == before
 
 
+def at_hand(library: TeamLibrary) -> Pair | None:
+    """What the library would give next without a look at the disk."""
+    return library.reader.peek(library.fold.placement.is_undecided)
+
+
 def block_of(folder: Path, pair: Pair) -> StoredBlock:
     path = places_in(folder).raw / week_file(pair.key)
     return StoredBlock(path.name, files.append(path, render(pair).encode()), render(pair), pair)
@@ -674,16 +679,16 @@ def block_of(folder: Path, pair: Pair) -> StoredBlock:
 def test_a_pair_that_has_just_been_stored_is_at_hand_until_it_is_decided_about(tmp_path: Path) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path)
-    assert library.peek() is None  # nobody has looked yet
+    assert at_hand(library) is None  # nobody has looked yet
     assert library.undecided() == captured(1)
-    assert library.peek() == captured(1)
+    assert at_hand(library) == captured(1)
     library.decide(added(captured(1), "things"), captured(1))
     assert library.undecided() is None
-    assert library.peek() is None
+    assert at_hand(library) is None
     library.stored(block_of(tmp_path, captured(2)))
-    assert library.peek() == captured(2)
+    assert at_hand(library) == captured(2)
     library.decide(added(captured(2), "things"), captured(2))
-    assert library.peek() is None
+    assert at_hand(library) is None
     assert library.undecided() is None
 
 
@@ -692,14 +697,12 @@ def test_a_pair_behind_the_start_cursor_is_not_at_hand(tmp_path: Path) -> None:
     library = opened(tmp_path, cursor=captured(3).id)
     assert library.undecided() is None
     library.stored(block_of(tmp_path, captured(2)))
-    assert library.peek() is None
+    assert at_hand(library) is None
     library.stored(block_of(tmp_path, captured(4)))
-    assert library.peek() == library.undecided() == captured(4)
+    assert at_hand(library) == library.undecided() == captured(4)
 
 
-def test_who_asks_what_is_at_hand_never_waits_for_a_library_at_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_tells_a_library_at_work_of_a_pair_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path, captured(1))
     library = opened(tmp_path)
     assert library.undecided() == captured(1)
@@ -715,28 +718,8 @@ def test_who_asks_what_is_at_hand_never_waits_for_a_library_at_work(
     assert begun.wait(30)
     second = block_of(tmp_path, captured(2))
     library.stored(second)
-    assert library.peek() is None
     go_on.set()
     worker.join(30)
     monkeypatch.undo()
-    assert library.peek() is None
+    assert at_hand(library) is None
     assert library.undecided() == captured(2)
-
-
-def test_nothing_is_at_hand_before_all_that_was_decided_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(tmp_path, captured(1), captured(2))
-    library = opened(tmp_path)
-    assert library.undecided() == captured(1)
-
-    def full(path: Path, _data: bytes) -> None:
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(files, "renew", full)
-    with pytest.raises(LibraryUnwritable):
-        library.decide(added(captured(1), "things"), captured(1))
-    assert library.peek() is None
-    monkeypatch.undo()
-    assert library.undecided() == captured(2)
-    assert library.peek() == captured(2)
