@@ -58,6 +58,8 @@ def captures(
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     images: Images | None = None,
     gauge: Gauge | None = None,
+    *,
+    patient: bool = True,
 ) -> Observable[Outcome | Pair]:
     """One outcome for each job, and the pairs that could only be stored long after theirs. No job is ever
     dropped, however many wait.
@@ -68,9 +70,9 @@ def captures(
     archive           ----------c1-----p3-------|      together, in order; p3 came with a later try
 
     While the archive cannot be written (a full disk), captures wait and have no outcome; a shutdown calls them off, and
-    catch-up brings their messages again.
+    catch-up brings their messages again. Unless this is `patient`, as it is not in a replay or an import: they fail.
     """
-    outcomes = fresh(parts, context, archive, gauge, images)
+    outcomes = fresh(parts, context, archive, gauge, images, patient=patient)
     if images is None:
         return outcomes
     shared = outcomes.pipe(ops.share())
@@ -87,6 +89,8 @@ def fresh(
     archive: Callable[[Capture], Coroutine[Any, Any, Outcome]],
     gauge: Gauge | None,
     images: Images | None,
+    *,
+    patient: bool,
 ) -> Observable[Outcome]:
     async def worded(extracted: Extracted) -> Extracted | Outcome:
         if images is None or not extracted.pictures:
@@ -103,6 +107,8 @@ def fresh(
             try:
                 return await archive(extracted.capture)
             except archive_files.ArchiveUnwritable as error:
+                if not patient:
+                    raise
                 pause = backoff.pause()
                 log.warning("%s; tried again in %g s", error, pause)
             token.attach(task.cancel)

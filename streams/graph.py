@@ -64,7 +64,8 @@ def graph(events: Observable[Event], services: Services, sinks: Sinks, rules: Ru
     in_context: Subject[Inquiry] = Subject()  # each inquiry once it is gathered
     answered = answers(parts.pipe(only(Inquiry)), s, sinks.reply, rules.answers, in_context).pipe(fork("answers"))
     files = evidence(events, in_context, answered, s.evidence, rules.evidence).pipe(supervised("evidence"))
-    capturing = captures(parts.pipe(only(CaptureJob)), s.context, sinks.archive, s.capture_images, s.gauge)
+    jobs, patient = parts.pipe(only(CaptureJob)), not rules.curation.to_the_end
+    capturing = captures(jobs, s.context, sinks.archive, s.capture_images, s.gauge, patient=patient)
     captured = capturing.pipe(fork("captures"))
     inferred = screened.pipe(only(Posted), inferred_votes(s.posts, s.follower, s.people))
     results = rx.merge(

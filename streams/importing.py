@@ -46,7 +46,9 @@ def learning(events: Observable[Event], services: Services, sinks: Sinks, rules:
     routed = parts.pipe(ops.filter(is_of_the_team), route(s.router, s.usage, s.gauge), fork("routed"))
 
     results = rx.merge(
-        captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge).pipe(supervised("captures")),
+        captures(routed.pipe(only(CaptureJob)), s.context, sinks.archive, gauge=s.gauge, patient=False).pipe(
+            supervised("captures")
+        ),
         screened.pipe(only(Ignored, Removed)),
         routed.pipe(only(Ignored, Outcome)),
         parts.pipe(

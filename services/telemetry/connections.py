@@ -8,8 +8,6 @@ import errno
 import socket
 import ssl
 
-import aiohttp
-
 DNS = "its name is not known (DNS): check the name, and this machine's network"
 NO_TLS = "it does not speak TLS there: write http:// instead of https://, or check the port"
 REFUSED = "nothing listens there (connection refused): check the port, and that the server runs"
@@ -20,6 +18,8 @@ ODD = "check the address, and that the server runs"
 
 def why_unreached(error: Exception) -> str:
     """Completes "cannot be reached: "; with what to do about it."""
+    import aiohttp  # noqa: PLC0415 (a tenth of a second that most commands do not need)
+
     cause = getattr(error, "os_error", error)
     number = cause.errno if isinstance(cause, OSError) else None
     certificate = getattr(error, "certificate_error", error)

@@ -33,8 +33,8 @@ SECRETS = {
 UNRELATED = "canary-of-the-environment"
 CANARY = "canary-of-"
 """In each of them, and in nothing else."""
-ASKED = SECRETS.keys() - {"discord.token", "documents.synthesis_llm.api_key"}
-"""The keys of endpoints that commands ask here: there are no files, and so nothing to condense."""
+ASKED = SECRETS.keys() - {"discord.token"}
+"""The keys of endpoints that commands ask here."""
 QUESTION = "How do I install Lanternfish?"
 
 

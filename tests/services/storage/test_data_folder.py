@@ -84,6 +84,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "seen": "state/seen.json",
         "usage": "state/usage.json",
         "posts": "state/posts.jsonl",
+        "outbox": "state/outbox",
         "feedback_key": "state/feedback.key",
         "opt_outs": "state/opt-outs.json",
         "shown_runbooks": "state/shown-runbooks.json",
