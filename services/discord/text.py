@@ -101,9 +101,15 @@ def _size(count: int) -> str:
     return f"{count / KB:.0f} kB" if count < MB - KB / 2 else f"{count / MB:.1f} MB"
 
 
+READ_FOR_NAME = 500
+"""Characters of a line that may become part of a name: several times its length. Of 4,000 backticks, looking for pairs
+takes most of a second, in which nothing else runs.
+"""
+
+
 def _bare(line: str) -> str:
     """A line without markup; empty if nothing of it can be seen."""
-    text = _plain(PREFIX.sub("", line, count=1), {})
+    text = _plain(PREFIX.sub("", line, count=1), {})[:READ_FOR_NAME]
     if "](" in text or "<" in text:
         text = ADDRESS.sub(r"\1", LINK.sub(r"\1", text))
     while MARK.search(text) and (bare := PAIRED.sub(r"\2", text)) != text:

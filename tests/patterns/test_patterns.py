@@ -34,7 +34,7 @@ BOUNDED = {
     "services.discord.text.BLANK_LINES": ANSWER,
     "services.discord.text.FENCE": "a line, in which it cannot fail",
     "services.discord.text.GAP": ANSWER,
-    "services.discord.text.PAIRED": MESSAGE,
+    "services.discord.text.PAIRED": "500 characters of a line",
     "services.discord.text.PREFIX": MESSAGE,
     "services.documents.asking.files_named._FILE_LIKE": QUESTION,
     "services.documents.asking.grammar.ONE_LEVEL": QUESTION,

@@ -105,3 +105,8 @@ def test_a_thread_always_has_a_name_that_discord_takes(text: str) -> None:
     assert name.strip() == name != ""
     assert units(name) <= 100
     assert "\n" not in name
+
+
+def test_pitfall_64_a_name_is_made_of_the_beginning_of_a_line_however_long_it_is() -> None:
+    assert thread_name("**why** " + "x" * 100_000) == thread_name("**why** " + "x" * 600)
+    assert thread_name("`" * 100_000 + "\nwhat now?") == "what now?"
