@@ -19,7 +19,6 @@ MAX_VECTORS_BYTES = 32_000_000
 MAX_REDIRECTS = 5
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
 
 class UnusableReply(ValueError):
