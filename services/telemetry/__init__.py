@@ -1,4 +1,6 @@
-"""What the running program says about itself: log lines, and how counts read in them. `exporter` serves metrics."""
+"""What the running program says about itself: log lines, how counts read in them, and why a server was not reached.
+`exporter` serves metrics.
+"""
 
 # pyright: reportUnusedImport=false
 from services.telemetry import logs
