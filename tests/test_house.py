@@ -17,6 +17,7 @@ MODULES = {
 }
 PACKAGES = {name for name, path in MODULES.items() if path.name == "__init__.py"}
 MOST_ROOMS, MOST_ARROWS, MOST_LINES = 12, 35, 300
+MERGE_MARK = re.compile(r"^(?:<{7}|>{7})(?: |$)", re.MULTILINE)
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
@@ -119,3 +120,9 @@ def test_a_long_file_has_its_reason() -> None:
     files = [ROOT / "app.py", *(path for folder in folders for path in folder.rglob("*.py"))]
     long = {str(path.relative_to(ROOT)) for path in files if len(path.read_text().splitlines()) > MOST_LINES}
     assert named == long
+
+
+def test_no_page_holds_the_marks_of_an_unfinished_merge() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
+    assert [str(page.relative_to(ROOT)) for page in pages if MERGE_MARK.search(page.read_text())] == []
+    assert pages
