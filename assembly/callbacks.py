@@ -75,6 +75,7 @@ class Privacy:
         services.posts.forget(call.user_id)
         counted = services.budget.forget(call.user_id)
         self.parts.captures.forget(call.user_id, REMOVED)
+        await self.parts.state.record.forget(call.user_id)
         try:
             team = None if services.curation is None else services.curation.library
             async with self._without_copies(call.user_id):
@@ -115,6 +116,7 @@ def summary(done: Forgotten, *, counted: bool, said: Phrases) -> str:
         (done.runbooks, said.removed_runbooks),
         (done.exchanges, said.removed_exchanges),
         (int(done.usage or counted), said.removed_counts),
+        (done.ends, said.removed_ends),
     )
     lines = [f"- {removed(count)}" for count, removed in found if count]
     removed = "\n".join([said.removed, *lines]) if lines else said.nothing_kept

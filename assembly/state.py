@@ -9,13 +9,26 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from assembly.redaction import redactor_of
 from assembly.running import in_background
 from clock import run_blocking
 from model.messages import Message
 from services.conversations import OptOuts, Outbox, Posts, Seen, read_marks, read_posts, render_marks
-from services.llm import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
+from services.llm import (
+    Budget,
+    BudgetLimits,
+    ObserveTokens,
+    Spending,
+    TokenDays,
+    Usage,
+    read_spent,
+    read_token_days,
+    render_spent,
+    render_token_days,
+)
 from services.storage import DataFolder, files
 from settings import Settings
+from sinks.record import OutcomeRecord
 
 SAVE_SECONDS = 2.0
 """What a crash may lose: catch-up repeats that much, and finds in the threads what was answered."""
@@ -34,7 +47,8 @@ class RunState:
         seen: the catch-up marks; `seen_before`: as they were at the start. Those of places that are quiet for
             `marks_kept_seconds` are dropped.
         outbox: replies of several pieces that are being posted.
-        usage: LLM calls and tokens of the run; they count against `budget`.
+        usage: LLM calls and tokens of the run; they count against `budget`, and for reports (`token_days`).
+        record: how parts ended, for reports.
         changed: set whenever there is something new to save.
     """
 
@@ -46,6 +60,8 @@ class RunState:
     outbox: Outbox
     budget: Budget
     usage: Usage
+    token_days: TokenDays
+    record: OutcomeRecord
     opt_outs: OptOuts
     opt_out_marker: str
     changed: asyncio.Event
@@ -66,16 +82,22 @@ class RunState:
         self.seen.forget_quiet(self.marks_kept_seconds)
         # Rendered here, on the loop: a thread would see marks change while it reads them.
         marks, spent = render_marks(self.seen.marks()), render_spent(self.budget.spent)
+        tokens = render_token_days(self.token_days)
         # A save that is cancelled is finished: it must not overwrite the last one afterwards.
         await run_blocking(files.replace, self.folder.seen, marks)
         await run_blocking(files.replace, self.folder.usage, spent)
+        await run_blocking(files.replace, self.folder.token_days, tokens)
+        await self.record.save()
 
 
-def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTokens | None = None) -> RunState:
+def read_state(
+    settings: Settings, *, durable: bool = True, recorded: bool | None = None, on_tokens: ObserveTokens | None = None
+) -> RunState:
     """Read the data folder. Blocking.
 
     `durable`: earlier runs' messages count as seen, and posts are written down as they are made. Not so for replays and
-    dry runs, which may meet the same messages again. `on_tokens`: called with the tokens of each LLM call.
+    dry runs, which may meet the same messages again. `recorded`: how parts end is written by `save`; None: if it is
+    durable. `on_tokens`: called with the tokens of each LLM call.
 
     Raises:
         OSError: something in the data folder cannot be read.
@@ -84,6 +106,7 @@ def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTo
     marks = read_marks(folder.seen) if durable else {}
     limited = BudgetLimits(limits.chains_per_user_per_hour, limits.answers_per_day, limits.tokens_per_day)
     budget, changed = Budget(limited, read_spent(folder.usage)), asyncio.Event()
+    token_days = read_token_days(folder.token_days)
     return RunState(
         folder=folder,
         durable=durable,
@@ -92,7 +115,14 @@ def read_state(settings: Settings, *, durable: bool = True, on_tokens: ObserveTo
         posts=Posts(read_posts(folder.posts), folder.posts if durable else None),
         outbox=Outbox(folder.outbox if durable else None),
         budget=budget,
-        usage=Usage(Spending(budget, on_tokens)),
+        usage=Usage(Spending(budget, on_tokens, token_days)),
+        token_days=token_days,
+        record=OutcomeRecord(
+            folder.outcomes if (durable if recorded is None else recorded) else None,
+            redactor_of(settings).text,
+            keep_days=settings.report.keep_days,
+            on_change=changed.set,
+        ),
         opt_outs=OptOuts(folder.opt_outs),
         opt_out_marker=settings.discord.opt_out_marker,
         changed=changed,

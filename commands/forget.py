@@ -102,6 +102,7 @@ def show(console: Console, user_id: int, done: Forgotten) -> None:
         ("captures waiting", f"{done.pending} dropped"),
         ("feedback", f"{votes} dropped, {questions} replaced by [removed]"),
         ("posts", f"{done.posts} dropped"),
+        ("how questions ended", f"{done.ends} dropped"),
         ("usage", "dropped" if done.usage else "nothing kept"),
         ("files in threads", f"{done.files} deleted"),
         ("runbooks", f"{done.runbooks} deleted"),

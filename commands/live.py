@@ -82,7 +82,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             images=images,
             documents=documents,
             gauge=meters.gauge,
-            results=[journal] if meters.result is None else [meters.result, journal],
+            results=[each for each in (meters.result, journal, state.record.add) if each is not None],
         )
         slash = None
         if not rehearsal:

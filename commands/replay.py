@@ -90,7 +90,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             )
         )
         search = await stack.enter_async_context(open_search(settings, library, embedder))
-        state = read_state(settings, durable=False)
+        state = read_state(settings, durable=False, recorded=options.data is not None)
         curation = curation_parts(settings, knowledge, state.usage)
         parts = assemble(
             settings,
@@ -110,7 +110,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             else Terminal(console, name_of, headline, backend(settings, recorded))
         )
         in_order = InOrder(out.write)
-        sinks = replace(parts.sinks, results=[tally.add, in_order.add], decided=count.add)
+        sinks = replace(parts.sinks, results=[tally.add, in_order.add, state.record.add], decided=count.add)
         finished = await play(
             options.file,
             through=lambda events: graph(events, parts.services, sinks, parts.rules),

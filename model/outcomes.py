@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -65,6 +66,8 @@ class Outcome:
     """The thread that the reply went to."""
     qa_id: str | None = None
     llm_calls: int = 0
+    tokens: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    """By step and kind (`prompt`, `completion`)."""
     decisions: dict[str, object] = field(default_factory=dict[str, object])
     """The path through the steps, for logs and `--ask`; never posted."""
 

@@ -31,6 +31,9 @@ from services.llm import Budget
 from services.search import Found, Kept, Level
 from services.telemetry import number_of
 
+RANKED = 5
+"""So many pages that the search found are noted, best first, for whoever asks why."""
+
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +57,11 @@ def gate(
             inquiry.conversation, inquiry.usage, files=inquiry.files, addressed=inquiry.addressed
         )
         answerable = result.is_question and result.is_answerable
-        inquiry.decisions["gate"] = {"answerable": answerable, "reason": result.reason}
+        inquiry.decisions["gate"] = {
+            "question": result.is_question,
+            "answerable": answerable,
+            "reason": result.reason,
+        }
         log.info("gate: answerable=%s reason=%r", answerable, result.reason)
         if not result.is_question:
             return skipped(inquiry, Reason.NOT_ANSWERABLE)
@@ -74,7 +81,8 @@ def select(
 
     async def selected(inquiry: Inquiry) -> Inquiry | Unanswered:
         index = await library.index()
-        offered = offered_of(index, await search.find(inquiry.query), max_entries)
+        found = await search.find(inquiry.query)
+        offered = offered_of(index, found, max_entries)
         named: list[str] = []
         if offered:
             result = await assistant.select(
@@ -86,7 +94,8 @@ def select(
             dropped = number_of(len(invented), "id that is in no index was", "ids that are in no index were")
             log.warning("select: %s dropped: %.200r", dropped, invented)
         chosen = tuple(known[:max_sources])
-        inquiry.decisions["select"] = {"offered": len(offered), "selected": list(chosen)}
+        ranked = [(hit.source_id, round(hit.score, 2)) for hit in found.pages[:RANKED]]
+        inquiry.decisions["select"] = {"offered": len(offered), "ranked": ranked, "selected": list(chosen)}
         log.info("select: %d of %d entries", len(chosen), len(offered))
         if not chosen and not inquiry.conversation.images and inquiry.toolset is None:
             return Unanswered(inquiry, Reason.NO_SOURCES)

@@ -170,6 +170,12 @@ class MetricsSettings(SettingsSection):
     host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
 
 
+class ReportSettings(SettingsSection):
+    """What is told to who runs the bot."""
+
+    keep_days: CountOrNone = setting(90, "How many days the record of how questions ended is kept; 0: for ever.")
+
+
 class ModelSettings(SettingsSection):
     """An endpoint that speaks the OpenAI protocol, and a model on it."""
 
@@ -381,6 +387,7 @@ class Settings(SettingsSection):
     search: SearchSettings = section(SearchSettings)
     documents: DocumentSettings = section(DocumentSettings)
     metrics: MetricsSettings = section(MetricsSettings)
+    report: ReportSettings = section(ReportSettings)
 
     @property
     def document_embeddings(self) -> EmbeddingSettings | Literal["packaged", "none"]:

@@ -128,6 +128,7 @@ def end(
         sources=inquiry.shown_sources,
         reply_place_id=reply_place_id,
         llm_calls=inquiry.usage.calls.total(),
+        tokens=inquiry.usage.tokens,
         decisions=inquiry.decisions,
     )
 

@@ -88,6 +88,7 @@ class Phrases:
     removed_runbooks = Filled("count")
     removed_exchanges = Filled("count")
     removed_counts = Filled("count")
+    removed_ends = Filled("count")
 
     file_or_text = Fixed()
     text_needs_title = Fixed()

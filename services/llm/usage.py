@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 import clock
+from services.llm.token_days import TokenDays
 from services.storage import read_object
 
 log = logging.getLogger(__name__)
@@ -135,13 +136,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The last parent: charges the budget as soon as a call was answered."""
+    """The last parent: charges the budget, and counts for reports, as soon as a call was answered."""
 
     budget: Budget
     observe: ObserveTokens | None = None
+    days: TokenDays | None = None
 
     def add(self, step: str, *, prompt_tokens: int, completion_tokens: int) -> None:
-        self.budget.used(prompt_tokens + completion_tokens, clock.now())
+        at = clock.now()
+        self.budget.used(prompt_tokens + completion_tokens, at)
+        if self.days is not None:
+            self.days.add(step, at, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
         if self.observe is not None:
             self.observe(step, "prompt", prompt_tokens)
             self.observe(step, "completion", completion_tokens)

@@ -25,7 +25,7 @@ from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, 
 from services.privacy.text_match import TextMatch, words_of
 from services.storage import DataFolder, Record, edit, files
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive
-from services.telemetry import number_of
+from services.telemetry import number_of, parse_ended
 
 
 @dataclass(slots=True)
@@ -37,6 +37,7 @@ class Forgotten:
         votes, questions: rows of the feedback file that were dropped; questions in others' that became `[removed]`.
         exchanges, pending: exchanges in LLM recordings, and waiting captures, that were dropped.
         recorded: dispatches in recordings that were dropped.
+        ends: how parts of theirs ended, dropped.
         files, runbooks, topics: documents that the caller deleted; topics without the person's words now.
         copies: of topics, made for searching, that the caller deleted.
         left: lines for the operator: what could not be dealt with.
@@ -54,6 +55,7 @@ class Forgotten:
     copies: int = 0
     pending: int = 0
     recorded: int = 0
+    ends: int = 0
     left: list[str] = field(default_factory=list[str])
 
     @property
@@ -95,7 +97,8 @@ def forget(
 
     Raises OSError and LibraryUnwritable: a file cannot be read or written; what was done until then stays done.
     """
-    places = [folder.root, folder.posts.parent, folder.outbox, folder.llm_recordings, folder.pending, raw]
+    places = [folder.root, folder.posts.parent, folder.outbox, folder.outcomes, folder.llm_recordings]
+    places += [folder.pending, raw]
     if surroundings is not None:
         places += (path for path in folder.root.rglob("*") if path.is_dir())
     for place in places:
@@ -103,7 +106,7 @@ def forget(
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
-    texts = [*_written_by(raw, user_id), *(post.question for post in asked)]
+    texts = [*_written_by(raw, user_id), *(post.question for post in asked), *_asked_by(folder, user_id)]
     about = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in about.recordings.values() for text in found.texts]
     dropped = drop_exchanges(sorted(about.exchanges), user_id, texts)
@@ -116,6 +119,7 @@ def forget(
     done.usage = budget.forget(user_id)
     if done.usage:
         files.replace(folder.usage, render_spent(budget.spent))
+    _forget_ends(folder, user_id, done)
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
         team.undescribe(user_id)  # before the words are out of the topics, which show what may repeat them
@@ -155,6 +159,22 @@ def _written_by(raw: Path, user_id: int) -> Iterator[str]:
         for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
+
+
+def _forget_ends(folder: DataFolder, user_id: int, done: Forgotten) -> None:
+    for path in _ends(folder):
+        done.ends += _edit(path, lambda row: None if row.get("author_id") == str(user_id) else row, done)[0]
+
+
+def _ends(folder: DataFolder) -> list[Path]:
+    return sorted(folder.outcomes.glob("*.jsonl"))
+
+
+def _asked_by(folder: DataFolder, user_id: int) -> Iterator[str]:
+    """Also what got no reply."""
+    for path in _ends(folder):
+        entries = (parse_ended(line) for line in path.read_bytes().splitlines())
+        yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
 
 
 def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:

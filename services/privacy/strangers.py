@@ -88,7 +88,15 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _ours(folder: DataFolder) -> Iterator[Path]:
-    yield from (folder.lock_file, folder.seen, folder.usage, folder.posts, folder.feedback, folder.feedback_key)
+    yield from (
+        folder.lock_file,
+        folder.seen,
+        folder.usage,
+        folder.token_days,
+        folder.posts,
+        folder.feedback,
+        folder.feedback_key,
+    )
     yield from (folder.opt_outs, folder.shown_runbooks, folder.tombstones, folder.sources, folder.links, folder.index)
     yield from (folder.index_cache, folder.web_cache, folder.team_index, folder.team_index_cache, folder.team_state)
     # What is in there without being named so is reported by who looks into it.
@@ -102,5 +110,6 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
     ):
         yield from databases.rglob("*.sqlite")
         yield from databases.rglob("*.sqlite-*")
+    yield from folder.outcomes.glob("????-??-??.jsonl")
     yield from folder.team_raw.glob("*.txt")
     yield from folder.team_raw.glob("*.torn")

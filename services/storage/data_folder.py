@@ -40,6 +40,10 @@ class DataFolder:
     seen = _Below("state", "seen.json")
     # What the budgets have counted.
     usage = _Below("state", "usage.json")
+    # How each part ended, one JSON object a line, one file a day.
+    outcomes = _Below("state", "outcomes")
+    # Calls to models and tokens, by day and step.
+    token_days = _Below("state", "tokens.json")
     # What the bot has posted, one JSON object a line.
     posts = _Below("state", "posts.jsonl")
     # Replies of several pieces that are being posted, one file each.

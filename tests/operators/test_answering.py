@@ -155,7 +155,7 @@ async def test_only_sources_of_the_index_are_selected(caplog: pytest.LogCaptureF
     chosen = passed(await selecting(Script(picks=["kb:invented", PAGE, GUIDE, GUIDE]))(asked()))
     assert chosen.selected == (PAGE, GUIDE)
     assert "1 id that is in no index was dropped" in caplog.text
-    assert chosen.decisions["select"] == {"offered": 2, "selected": [PAGE, GUIDE]}
+    assert chosen.decisions["select"] == {"offered": 2, "ranked": [], "selected": [PAGE, GUIDE]}
 
 
 async def test_no_more_are_selected_than_wanted() -> None:

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-from clock import now
-from services.llm.usage import Budget, BudgetLimits, Spending, Usage
+from pathlib import Path
+
+import pytest
+
+from clock import now, rfc3339
+from services.llm.token_days import KEPT_DAYS, StepTokens, TokenDays, read_token_days, render_token_days
+from services.llm.usage import DAY, Budget, BudgetLimits, Spending, Usage
 
 
 async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> None:
@@ -25,3 +30,30 @@ async def test_every_call_of_every_part_counts_towards_the_day_and_is_told() -> 
         ("generate", "prompt", 30),
         ("generate", "completion", 1),
     ]
+
+
+async def test_tokens_are_counted_by_day_and_step() -> None:
+    days = TokenDays()
+    run = Usage(Spending(Budget(BudgetLimits()), days=days))
+    for _ in range(2):
+        Usage(run).add("gate", prompt_tokens=60, completion_tokens=9)
+    assert days.days == {rfc3339(now())[:10]: {"gate": StepTokens(2, 120, 18)}}
+
+
+def test_days_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path, days = tmp_path / "tokens.json", TokenDays()
+    for day in range(KEPT_DAYS + 3):
+        days.add("gate", day * DAY, prompt_tokens=day, completion_tokens=1)
+    path.write_bytes(render_token_days(days))
+    read = read_token_days(path).days
+    assert len(read) == KEPT_DAYS
+    assert read == {day: steps for day, steps in days.days.items() if day >= "1970-01-04"}
+
+
+@pytest.mark.parametrize("text", ["[1]", '{"2026-09-21": {"gate": [-1, 2, 3]}}', '{"2026-09-21": 4}', "{torn"])
+def test_damaged_days_are_reported_and_taken_for_none(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "tokens.json"
+    path.write_text(text)
+    assert (read_token_days(path).days, "is damaged" in caplog.text) == ({}, True)

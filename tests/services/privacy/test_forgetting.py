@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from model.conversations import Conversation, Role
 from model.conversations import Turn as Said
+from model.messages import AuthorType
+from model.outcomes import OutcomeKind
 from services.assistant.prompts import Tasks, gate, select
 from services.conversations.outbox import StartedReply, render_started
 from services.conversations.records import Post, read_posts, render_post
@@ -22,7 +24,7 @@ from services.storage import files
 from services.storage.data_folder import DataFolder
 from services.team import archive
 from services.team.archive import Pair, PairTurn, Speaker
-from services.telemetry import people
+from services.telemetry import Ended, parse_ended, people, render_ended
 from tests.services.quickly import QUICKLY
 from tests.services.team.test_archive import a_pair
 
@@ -315,3 +317,32 @@ def test_what_an_earlier_program_has_stored_cannot_be_told_apart_and_is_named(tm
     said = "1 conversation stored by an earlier program, which did not note who wrote what"
     assert done.left == [f"{path}: {said}"]
     assert path.read_text().startswith(earlier)
+
+
+def test_how_their_questions_ended_goes_and_what_got_no_reply_is_found_in_recordings(folder: DataFolder) -> None:
+    """Pitfall 67."""
+    unanswered = "Which way round does the chimney of a lantern go?"
+
+    def end(author_id: int, question: str) -> bytes:
+        return render_ended(
+            Ended(
+                at=1_790_000_000.0,
+                result=OutcomeKind.SKIPPED,
+                reason="no sources",
+                channel_id=5,
+                place_id=5,
+                message_ids=(7,),
+                author_id=author_id,
+                author_type=AuthorType.COMMUNITY_USER,
+                question=question,
+            )
+        )
+
+    day = folder.outcomes / "2026-09-21.jsonl"
+    files.append(day, end(ADA, unanswered) + end(BOB, BOBS) + b"{damaged\n")
+    files.append(folder.llm_recordings / "today.jsonl", exchange("gate", asked(unanswered)).encode())
+    done = forget(folder, folder.team_raw, ADA)
+    assert (done.ends, done.exchanges) == (1, 3)
+    assert f"{day}: 1 damaged line" in done.left
+    assert unanswered not in b"".join(kept(folder).values()).decode()
+    assert [entry.author_id for line in day.read_bytes().splitlines() if (entry := parse_ended(line))] == [BOB]

@@ -83,6 +83,8 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "lock_file": ".lock",
         "seen": "state/seen.json",
         "usage": "state/usage.json",
+        "outcomes": "state/outcomes",
+        "token_days": "state/tokens.json",
         "posts": "state/posts.jsonl",
         "outbox": "state/outbox",
         "feedback_key": "state/feedback.key",

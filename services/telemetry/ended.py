@@ -1,0 +1,169 @@
+"""The record of how parts ended, one JSON object a line: what reports, the price of answers and the dashboard are
+made of. The one home of its form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from clock import from_rfc3339, rfc3339
+from model.messages import AuthorType
+from model.outcomes import Outcome, OutcomeKind, Reason
+
+_TEXTLESS = frozenset({Reason.NOTHING_TO_LEARN, Reason.REPLY_MODE, Reason.TEAM_IS_ANSWERING})
+"""Ends of parts that nobody asked the bot: their words are none of the record's business."""
+
+_STEPS = ("gate", "select", "load", "generate", "verify", "point", "hold")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How one part ended.
+
+    Attributes:
+        at, seconds: when that was decided, since 1970; how long after its window closed.
+        place_id: the channel or thread where it was written; reply_place_id: the thread that the reply went to.
+        question, reply: without secrets; empty for what was no question, and where there is no reply. A reply may quote
+            somebody's file, which is deleted with its thread: so it stays in memory, and the line has none.
+        sources: cited, else selected.
+        tokens: by step, in prompts and completions.
+        path: what the steps decided. Of a line, without what may quote a file.
+    """
+
+    at: float
+    result: OutcomeKind
+    channel_id: int
+    place_id: int
+    message_ids: tuple[int, ...]
+    author_id: int
+    author_type: AuthorType
+    reason: str | None = None
+    guild_id: int | None = None
+    reply_place_id: int | None = None
+    question: str = ""
+    reply: str = ""
+    level: str | None = None
+    sources: tuple[str, ...] = ()
+    qa_id: str | None = None
+    llm_calls: int = 0
+    seconds: float = 0.0
+    tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    path: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
+    """What is recorded of an outcome; `redact`: takes secrets out of a text."""
+    part, steps = outcome.part, {step for step, _ in outcome.tokens}
+    return Ended(
+        at=outcome.at,
+        result=outcome.result,
+        channel_id=part.place.channel_id,
+        place_id=part.place.id,
+        message_ids=part.message_ids,
+        author_id=part.author.id,
+        author_type=part.author_type,
+        reason=outcome.reason,
+        guild_id=part.place.guild_id,
+        reply_place_id=outcome.reply_place_id,
+        question=redact("\n".join(message.text for message in part.messages)).strip() if _asks(outcome) else "",
+        reply=redact(outcome.reply_text or ""),
+        level=outcome.level,
+        sources=outcome.sources,
+        qa_id=outcome.qa_id,
+        llm_calls=outcome.llm_calls,
+        seconds=round(outcome.at - part.closed_at, 3),
+        tokens={
+            step: (outcome.tokens.get((step, "prompt"), 0), outcome.tokens.get((step, "completion"), 0))
+            for step in sorted(steps)
+        },
+        path=outcome.decisions,
+    )
+
+
+def _asks(outcome: Outcome) -> bool:
+    """Whether somebody asked the bot something, as far as the gate could tell."""
+    if outcome.part.author_type is AuthorType.TEAM_MEMBER or outcome.reason in _TEXTLESS:
+        return False
+    if outcome.result is OutcomeKind.REPLIED:
+        return True
+    gate = cast("Mapping[str, object]", outcome.decisions.get("gate", {}))
+    return bool(gate.get("question", outcome.reason in {Reason.BUDGET, Reason.OVERLOADED}))
+
+
+def render_ended(entry: Ended) -> bytes:
+    """One line. What is empty is left out."""
+    fields: dict[str, object] = {
+        "at": rfc3339(entry.at),
+        "outcome": entry.result,
+        "reason": entry.reason,
+        "guild_id": _id(entry.guild_id),
+        "channel_id": str(entry.channel_id),
+        "place_id": str(entry.place_id),
+        "reply_place_id": _id(entry.reply_place_id),
+        "message_ids": [str(each) for each in entry.message_ids],
+        "author_id": str(entry.author_id),
+        "author_type": entry.author_type,
+        "question": entry.question,
+        "level": entry.level,
+        "sources": list(entry.sources),
+        "qa_id": entry.qa_id,
+        "llm_calls": entry.llm_calls,
+        "seconds": entry.seconds,
+        "tokens": {step: list(counts) for step, counts in entry.tokens.items()},
+        "path": {step: decided for step in _STEPS if (decided := _kept(step, entry.path.get(step)))},
+    }
+    kept = {name: value for name, value in fields.items() if value not in (None, "", [], {}, 0)}
+    return json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def parse_ended(line: bytes) -> Ended | None:
+    """None for what is no such line: a damaged one costs only itself."""
+    try:
+        return _parsed(json.loads(line))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _parsed(row: dict[str, Any]) -> Ended:
+    return Ended(
+        at=from_rfc3339(row["at"]),
+        result=OutcomeKind(row["outcome"]),
+        channel_id=int(row["channel_id"]),
+        place_id=int(row["place_id"]),
+        message_ids=tuple(int(each) for each in row["message_ids"]),
+        author_id=int(row["author_id"]),
+        author_type=AuthorType(row["author_type"]),
+        reason=_text_or_none(row.get("reason")),
+        guild_id=_number_or_none(row.get("guild_id")),
+        reply_place_id=_number_or_none(row.get("reply_place_id")),
+        question=str(row.get("question", "")),
+        level=_text_or_none(row.get("level")),
+        sources=tuple(str(each) for each in row.get("sources", ())),
+        qa_id=_text_or_none(row.get("qa_id")),
+        llm_calls=int(row.get("llm_calls", 0)),
+        seconds=float(row.get("seconds", 0.0)),
+        tokens={str(step): (int(prompt), int(written)) for step, (prompt, written) in row.get("tokens", {}).items()},
+        path={str(step): decided for step, decided in row.get("path", {}).items()},
+    )
+
+
+def _kept(step: str, decided: object) -> object:
+    if step == "verify" and isinstance(decided, dict):
+        verdict = cast("dict[str, Any]", decided)
+        return {**verdict, "issues": len(verdict.get("issues", ()))}
+    return decided
+
+
+def _id(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _number_or_none(value: object) -> int | None:
+    return None if value is None else int(str(value))
+
+
+def _text_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
