@@ -55,6 +55,8 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_argument("--regen", action="store_true", help="rebuild the team library from the raw archive")
     commands.add_argument("--ask", metavar="QUESTION", help="answer one question here, with the path to the answer")
+    commands.add_argument("--report", action="store_true", help="what was asked and not answered, votes, cost")
+    commands.add_argument("--usage", action="store_true", help="tokens and their price, by step, day and channel")
     commands.add_argument("--forget", type=user_id, metavar="USER_ID", help="remove what is stored about a person")
     commands.add_argument(
         "--kb",
@@ -65,11 +67,16 @@ def parser() -> argparse.ArgumentParser:
     kb = cli.add_argument_group("with --kb list")
     kb.add_argument("--conflicts", action="store_true", help="only conversations that contradict each other")
     replay = cli.add_argument_group("with --replay")
-    replay.add_argument("--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one)")
+    replay.add_argument(
+        "--data", type=Path, metavar="DIR", help="the data folder to work in (a temporary one); --report reads it"
+    )
     replay.add_argument(
         "--speed", type=positive, metavar="N", help="N times real time; 1 is real time (as fast as possible)"
     )
     replay.add_argument("--json", action="store_true", help="print one JSON object a line")
+    report = cli.add_argument_group("with --report and --usage")
+    report.add_argument("--since", type=days, metavar="7d", help="how far back: 7d, 12h or 4w (a week, or 30 days)")
+    report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page, too")
     regen = cli.add_argument_group("with --regen")
     regen.add_argument(
         "--restart", action="store_true", help="start over instead of resuming a rebuild that was cut off"
@@ -99,6 +106,14 @@ def positive(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError("write a number above 0, such as 1 or 60")
     return number
+
+
+def days(text: str) -> float:
+    """A number of days from 7d, 12h or 4w, for argparse."""
+    unit = {"h": 1 / 24, "d": 1.0, "w": 7.0}.get(text[-1:])
+    if unit is None:
+        raise argparse.ArgumentTypeError("write a time such as 7d, 12h or 4w")
+    return positive(text[:-1]) * unit
 
 
 def user_id(text: str) -> int:

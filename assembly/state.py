@@ -155,3 +155,16 @@ async def autosave(saved: RunState) -> AsyncGenerator[None]:
             yield
     finally:
         await save()
+
+
+@asynccontextmanager
+async def tokens_counted(settings: Settings) -> AsyncGenerator[Usage]:
+    """The usage of a command, for the holder of the lock: it counts for reports, and against no budget."""
+    path = DataFolder(settings.app.data_dir).token_days
+    days = read_token_days(path)
+    usage = Usage(Spending(Budget(BudgetLimits()), days=days))
+    try:
+        yield usage
+    finally:
+        if usage.calls:
+            await run_blocking(files.replace, path, render_token_days(days))

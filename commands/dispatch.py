@@ -21,6 +21,7 @@ from commands.init_kb import init_kb
 from commands.kb import team_knowledge
 from commands.regenerating import regen
 from commands.replay import ReplayOptions, replay
+from commands.report import report, usage
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -29,16 +30,18 @@ from services.team import LibraryUnusable, LibraryUnwritable
 from services.telemetry import logs
 from settings import Settings, SettingsError, load
 
-COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "forget", "kb")
+COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "report", "usage", "forget", "kb")
 """Without any of them, the bot runs."""
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
 """The actions of `--kb`, and what each takes."""
 
 WITH = {
-    "data": ("replay",),
+    "data": ("replay", "report", "usage"),
     "speed": ("replay",),
     "json": ("replay",),
+    "since": ("report", "usage"),
+    "html": ("report",),
     "restart": ("regen",),
     "conflicts": ("kb",),
     "record": ("bot",),
@@ -86,7 +89,7 @@ def check_files(settings: Settings, options: argparse.Namespace) -> None:
             raise Unusable("--llm-record: there is no LLM to record; set ai_response.llm")
         if llm_replay is not None and llm_record.resolve() == llm_replay.resolve():
             raise Unusable("--llm-record: is the file of --llm-replay; name another one")
-    if options.data is not None:
+    if options.data is not None and options.replay is not None:
         check_folder(options.data, settings.app.data_dir)
 
 
@@ -210,6 +213,8 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "regen": lambda: regen(settings, restart=options.restart, **llm),
         "replay": lambda: run_replay(settings, options),
         "ask": lambda: ask(settings, options.ask, **llm),
+        "report": lambda: report(settings, options.since, options.html, options.data),
+        "usage": lambda: usage(settings, options.since, options.data),
         "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()

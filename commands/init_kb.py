@@ -15,6 +15,7 @@ from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
+from assembly.state import tokens_counted
 from clock import now
 from commands.progress import Count, counted
 from services.knowledge import (
@@ -29,7 +30,6 @@ from services.knowledge import (
     UpdateEvent,
     UpdateReport,
 )
-from services.llm import Usage
 from services.storage import in_thread
 from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
@@ -79,8 +79,9 @@ def check_sources(ledger: Ledger, at: float) -> None:
 async def _init_kb(settings: Settings, record: Path | None, replay: Path | None) -> UpdateReport:
     llm = settings.kb.llm or settings.ai_response.llm
     async with (
+        tokens_counted(settings) as usage,
         open_llm(settings, llm, record=record, replay=replay) as asker,
-        knowledge_parts(settings, asker, Usage(), by_hand=True) as parts,
+        knowledge_parts(settings, asker, usage, by_hand=True) as parts,
     ):
         try:
             await parts.ledger.load()

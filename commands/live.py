@@ -14,6 +14,7 @@ from assembly.graph_parts import assemble, capture_parts, library_of
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
+from assembly.reports import reporting_weekly
 from assembly.running import GraphRun, collect_rarely, in_background, measuring, run_async, stop_signal, yield_often
 from assembly.searching import open_embedder, open_search
 from assembly.slash_commands import slash_commands
@@ -87,6 +88,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         slash = None
         if not rehearsal:
             await enter(autosave(state))
+            await enter(reporting_weekly(settings, discord.poster, discord.fetcher.place))
             slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
         arrivals = await enter(
             kept_tidy(settings.documents, documents, discord.client, discord.fetcher, state.withheld)

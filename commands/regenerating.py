@@ -16,6 +16,7 @@ from assembly import Unusable
 from assembly.folder import written_alone
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
+from assembly.state import tokens_counted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
 from commands.progress import Count, counted
@@ -94,8 +95,10 @@ def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Pat
 async def rebuild(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> RebuildReport:
     """`regen` on the running loop, for the holder of the lock."""
     llm = settings.kb.llm or settings.ai_response.llm
-    usage = Usage()
-    async with open_llm(settings, llm, record=record, replay=replay) as asker:
+    async with (
+        tokens_counted(settings) as usage,
+        open_llm(settings, llm, record=record, replay=replay) as asker,
+    ):
         describer = topic_describer_of(settings, asker, usage)
         time = utc_clock(asyncio.get_running_loop())
         # Repaired, and its cursors checked, before anything depends on it.

@@ -173,6 +173,7 @@ class MetricsSettings(SettingsSection):
 class ReportSettings(SettingsSection):
     """What is told to who runs the bot."""
 
+    channel_id: SnowflakeOrNone = setting(None, "Where a report of the week is posted, once a week; null: nowhere.")
     keep_days: CountOrNone = setting(90, "How many days the record of how questions ended is kept; 0: for ever.")
 
 
@@ -182,6 +183,13 @@ class ModelSettings(SettingsSection):
     base_url: Url = Field(description="The endpoint, up to and including the version, such as …/v1.")
     api_key: ApiKey = Field(description="The key for the endpoint; best kept in .env.")
     model: Word = Field(description="The model's name at the endpoint.")
+
+
+class PriceSettings(SettingsSection):
+    """What a million tokens cost, in your currency."""
+
+    prompt: Weight = Field(description="Of what is asked.")
+    completion: Weight = Field(description="Of what is answered.")
 
 
 class LLMSettings(ModelSettings):
@@ -194,6 +202,9 @@ class LLMSettings(ModelSettings):
     timeout_seconds: Seconds = setting(60, "How long one call may take.")
     max_retries: CountOrNone = setting(2, "How often a call is repeated after a temporary failure.")
     retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
+    price_per_million: PriceSettings | None = setting(
+        None, "What tokens cost, for --usage and --report; null: unknown."
+    )
 
 
 class AnswerSettings(SettingsSection):

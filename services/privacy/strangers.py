@@ -93,6 +93,7 @@ def _ours(folder: DataFolder) -> Iterator[Path]:
         folder.seen,
         folder.usage,
         folder.token_days,
+        folder.last_report,
         folder.posts,
         folder.feedback,
         folder.feedback_key,

@@ -44,6 +44,8 @@ class DataFolder:
     outcomes = _Below("state", "outcomes")
     # Calls to models and tokens, by day and step.
     token_days = _Below("state", "tokens.json")
+    # Until when the last report was posted.
+    last_report = _Below("state", "report.json")
     # What the bot has posted, one JSON object a line.
     posts = _Below("state", "posts.jsonl")
     # Replies of several pieces that are being posted, one file each.

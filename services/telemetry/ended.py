@@ -25,6 +25,7 @@ class Ended:
 
     Attributes:
         at, seconds: when that was decided, since 1970; how long after its window closed.
+        channel: the name of the channel; empty in a thread, whose name may be a question.
         place_id: the channel or thread where it was written; reply_place_id: the thread that the reply went to.
         question, reply: without secrets; empty for what was no question, and where there is no reply. A reply may quote
             somebody's file, which is deleted with its thread: so it stays in memory, and the line has none.
@@ -42,6 +43,7 @@ class Ended:
     author_type: AuthorType
     reason: str | None = None
     guild_id: int | None = None
+    channel: str = ""
     reply_place_id: int | None = None
     question: str = ""
     reply: str = ""
@@ -52,6 +54,18 @@ class Ended:
     seconds: float = 0.0
     tokens: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     path: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def day(self) -> str:
+        """In UTC, such as `2026-11-22`."""
+        return rfc3339(self.at)[:10]
+
+    @property
+    def link(self) -> str | None:
+        """The address of the first message in Discord; None where no server is known."""
+        if self.guild_id is None:
+            return None
+        return f"https://discord.com/channels/{self.guild_id}/{self.place_id}/{self.message_ids[0]}"
 
 
 def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
@@ -67,6 +81,7 @@ def ended(outcome: Outcome, redact: Callable[[str], str]) -> Ended:
         author_type=part.author_type,
         reason=outcome.reason,
         guild_id=part.place.guild_id,
+        channel="" if part.place.is_thread else part.place.name,
         reply_place_id=outcome.reply_place_id,
         question=redact("\n".join(message.text for message in part.messages)).strip() if _asks(outcome) else "",
         reply=redact(outcome.reply_text or ""),
@@ -101,6 +116,7 @@ def render_ended(entry: Ended) -> bytes:
         "reason": entry.reason,
         "guild_id": _id(entry.guild_id),
         "channel_id": str(entry.channel_id),
+        "channel": entry.channel,
         "place_id": str(entry.place_id),
         "reply_place_id": _id(entry.reply_place_id),
         "message_ids": [str(each) for each in entry.message_ids],
@@ -138,6 +154,7 @@ def _parsed(row: dict[str, Any]) -> Ended:
         author_type=AuthorType(row["author_type"]),
         reason=_text_or_none(row.get("reason")),
         guild_id=_number_or_none(row.get("guild_id")),
+        channel=str(row.get("channel", "")),
         reply_place_id=_number_or_none(row.get("reply_place_id")),
         question=str(row.get("question", "")),
         level=_text_or_none(row.get("level")),

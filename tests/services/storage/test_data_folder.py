@@ -85,6 +85,7 @@ def test_the_layout_is_that_of_the_specification(tmp_path: Path) -> None:
         "usage": "state/usage.json",
         "outcomes": "state/outcomes",
         "token_days": "state/tokens.json",
+        "last_report": "state/report.json",
         "posts": "state/posts.jsonl",
         "outbox": "state/outbox",
         "feedback_key": "state/feedback.key",

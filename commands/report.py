@@ -1,0 +1,61 @@
+"""`--report`: what was asked and not answered, what was voted down, what the team taught, unused pages, the cost.
+`--usage`: the cost alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from assembly import Unusable
+from assembly.reports import read_costs, reported
+from assembly.running import run_async
+from reporting.document import Block, cost_document, document
+from reporting.reading import TimeSpan, newest
+from reporting.rendering import markdown, page, show
+from services.storage import DataFolder, files
+from settings import Settings
+
+WEEK, MONTH = 7.0, 30.0
+"""Days."""
+
+
+def report(settings: Settings, days: float | None, html: Path | None, data: Path | None = None) -> int:
+    """Print what happened in the last so many `days` (a week); into a terminal as tables, else as Markdown.
+
+    `html`: also as a page in that file. `data`: the folder of a replay, whose last days are meant. Gives the exit code.
+    """
+    settings, period = _asked(settings, days or WEEK, data)
+    blocks = list(document(run_async(reported(settings, period))))
+    if html is not None:
+        files.replace(html, page(blocks).encode())
+    _print(blocks)
+    return 0
+
+
+def usage(settings: Settings, days: float | None, data: Path | None = None) -> int:
+    """Print what models were asked for in the last so many `days` (30), and what it cost. Gives the exit code."""
+    settings, period = _asked(settings, days or MONTH, data)
+    _print([*cost_document(read_costs(settings, period))])
+    return 0
+
+
+def _asked(settings: Settings, days: float, data: Path | None) -> tuple[Settings, TimeSpan]:
+    root, key = (settings.app.data_dir, "app.data_dir") if data is None else (data, "--data")
+    if not root.is_dir():
+        raise Unusable(f"{key}: {root} is no folder, so nothing is kept there; is it the right one?")
+    until = time.time()
+    if data is not None:
+        settings = settings.rehearsed_in(data)
+        until = newest(DataFolder(data).outcomes) or until
+    return settings, TimeSpan(until - days * 86_400, until)
+
+
+def _print(blocks: list[Block]) -> None:
+    if sys.stdout.isatty():
+        show(blocks, Console())
+    else:
+        print(markdown(blocks), end="")  # noqa: T201 (the command's output)

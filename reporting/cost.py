@@ -1,0 +1,124 @@
+"""Tokens and money, by step, day and channel. The parts add up to the total."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clock import rfc3339
+from reporting.reading import TimeSpan
+from services.llm import StepTokens
+from services.telemetry import Ended
+
+KNOWLEDGE_STEPS = frozenset({"summarise", "summarise_images", "classify", "integrate"})
+"""Steps that ask `kb.llm`, where it is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Of a million tokens, in the operator's currency."""
+
+    prompt: float
+    completion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """None: unknown."""
+
+    answering: Price | None = None
+    knowledge: Price | None = None
+
+    def of(self, step: str) -> Price | None:
+        return self.knowledge if step in KNOWLEDGE_STEPS else self.answering
+
+
+@dataclass(slots=True)
+class Expense:
+    """Attributes:
+    money: None where a price is unknown.
+    """
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    money: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt + self.completion
+
+    def add(self, calls: int, prompt: int, completion: int, price: Price | None) -> None:
+        self.calls += calls
+        self.prompt += prompt
+        self.completion += completion
+        cost = None if price is None else (prompt * price.prompt + completion * price.completion) / 1_000_000
+        known = self.money is not None and (cost is not None or not prompt + completion)
+        self.money = (self.money or 0.0) + (cost or 0.0) if known else None
+
+
+@dataclass(slots=True)
+class Costs:
+    """What models were asked for in whole UTC days.
+
+    Attributes:
+        channels: what answers took, by channel; names: of channels, where they are known.
+        elsewhere: all else, such as descriptions, topics and `/ask`.
+    """
+
+    total: Expense = field(default_factory=Expense)
+    steps: dict[str, Expense] = field(default_factory=dict[str, Expense])
+    days: dict[str, Expense] = field(default_factory=dict[str, Expense])
+    channels: dict[int, Expense] = field(default_factory=dict[int, Expense])
+    elsewhere: Expense = field(default_factory=Expense)
+    names: dict[int, str] = field(default_factory=dict[int, str])
+
+
+def whole_days(period: TimeSpan) -> Sequence[str]:
+    """The UTC days that the period touches, oldest first."""
+    days: list[str] = []
+    at = period.since
+    while at < period.until:
+        days.append(rfc3339(at)[:10])
+        at = (at // 86_400 + 1) * 86_400
+    return days
+
+
+def costs(
+    token_days: Mapping[str, Mapping[str, StepTokens]], entries: Iterable[Ended], period: TimeSpan, prices: Prices
+) -> Costs:
+    """`entries`: how parts ended in the days of the period."""
+    found = Costs()
+    left: dict[str, StepTokens] = {}
+    for day in whole_days(period):
+        for step, spent in token_days.get(day, {}).items():
+            price = prices.of(step)
+            for each in (
+                found.total,
+                found.steps.setdefault(step, Expense()),
+                found.days.setdefault(day, Expense()),
+            ):
+                each.add(*spent, price)
+            before = left.get(step, StepTokens())
+            left[step] = StepTokens(*(one + other for one, other in zip(before, spent, strict=True)))
+    channels: defaultdict[int, Expense] = defaultdict(Expense)
+    for entry in entries:
+        for step, (prompt, completion) in entry.tokens.items():
+            rest = left.get(step, StepTokens())
+            # Never more than was counted that day: what a crash has lost there is no channel's.
+            asked, said = min(prompt, rest.prompt), min(completion, rest.completion)
+            channels[entry.channel_id].add(0, asked, said, prices.of(step))
+            left[step] = StepTokens(rest.calls, rest.prompt - asked, rest.completion - said)
+        channels[entry.channel_id].calls += entry.llm_calls
+        if entry.channel:
+            found.names[entry.channel_id] = entry.channel
+    used = ((channel, spent) for channel, spent in channels.items() if spent.calls or spent.tokens)
+    found.channels = dict(sorted(used, key=lambda item: -item[1].tokens))
+    found.channels = {
+        channel: spent for channel, spent in found.channels.items() if spent.calls or spent.prompt or spent.completion
+    }
+    for step, spent in left.items():
+        found.elsewhere.add(0, spent.prompt, spent.completion, prices.of(step))
+    found.elsewhere.calls = max(found.total.calls - sum(spent.calls for spent in found.channels.values()), 0)
+    return found

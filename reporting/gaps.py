@@ -1,0 +1,157 @@
+"""Questions that had no answer, by likeness: what the documentation lacks, most asked first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.outcomes import OutcomeKind, Reason
+from services.search import ENGLISH, terms
+from services.search.embedding import Vectors
+from services.telemetry import Ended
+
+GAPS = frozenset(
+    {
+        Reason.NOT_ANSWERABLE,
+        Reason.NO_SOURCES,
+        Reason.SOURCES_UNAVAILABLE,
+        Reason.NO_ANSWER_IN_SOURCES,
+        Reason.UNSURE,
+        Reason.NO_CITATION,
+        Reason.TOO_LONG,
+        Reason.REJECTED,
+    }
+)
+"""Why a question that reached the gate got no answer that more or better pages might have given."""
+MOST = 2_000
+"""Questions that are grouped: the newest ones."""
+LIKE, LIKE_BY_WORDS = 0.55, 0.3
+"""From this cosine on two questions are one: of their vectors, or of their words."""
+ROUNDS = 3
+
+_ADDRESS = re.compile(r"https?://\S+")
+"""Questions are not alike because they link to the same site."""
+
+Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Questions that are alike.
+
+    Attributes:
+        question: the one that is most like the others.
+        asked: all of them, newest first.
+        askers: how many people asked.
+    """
+
+    question: str
+    asked: tuple[Ended, ...]
+    askers: int
+
+    @property
+    def reasons(self) -> Counter[str]:
+        return Counter(map(reason_of, self.asked))
+
+
+POINTED = "pointed to a page"
+
+
+def reason_of(entry: Ended) -> str:
+    """Why there was no answer, in the words of outcomes."""
+    if entry.result is OutcomeKind.REPLIED:
+        return POINTED
+    return (entry.reason or "") if entry.result is OutcomeKind.SKIPPED else f"{entry.result}: {entry.reason}"
+
+
+def is_gap(entry: Ended) -> bool:
+    """Whether somebody asked and got no answer; to be pointed to a page is none."""
+    if not entry.question:
+        return False
+    return entry.reason in GAPS or (entry.result is OutcomeKind.REPLIED and entry.level == "point")
+
+
+async def gaps(entries: Sequence[Ended], embed: Embed | None) -> list[Gap]:
+    """Group the unanswered of `entries`; the largest group first. `embed` None: by their words.
+
+    Raises what `embed` raises.
+    """
+    unanswered = [entry for entry in entries if is_gap(entry)][-MOST:]
+    if not unanswered:
+        return []
+    texts = [_ADDRESS.sub(" ", entry.question).strip() or entry.question for entry in unanswered]
+    if embed is None:
+        vectors, like = _words(texts), LIKE_BY_WORDS
+    else:
+        vectors, like = _unit(np.asarray(await embed(texts), dtype=np.float32)), LIKE
+    found = [_gap([unanswered[at] for at in members], vectors[members]) for members in _groups(vectors, like)]
+    return sorted(found, key=lambda gap: (-len(gap.asked), -gap.askers, -gap.asked[0].at))
+
+
+def _gap(members: Sequence[Ended], vectors: Floats) -> Gap:
+    typical = members[int(np.argmax(vectors @ vectors.mean(axis=0)))]
+    newest_first = tuple(sorted(members, key=lambda entry: -entry.at))
+    return Gap(typical.question, newest_first, len({entry.author_id for entry in members}))
+
+
+def _groups(vectors: Floats, like: float) -> list[list[int]]:
+    """Each row joins the group whose mean it is most like, or begins one; then all choose again."""
+    means: list[Floats] = []
+    groups: list[list[int]] = []
+    for at, vector in enumerate(vectors):
+        best = _best(vector, means, like)
+        if best is None:
+            groups.append([at])
+            means.append(vector)
+        else:
+            groups[best].append(at)
+            means[best] = _mean(vectors[groups[best]])
+    for _ in range(ROUNDS):
+        again: list[list[int]] = [[] for _ in means]
+        for at, vector in enumerate(vectors):
+            best = _best(vector, means, like)
+            if best is None:
+                again.append([at])
+            else:
+                again[best].append(at)
+        again = [group for group in again if group]
+        if again == groups:
+            break
+        groups = again
+        means = [_mean(vectors[group]) for group in groups]
+    return groups
+
+
+def _best(vector: Floats, means: Sequence[Floats], like: float) -> int | None:
+    if not means:
+        return None
+    cosines = np.stack(means) @ vector
+    best = int(np.argmax(cosines))
+    return best if cosines[best] >= like else None
+
+
+def _mean(vectors: Floats) -> Floats:
+    return _unit(vectors.mean(axis=0)[None, :])[0]
+
+
+def _words(texts: Sequence[str]) -> Floats:
+    """Vectors of the words of each text; a rare word weighs more."""
+    counted = [Counter(terms(text, ENGLISH)) for text in texts]
+    held_by = Counter(word for counts in counted for word in counts)
+    places = {word: place for place, word in enumerate(sorted(held_by))}
+    vectors = np.zeros((len(texts), max(len(places), 1)), dtype=np.float32)
+    for at, counts in enumerate(counted):
+        for word, count in counts.items():
+            vectors[at, places[word]] = (1 + np.log(count)) * np.log(1 + len(texts) / held_by[word])
+    return _unit(vectors)
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)

@@ -1,0 +1,118 @@
+"""Reads the record of how parts ended, and the votes, of some days. Blocking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clock import from_rfc3339, rfc3339
+from services.telemetry import Ended, parse_ended
+
+UP, DOWN = "up", "down"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """From `since` until before `until`, in seconds since 1970."""
+
+    since: float
+    until: float
+
+    def __contains__(self, at: float) -> bool:
+        return self.since <= at < self.until
+
+
+@dataclass(frozen=True, slots=True)
+class VotedDown:
+    """A question whose answer somebody voted down.
+
+    Attributes:
+        at: the last such vote; ups, downs: of all voters.
+    """
+
+    at: float
+    question: str
+    sources: tuple[str, ...]
+    ups: int
+    downs: int
+
+
+def entries(outcomes: Path, period: TimeSpan) -> list[Ended]:
+    """How parts ended, oldest first; damaged lines are left out. `outcomes`: the folder of the record.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    first, last = _day(period.since), _day(period.until)
+    read: list[Ended] = []
+    for path in sorted(outcomes.glob("????-??-??.jsonl")):
+        if first <= path.stem <= last:
+            read += (entry for line in _lines(path) if (entry := parse_ended(line)) and entry.at in period)
+    return sorted(read, key=lambda entry: (entry.at, entry.message_ids))
+
+
+def newest(outcomes: Path) -> float | None:
+    """Just after the last end on record; None where there is none. Raises OSError."""
+    for path in sorted(outcomes.glob("????-??-??.jsonl"), reverse=True):
+        ends = [entry.at for line in _lines(path) if (entry := parse_ended(line))]
+        if ends:
+            return max(ends) + 0.001
+    return None
+
+
+def voted_down(feedback: Path, period: TimeSpan) -> list[VotedDown]:
+    """Questions with a vote against their answer in the period, most votes first. Raises OSError."""
+    last: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in _votes(feedback):
+        key = (row["message_id"], row["voter"])
+        # An inferred vote counts only where there is no other (docs/operating.md, "Votes").
+        if row.get("inferred") and key in last and not last[key].get("inferred"):
+            continue
+        last[key] = row
+    by_post: dict[str, list[dict[str, Any]]] = {}
+    for row in last.values():
+        by_post.setdefault(row["message_id"], []).append(row)
+    judged = [_judged(rows) for rows in by_post.values() if any(row["vote"] == DOWN for row in rows)]
+    return sorted((each for each in judged if each.at in period), key=lambda each: (-each.downs, -each.at))
+
+
+def _judged(rows: list[dict[str, Any]]) -> VotedDown:
+    down = [row for row in rows if row["vote"] == DOWN]
+    return VotedDown(
+        at=max(row["at"] for row in down),
+        question=rows[-1]["question"],
+        sources=tuple(rows[-1]["sources"]),
+        ups=sum(row["vote"] == UP for row in rows),
+        downs=len(down),
+    )
+
+
+def _votes(feedback: Path) -> Iterator[dict[str, Any]]:
+    for line in _lines(feedback):
+        try:
+            row = json.loads(line)
+            yield {
+                "at": from_rfc3339(row["at"]),
+                "message_id": str(row["message_id"]),
+                "voter": str(row["voter"]),
+                "question": str(row["question"]),
+                "sources": [str(each) for each in row["sources"]],
+                "vote": str(row["vote"]),
+                "inferred": bool(row.get("inferred")),
+            }
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            continue
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _day(at: float) -> str:
+    return rfc3339(at)[:10]

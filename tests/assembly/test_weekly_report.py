@@ -1,0 +1,117 @@
+"""The report of the week, in Discord."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assembly.reports import LOOK_SECONDS, WEEK, report_if_due, reporting_weekly
+from clock import VirtualLoop
+from model.messages import Place, PlaceKind
+from services.discord import PostFailed, Rehearsal
+from services.telemetry import render_ended
+from settings import Settings
+from tests.reporting.asked import MONDAY, asked
+
+CHANNEL, GUILD = 70, 1
+
+
+class Discord(Rehearsal):
+    """One channel, and what was posted there; `refuses`: so many posts fail first."""
+
+    def __init__(self, refuses: int = 0) -> None:
+        super().__init__()
+        self.posts: list[str] = []
+        self.refuses = refuses
+
+    async def place(self, place_id: int) -> Place:
+        return Place(place_id, PlaceKind.CHANNEL, "staff", GUILD)
+
+    async def send(self, place_id: int, text: str, *, nonce: str, reply_to: int | None = None) -> int:
+        assert (place_id, reply_to, bool(nonce)) == (CHANNEL, None, True)
+        if self.refuses:
+            self.refuses -= 1
+            raise PostFailed("Missing Access")
+        self.posts.append(text)
+        return 1
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    chosen = Settings.model_validate({"search": {"embeddings": "none"}, "report": {"channel_id": str(CHANNEL)}})
+    ends = [
+        asked("Does it run on <@42> Solaris?", at=MONDAY + 60),
+        asked("Whose secret is this?", at=MONDAY + 60, guild_id=2),
+    ]
+    file = tmp_path / "data" / "state" / "outcomes" / f"{ends[0].day}.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"".join(map(render_ended, ends)))
+    return chosen.placed(tmp_path)
+
+
+def play(*works: Coroutine[Any, Any, object], at: float = MONDAY) -> list[object]:
+    async def all_of_them() -> list[object]:
+        return [await work for work in works]
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(at)) as runner:
+        return runner.run(all_of_them())
+
+
+def test_the_first_week_begins_with_the_first_start(settings: Settings, tmp_path: Path) -> None:
+    discord = Discord()
+    assert play(report_if_due(settings, CHANNEL, discord, discord.place)) == [False]
+    assert json.loads((tmp_path / "data" / "state" / "report.json").read_text())["until"] == MONDAY
+    assert play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + WEEK - 1) == [False]
+    assert discord.posts == []
+
+
+def test_a_week_later_the_report_is_posted_once_and_tells_of_its_own_server(settings: Settings) -> None:
+    discord = Discord()
+    play(report_if_due(settings, CHANNEL, discord, discord.place))
+    later = MONDAY + WEEK
+    assert play(*(report_if_due(settings, CHANNEL, discord, discord.place) for _ in range(2)), at=later) == [
+        True,
+        False,
+    ]
+    [post] = discord.posts
+    assert "Solaris" in post
+    assert "secret" not in post
+    assert "<@42>" not in post
+    assert "discord.com/channels/1/7/" in post
+
+
+def test_a_post_that_fails_is_tried_again_an_hour_later(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    discord = Discord(refuses=1)
+
+    async def weeks() -> None:
+        async with reporting_weekly(settings, discord, discord.place):
+            await asyncio.sleep(WEEK + 1.5 * LOOK_SECONDS)
+
+    play(weeks())
+    assert len(discord.posts) == 1
+    assert "report.channel_id: the report was not posted: Missing Access" in caplog.text
+
+
+def test_without_a_channel_nothing_is_posted(settings: Settings, tmp_path: Path) -> None:
+    discord = Discord()
+    nowhere = settings.model_copy(update={"report": settings.report.model_copy(update={"channel_id": None})})
+
+    async def a_while() -> None:
+        async with reporting_weekly(nowhere, discord, discord.place):
+            await asyncio.sleep(2 * WEEK)
+
+    play(a_while())
+    assert discord.posts == []
+    assert not (tmp_path / "data" / "state" / "report.json").exists()
+
+
+def test_a_clock_that_was_set_back_begins_a_new_week(settings: Settings) -> None:
+    discord = Discord()
+    play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + 9 * WEEK)
+    play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY)
+    assert play(report_if_due(settings, CHANNEL, discord, discord.place), at=MONDAY + WEEK) == [True]

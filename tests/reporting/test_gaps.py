@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.outcomes import OutcomeKind, Reason
+from reporting.gaps import GAPS, gaps, is_gap, reason_of
+from services.search.embedding import Vectors
+from services.telemetry import Ended
+from tests.reporting.asked import MONDAY, asked
+
+LANTERNS = ["How do I light the lantern?", "my lantern will not light", "lantern does not light up, why?"]
+OTHERS = ["Where are invoices kept?", "Can I pay by card?"]
+
+
+async def test_questions_with_the_same_words_are_one_gap() -> None:
+    entries = [asked(text, at=MONDAY + at, author_id=at) for at, text in enumerate([*LANTERNS, *OTHERS])]
+    found = await gaps(entries, None)
+    assert [len(gap.asked) for gap in found] == [3, 1, 1]
+    assert (found[0].question in LANTERNS, found[0].askers) == (True, 3)
+    assert [entry.question for entry in found[0].asked] == LANTERNS[::-1]
+
+
+async def test_with_an_embedder_its_vectors_say_what_is_alike() -> None:
+    async def by_first_letter(texts: Sequence[str]) -> Vectors:
+        return np.array([[text.startswith("a"), text.startswith("b")] for text in texts], dtype=np.float32)
+
+    found = await gaps([asked("a lantern"), asked("b lantern"), asked("a boat")], by_first_letter)
+    assert [sorted(entry.question for entry in gap.asked) for gap in found] == [["a boat", "a lantern"], ["b lantern"]]
+
+
+async def test_addresses_do_not_make_questions_alike() -> None:
+    entries = [asked(f"https://paste.example/{word} {word}?") for word in ("walrus", "teapot")]
+    assert len(await gaps(entries, None)) == 2
+
+
+async def test_without_gaps_nobody_is_asked_for_vectors() -> None:
+    async def never(_: Sequence[str]) -> Vectors:
+        raise AssertionError
+
+    assert await gaps([asked("answered", reason=None)], never) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "gap"),
+    [
+        (asked("?", reason=None), False),
+        (asked("?", reason=None, level="answer"), False),
+        (asked("?", reason=None, level="point"), True),
+        (asked("?", reason=Reason.NOT_ANSWERABLE), True),
+        (asked("", reason=Reason.NOT_ANSWERABLE), False),
+        (asked("?", reason=Reason.BUDGET), False),
+        (asked("?", reason=Reason.TEAM_ANSWERED, result=OutcomeKind.CANCELLED), False),
+        (asked("?", reason="Unavailable at gate", result=OutcomeKind.FAILED), False),
+    ],
+)
+def test_a_gap_is_what_better_pages_might_have_answered(entry: Ended, *, gap: bool) -> None:
+    assert is_gap(entry) is gap
+
+
+def test_reasons_are_in_the_words_of_outcomes() -> None:
+    assert reason_of(asked("?")) == "no sources"
+    assert reason_of(asked("?", reason=None, level="point")) == "pointed to a page"
+    failed = asked("?", reason="Unavailable at gate", result=OutcomeKind.FAILED)
+    assert reason_of(failed) == "failed: Unavailable at gate"
+
+
+QUESTIONS = st.lists(st.builds(asked, st.text(max_size=30), reason=st.sampled_from(sorted(GAPS))), max_size=20)
+
+
+@given(QUESTIONS)
+async def test_each_question_is_in_one_gap(entries: list[Ended]) -> None:
+    found = await gaps(entries, None)
+    grouped = [entry for gap in found for entry in gap.asked]
+    assert sorted(entry.question for entry in grouped) == sorted(entry.question for entry in entries if entry.question)
+    assert [len(gap.asked) for gap in found] == sorted((len(gap.asked) for gap in found), reverse=True)

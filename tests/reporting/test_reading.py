@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from clock import rfc3339
+from reporting.reading import TimeSpan, VotedDown, entries, newest, voted_down
+from services.telemetry import render_ended
+from tests.reporting.asked import DAY, MONDAY, asked
+
+PERIOD = TimeSpan(MONDAY, MONDAY + DAY)
+
+
+def test_entries_of_the_period_are_read_in_order(tmp_path: Path) -> None:
+    kept = [asked(str(at), at=MONDAY + at) for at in (-1, 0, DAY - 1, DAY, 3 * DAY)]
+    for entry in reversed(kept):
+        with (tmp_path / f"{entry.day}.jsonl").open("ab") as file:
+            file.write(render_ended(entry) + b"{damaged\n")
+    assert entries(tmp_path, PERIOD) == kept[1:3]
+    assert newest(tmp_path) == MONDAY + 3 * DAY + 0.001
+
+
+def test_without_a_record_there_are_none(tmp_path: Path) -> None:
+    assert (entries(tmp_path / "none", PERIOD), newest(tmp_path / "none")) == ([], None)
+
+
+def vote(message_id: int, voter: str, vote: str, at: float = MONDAY, *, inferred: bool = False) -> str:
+    row = {"at": rfc3339(at), "message_id": str(message_id), "voter": voter, "question": "q", "sources": ["kb:a"]}
+    return json.dumps({**row, "vote": vote} | ({"inferred": True} if inferred else {})) + "\n"
+
+
+def test_the_last_vote_of_a_voter_counts(tmp_path: Path) -> None:
+    path = tmp_path / "feedback.jsonl"
+    path.write_text(
+        vote(1, "ada", "up")
+        + vote(1, "ada", "down", MONDAY + 5)
+        + vote(1, "bob", "up")
+        + vote(1, "bob", "down", inferred=True)  # counts only where there is no other
+        + vote(2, "ada", "down")
+        + vote(2, "ada", "withdrawn")
+        + vote(3, "ada", "down", inferred=True)
+        + vote(4, "ada", "down", MONDAY + 2 * DAY)
+        + "{damaged\n[]\n"
+    )
+    assert voted_down(path, PERIOD) == [
+        VotedDown(MONDAY + 5, "q", ("kb:a",), 1, 1),
+        VotedDown(MONDAY, "q", ("kb:a",), 0, 1),
+    ]
+
+
+def test_without_votes_nothing_is_voted_down(tmp_path: Path) -> None:
+    assert voted_down(tmp_path / "feedback.jsonl", PERIOD) == []

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from model.messages import AuthorType
+from model.outcomes import OutcomeKind, Reason
+from reporting.document import document, summary
+from reporting.reading import TimeSpan, VotedDown
+from reporting.rendering import markdown, page, show
+from reporting.report import Knowledge, Report, Taught, report
+from services.llm import StepTokens
+from tests.reporting.asked import DAY, MONDAY, asked
+
+PERIOD = TimeSpan(MONDAY, MONDAY + 7 * DAY)
+HOSTILE = "<script>alert(1)</script> | [x](javascript:alert(1)) `a` \x1b[31m <@42>\n# heading"
+
+
+async def a_week() -> Report:
+    entries = [
+        asked("How do I install it?", reason=None, sources=("kb:setup.md",), level="answer"),
+        asked("Where is the key?", at=MONDAY + DAY, reason=None, sources=("kb:faq.md",), level="point"),
+        asked(HOSTILE, at=MONDAY + DAY),
+        asked("Does it run on Solaris?", at=MONDAY + 2 * DAY, author_id=1),
+        asked("does it run on solaris", at=MONDAY + 2 * DAY, author_id=2, guild_id=None),
+        asked("?!", at=MONDAY + 2 * DAY, reason="Unavailable at gate", result=OutcomeKind.FAILED),
+        asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id="qa_1", author_type=AuthorType.TEAM_MEMBER),
+        asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id="qa_1", author_type=AuthorType.TEAM_MEMBER),
+        asked("", result=OutcomeKind.CAPTURED, reason=None, qa_id="qa_gone", author_type=AuthorType.TEAM_MEMBER),
+    ]
+    taught = {"qa_1": Taught("qa_1", "lanterns", HOSTILE), "qa_old": Taught("qa_old", "lanterns", "?")}
+    return await report(
+        entries,
+        PERIOD,
+        voted_down=[VotedDown(MONDAY, HOSTILE, ("kb:setup.md",), 1, 2)],
+        knowledge=Knowledge(["kb:setup.md", "kb:faq.md", "kb:old.md"], taught),
+        token_days={"2024-10-04": {"gate": StepTokens(3, 1200, 90)}},
+    )
+
+
+async def test_the_counts_add_up() -> None:
+    found = await a_week()
+    assert (found.asked, found.answered, found.pointed, found.left.total()) == (6, 1, 1, 4)
+    assert found.by_day == {"2024-10-04": (1, 1), "2024-10-05": (2, 0), "2024-10-06": (3, 0)}
+    assert found.left == {Reason.NO_SOURCES: 3, "failed: Unavailable at gate": 1}
+    assert [gap.askers for gap in found.gaps] == [2, 1, 1]
+    assert [each.qa_id for each in found.taught] == ["qa_1"]
+    assert (found.unused, found.pages) == (["kb:old.md"], 3)
+    assert summary(found) == (
+        "6 questions: 1 answered, 1 pointed to a page, 4 without a reply. A reply took 2.0 s in the median."
+    )
+
+
+async def test_what_people_write_is_inert_in_markdown() -> None:
+    text = markdown(document(await a_week()))
+    assert "<script>" not in text
+    assert "<@42>" not in text
+    assert "\x1b" not in text
+    assert re.search(r"(?<!\\)\]\(javascript", text) is None
+    assert "\n# heading" not in text
+    # A table keeps its columns whatever people write.
+    rows = [line for line in text.splitlines() if line.startswith("|") and "alert" in line]
+    assert rows
+    assert all(line.replace("\\|", "").count("|") == 5 or "qa" in line or "no sources" in line for line in rows)
+
+
+async def test_what_people_write_is_inert_in_the_page() -> None:
+    text = page(document(await a_week()))
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "default-src 'none'" in text
+    assert 'href="https://discord.com/channels/1/7/' in text
+
+
+async def test_what_people_write_is_inert_on_a_terminal() -> None:
+    out = io.StringIO()
+    show(document(await a_week()), Console(file=out, width=120, force_terminal=True, color_system=None))
+    assert "\x1b[31m" not in out.getvalue()
+    assert "Does it run on Solaris?" in out.getvalue()
+
+
+async def test_a_quiet_week_is_told_in_a_few_lines() -> None:
+    text = markdown(document(await report([], PERIOD)))
+    assert "Nobody asked anything." in text
+    assert "No model was asked." in text
+
+
+@pytest.mark.parametrize("count", [30, 60])
+async def test_long_lists_are_cut_and_say_so(count: int) -> None:
+    entries = [asked(f"word{at}?", at=MONDAY + at) for at in range(count)]
+    pages = [f"kb:{at}.md" for at in range(count)]
+    text = markdown(document(await report(entries, PERIOD, knowledge=Knowledge(pages))))
+    assert f"And {count - 20} more." in text
+    assert f"And {count - 15} more." in text
