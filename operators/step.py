@@ -101,10 +101,9 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
     """What awaits each of `works` for an item, until it has ended."""
     at_work = Counter[str]()
 
-    def report(work: _Work, change: int) -> None:
-        if work.gauge is not None:
-            at_work[work.name] += change
-            work.gauge(work.name, at_work[work.name])
+    def report(gauge: Gauge, name: str, change: int) -> None:
+        at_work[name] += change
+        gauge(name, at_work[name])
 
     async def taken(item: Item) -> Item:
         about.set(item.part)
@@ -116,11 +115,14 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
             if inquiry.messages is not known:
                 known = inquiry.messages
                 people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *known)))
-            report(work, +1)
+            if work.gauge is None:
+                item = await _result(work, cast("Inquiry | Unanswered", item))
+                continue
+            report(work.gauge, work.name, +1)
             try:
-                item = await _result(work, inquiry if inquiry is item else cast("Any", item))
+                item = await _result(work, cast("Inquiry | Unanswered", item))
             finally:
-                report(work, -1)
+                report(work.gauge, work.name, -1)
         return item
 
     return taken
