@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reactivex import compose
 
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import PointRules, linked, point, remembered
-from operators.step import Step, step
+from operators.step import Step, in_turn, step
 from services.assistant import Addresses, Inquiry, Repeats, Unanswered, end
 from services.conversations.in_flight import CalledOff
 from services.llm import Usage
@@ -45,7 +44,7 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
 
 def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: Repeats | None = None) -> Step:
     search, told, chosen = ScriptedSearch(found), repeats or Repeats(), rules or PointRules()
-    return compose(
+    return in_turn(
         step("generate", linked(search, told, chosen.addresses), 4),
         step("point", point(search, told, chosen), 4, passing=(Outcome, Inquiry)),
     )
