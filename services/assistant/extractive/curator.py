@@ -112,7 +112,7 @@ _MAX_READ_CHARS = 4_000
 _IMAGINED = 12
 """Conversations that hold none of the terms, so that rarity means something among the first few."""
 _NOISE = re.compile(
-    r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+"
+    r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
     r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
     re.DOTALL,
 )
