@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
@@ -116,7 +117,7 @@ class Memory:
         if author.name:
             _put(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
         talk = self._joined(message.id, author.id, conversation)
-        talk.words.update(dict.fromkeys(words))
+        talk.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
         _shorten(talk.words, KEPT_WORDS)
         scene.latest = conversation
         if author_type is not AuthorType.BOT:

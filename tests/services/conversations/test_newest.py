@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from model.messages import AuthorType
 from services.conversations.newest import NewestIds, NewestSpoken, Spoken
+from services.conversations.spoken import Memory
 from tests.services.quickly import QUICKLY
+from tests.talk import ANN, CHANNEL, Talk
 
 MOST = 5
 IDS = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 20), unique=True)
@@ -65,3 +67,16 @@ def test_many_messages_take_a_few_bytes_each_and_no_more_come_to_be() -> None:
 
     assert bytes_each(ids.add) < 12
     assert bytes_each(lambda each: spoken.add(each, Spoken(each, each, each, AuthorType.BOT, 0.5))) < 60
+
+
+def test_a_word_is_one_string_in_all_conversations() -> None:
+    memory, scene = Memory(), Memory().scene(CHANNEL.id)
+    words = ["".join(("to", "ken")) for _ in range(2)]  # noqa: FLY002 (two strings, not one constant)
+    assert words[0] is not words[1]
+    said = (Talk().says(ANN, second=second) for second in (1, 2))
+    talks = [
+        memory.add(message, AuthorType.COMMUNITY_USER, message.id, [word], scene)
+        for message, word in zip(said, words, strict=True)
+    ]
+    first, second = (next(iter(talk.words)) for talk in talks)
+    assert first is second
