@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from benchmarks.heartbeat import longest_callback, short_enough
 from benchmarks.verdicts import verdict
@@ -19,9 +22,8 @@ ASK_CPU_SECONDS = 0.92
 """Half of what it was at first."""
 TIMES, TIMES_ASKED, TIMES_PROBED = 10, 3, 2
 HELP = ("--help",)
-ASK = ("--config", "examples/demo.yaml", "--ask", "How do I install it?")
-INDEX = ("--config", "examples/demo.yaml", "--init-kb")
-DEMO = ("--config", "examples/demo.yaml", "--replay", "examples/demo.jsonl")
+ASK = ("--ask", "How do I install it?")
+DEMO = ("--replay", "examples/demo.jsonl")
 
 
 def seconds(*arguments: str) -> tuple[float, float, int]:
@@ -56,9 +58,15 @@ def main() -> int:
     if sys.argv[1:2] == ["probe"]:
         return probe(*sys.argv[2:])
     help_seconds = statistics.median(seconds(*HELP)[0] for _ in range(TIMES))
-    seconds(*INDEX)  # once; afterwards it is there
-    ask_seconds = min(seconds(*ASK)[1] for _ in range(TIMES_ASKED))
-    demo_seconds, _, code = seconds(*DEMO)
+    with tempfile.TemporaryDirectory() as folder:
+        # A copy, since whoever has no index of the demo yet may not want one.
+        copied = shutil.copytree("examples", Path(folder, "examples"), ignore=shutil.ignore_patterns("data"))
+        config = ("--config", str(copied / "demo.yaml"))
+        seconds(*config, "--init-kb")
+        ask_seconds = min(seconds(*config, *ASK)[1] for _ in range(TIMES_ASKED))
+        asked = [longest(*config, *ASK) for _ in range(TIMES_PROBED)]
+        demo_seconds, _, code = seconds(*config, *DEMO)
+        played = [longest(*config, *DEMO) for _ in range(TIMES_PROBED)]
     print(f"the demo, replayed: {demo_seconds:.1f} s, exit code {code}")
     return verdict(
         (help_seconds < HELP_SECONDS, f"--help: {help_seconds:.2f} s, less than {HELP_SECONDS} s wanted"),
@@ -66,8 +74,8 @@ def main() -> int:
             ask_seconds <= ASK_CPU_SECONDS,
             f"--ask without a model: {ask_seconds:.2f} s CPU, at most {ASK_CPU_SECONDS} wanted",
         ),
-        short_enough("--ask", *(longest(*ASK) for _ in range(TIMES_PROBED))),
-        short_enough("the demo", *(longest(*DEMO) for _ in range(TIMES_PROBED))),
+        short_enough("--ask", *asked),
+        short_enough("the demo", *played),
     )
 
 
