@@ -31,7 +31,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from pydantic import BaseModel, SecretStr
 
-from assembly.graph_parts import answer_rules, library_of
+from assembly.answering import answer_rules, library_of
 from assembly.llm import assistant_of, endpoint_settings
 from assembly.redaction import redactor_of
 from assembly.running import collect_rarely, yield_often

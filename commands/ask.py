@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from assembly.graph_parts import answer_rules, library_of
+from assembly.answering import answer_rules, library_of
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of

@@ -13,14 +13,6 @@ from pathlib import Path
 from assembly import Unusable
 from assembly.redaction import redactor_of
 from assembly.running import terminated_as_interrupted
-from commands.ask import ask
-from commands.check import check
-from commands.forget import forget
-from commands.importing import import_files
-from commands.init_kb import init_kb
-from commands.kb import team_knowledge
-from commands.regenerating import regen
-from commands.replay import ReplayOptions, replay
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -199,23 +191,50 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
     return code
 
 
+# ruff: noqa: PLC0415 (what a command needs is imported when it is chosen: discord.py alone takes over a second)
+
+
 def command(settings: Settings, options: argparse.Namespace) -> int:
     llm = {"record": options.llm_record, "replay": options.llm_replay}
-    commands: dict[str, Callable[[], int]] = {
-        "check": lambda: check(settings),
-        "init_kb": lambda: init_kb(settings, **llm),
-        "forget": lambda: forget(settings, options.forget),
-        "kb": lambda: team_knowledge(settings, *options.kb, conflicts=options.conflicts),
-        "import": lambda: import_files(settings, getattr(options, "import")),
-        "regen": lambda: regen(settings, restart=options.restart, **llm),
-        "replay": lambda: run_replay(settings, options),
-        "ask": lambda: ask(settings, options.ask, **llm),
-        "bot": lambda: run_bot(settings, options),
-    }
-    return commands[command_of(options)]()
+    match command_of(options):
+        case "check":
+            from commands.check import check
+
+            code = check(settings)
+        case "init_kb":
+            from commands.init_kb import init_kb
+
+            code = init_kb(settings, **llm)
+        case "forget":
+            from commands.forget import forget
+
+            code = forget(settings, options.forget)
+        case "kb":
+            from commands.kb import team_knowledge
+
+            code = team_knowledge(settings, *options.kb, conflicts=options.conflicts)
+        case "import":
+            from commands.importing import import_files
+
+            code = import_files(settings, getattr(options, "import"))
+        case "regen":
+            from commands.regenerating import regen
+
+            code = regen(settings, restart=options.restart, **llm)
+        case "ask":
+            from commands.ask import ask
+
+            code = ask(settings, options.ask, **llm)
+        case "replay":
+            code = run_replay(settings, options)
+        case _:
+            code = run_bot(settings, options)
+    return code
 
 
 def run_replay(settings: Settings, options: argparse.Namespace) -> int:
+    from commands.replay import ReplayOptions, replay
+
     data, speed, as_json = options.data, options.speed, options.json
     with terminated_as_interrupted():  # so that its temporary folder is removed
         return replay(
@@ -224,8 +243,7 @@ def run_replay(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def run_bot(settings: Settings, options: argparse.Namespace) -> int:
-    # discord.py takes over a second to import, and nobody else needs it.
-    from commands.live import LiveOptions, live  # noqa: PLC0415
+    from commands.live import LiveOptions, live
 
     return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.answering import library_of
 from assembly.folder import written_alone
-from assembly.graph_parts import CaptureParts, Parts, assemble, library_of
+from assembly.graph_parts import CaptureParts, Parts, assemble
 from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state

@@ -9,8 +9,8 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.answering import library_of
 from assembly.folder import written_alone
-from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted

@@ -7,10 +7,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from assembly.answering import library_of
 from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
 from assembly.folder import written_alone
-from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.graph_parts import assemble, capture_parts
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms

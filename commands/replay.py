@@ -13,8 +13,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from assembly.answering import library_of
 from assembly.documents import documents_for
-from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.graph_parts import assemble, capture_parts
 from assembly.indexing import IndexWhenAsked
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms

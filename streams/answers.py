@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -25,10 +25,13 @@ from operators.permitting import permit
 from operators.pointing import linked, point, remembered
 from operators.step import Gauge, Step, in_turn, step
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
-from services.documents import Lookup
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Spending, Usage
-from streams.wiring import AnswerRules, Services
+from streams.answer_rules import AnswerRules
+
+if TYPE_CHECKING:  # a single answer needs nothing else of the graph, which takes longer to import than to run
+    from services.documents import Lookup
+    from streams.wiring import Services
 
 log = logging.getLogger(__name__)
 

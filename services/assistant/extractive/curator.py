@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -123,31 +124,53 @@ _MIN_TERM_CHARS = 3
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The terms of one conversation.
+    """The terms of one conversation. Thousands are kept: in tuples of strings and numbers that they share.
 
     Attributes:
-        weights: terms of both sides, weighing more the more often they occur.
+        terms: of both sides; those of the users come first.
+        values: the weight of each term: the more often it occurs, the more.
+        asked_count: how many of the terms are the users'.
+        answered_terms: those of the team.
         words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any.
     """
 
-    weights: Mapping[str, float]
-    asked: frozenset[str]
-    answered: frozenset[str]
+    terms: tuple[str, ...]
+    values: tuple[float, ...]
+    asked_count: int
+    answered_terms: tuple[str, ...]
     words: tuple[str, ...]
+
+    @property
+    def asked(self) -> frozenset[str]:
+        return frozenset(self.terms[: self.asked_count])
+
+    @property
+    def answered(self) -> frozenset[str]:
+        return frozenset(self.answered_terms)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return dict(zip(self.terms, self.values, strict=True))
 
 
 @lru_cache(maxsize=4_096)
 def subject_of(pair: Pair) -> Subject:
     users, team = (_said(pair, speaker) for speaker in (Speaker.USER, Speaker.TEAM))
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
-    weights = {term: asked[term] + _TEAM_WEIGHT * answered[term] for term in (asked | answered)}
+    both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
     return Subject(
-        {term: 1 + math.log(max(1.0, weight)) for term, weight in weights.items()},
-        frozenset(asked),
-        frozenset(answered),
+        both,
+        tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
+        len(asked),
+        tuple(answered),
         _words(asking) or _words(others),
     )
+
+
+@lru_cache(maxsize=1_024)
+def _damped(count: float) -> float:
+    return 1 + math.log(max(1.0, count))
 
 
 class TopicVectors:
@@ -156,7 +179,7 @@ class TopicVectors:
     def __init__(self, topics: Mapping[str, Sequence[Pair]]) -> None:
         self._topics = {name: [subject_of(pair) for pair in pairs] for name, pairs in topics.items() if pairs}
         self._holders = Counter(
-            term for subjects in self._topics.values() for subject in subjects for term in subject.weights
+            term for subjects in self._topics.values() for subject in subjects for term in subject.terms
         )
         self._count = sum(map(len, self._topics.values()))
         self._rare: dict[str, float] = {}
@@ -178,16 +201,19 @@ class TopicVectors:
         stems: dict[str, str] = {}
         for word in subject.words:
             stems.setdefault(stem(word), word)
+        weights, answered = subject.weights, subject.answered
         worth = {
-            word: self._rarity(term) * subject.weights[term] * (2 if term in subject.answered else 1)
+            word: self._rarity(term) * weights[term] * (2 if term in answered else 1)
             for term, word in stems.items()
-            if term in subject.weights
+            if term in weights
         }
         best = sorted(worth, key=lambda word: -worth[word])[:_NAME_WORDS]
         return "-".join(word for word in worth if word in best)
 
     def _unit(self, subject: Subject) -> dict[str, float]:
-        weighed = {term: weight * self._rarity(term) for term, weight in subject.weights.items()}
+        weighed = {
+            term: weight * self._rarity(term) for term, weight in zip(subject.terms, subject.values, strict=True)
+        }
         length = math.sqrt(sum(value * value for value in weighed.values())) or 1.0
         return {term: value / length for term, value in weighed.items()}
 
@@ -205,7 +231,7 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
 
 def _words(sentences: Iterable[str]) -> tuple[str, ...]:
     words = (word.lower() for word in _WORD.findall("\n".join(sentences)))
-    return tuple(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in STOP_WORDS))
 
 
 def _said(pair: Pair, speaker: Speaker) -> str:
@@ -214,7 +240,7 @@ def _said(pair: Pair, speaker: Speaker) -> str:
 
 
 def _terms(text: str) -> list[str]:
-    return [term for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
+    return [sys.intern(term) for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
 
 
 def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import pytest
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
-from services.assistant.extractive.curator import ExtractiveCurator
+from services.assistant.extractive.curator import ExtractiveCurator, subject_of
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.usage import Usage
 from services.team.archive import Pair
@@ -144,3 +145,15 @@ async def test_a_topic_is_described_by_what_was_asked_and_its_telling_words() ->
     assert "qa_2026" not in said
     assert await describer.summarize_for_kb_index("team:empty.txt", "", 5) == "Empty."
     assert describer.key
+
+
+def test_what_is_kept_of_each_of_many_conversations_is_small() -> None:
+    pairs = [pair(number, *(SKIPS, AGAIN, PORTS)[number % 3]) for number in range(303)]
+    for each in pairs[:3]:
+        subject_of(each)
+    tracemalloc.start()
+    for each in pairs[3:]:
+        subject_of(each)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / 300 < 1_000
