@@ -198,7 +198,7 @@ class Tombstones:
         try:
             self._files = {int(message): [str(mark) for mark in marks] for message, marks in kept["files"].items()}
             self._closed = {int(case_id): (float(at), bool(told)) for case_id, (at, told) in kept["closed"].items()}
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             if kept:
                 log.error("%s is damaged: files that were removed may be read again", path)  # noqa: TRY400 (for the operator)
 
