@@ -15,6 +15,7 @@ from assembly.redaction import redactor_of
 from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.check import check
+from commands.exit_codes import FAILED, UNUSABLE
 from commands.forget import forget
 from commands.importing import import_files
 from commands.init_kb import init_kb
@@ -140,7 +141,6 @@ def _with(commands: tuple[str, ...]) -> str:
     return "with " + " or ".join(f"--{name.replace('_', '-')}" for name in commands if name != "bot")
 
 
-FAILED, UNUSABLE = 1, 2
 CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
 """Each says in one line what to do. The commands raise these, and `OSError`."""
 
