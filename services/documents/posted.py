@@ -124,8 +124,9 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
 class Tombstones:
     """Files that people had forgotten, and those deleted when their thread was closed.
 
-    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when>, <whether people were told>]}}`. A
-    code block, which is no attachment, goes by its name, made of its message and number.
+    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when its last file was posted>,
+    <whether people were told>]}}`. A code block, which is no attachment, goes by its name, made of its message and
+    number.
 
     Every method that changes something raises OSError if that could not be written: it is then known to this process
     only.
@@ -165,7 +166,7 @@ class Tombstones:
             await self._save()
 
     async def close(self, case_id: int, at: float) -> None:
-        """The files of a thread were deleted as it was closed."""
+        """The files of a thread were deleted as it was closed; the last was posted at `at`, by Discord's clock."""
         self._closed.pop(case_id, None)
         self._closed[case_id] = at, False
         await self._save()
