@@ -1,5 +1,5 @@
 """What the tests of this room open is closed."""
 
-from tests.services.passage_stores import stores_closed
+from tests.services.left_open import stores_closed
 
 __all__ = ["stores_closed"]
