@@ -10,8 +10,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-DONE, FAILED, UNUSABLE = 0, 1, 2
-"""Exit codes: done; finished with failures or cut off; nothing done, since configuration or input cannot be used."""
+from commands.exit_codes import UNUSABLE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

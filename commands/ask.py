@@ -14,6 +14,7 @@ from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
 from assembly.running import run_async
 from assembly.searching import open_embedder, open_search
+from commands.exit_codes import DONE, FAILED
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
@@ -29,7 +30,7 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
     for step, decision in result.debug.items():
         print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)
     print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201 (as said)
-    return 1 if result.debug["result"] == OutcomeKind.FAILED else 0
+    return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 
 async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> AIResult:

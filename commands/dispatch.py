@@ -13,6 +13,7 @@ from pathlib import Path
 from assembly import Unusable
 from assembly.redaction import redactor_of
 from assembly.running import terminated_as_interrupted
+from commands.exit_codes import FAILED, UNUSABLE
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -132,7 +133,6 @@ def _with(commands: tuple[str, ...]) -> str:
     return "with " + " or ".join(f"--{name.replace('_', '-')}" for name in commands if name != "bot")
 
 
-FAILED, UNUSABLE = 1, 2
 CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
 """Each says in one line what to do. The commands raise these, and `OSError`."""
 

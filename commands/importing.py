@@ -23,6 +23,7 @@ from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
 from clock import VirtualLoop, patient_to_a_point
+from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
@@ -37,8 +38,6 @@ from sinks.imports import Imported, TakenOver
 from sinks.results import Tally
 from streams.importing import learning
 from streams.recording import first_time
-
-DONE, FAILED = 0, 1
 
 
 def import_files(settings: Settings, files: Sequence[Path]) -> int:

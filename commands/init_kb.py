@@ -16,6 +16,7 @@ from assembly.llm import open_llm
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from clock import now
+from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from services.knowledge import (
     CannotList,
@@ -35,7 +36,6 @@ from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
 
-DONE, FAILED = 0, 1
 NAMED = 20
 """Troubles of one phase that are named: more than the bot logs, since somebody is there to mend them."""
 

@@ -11,6 +11,7 @@ from assembly import Unusable
 from assembly.folder import written_alone
 from assembly.team import open_team, team_places
 from clock import rfc3339
+from commands.exit_codes import DONE
 from services.knowledge import is_topic_name, topic_name
 from services.team import Overview, Pair, corrections, overview, spoken
 from services.telemetry import number_of
@@ -113,4 +114,4 @@ def _say(lines: Iterable[str]) -> int:
     out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     for line in lines:
         out.print(line)
-    return 0
+    return DONE

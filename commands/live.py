@@ -21,6 +21,7 @@ from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from clock import now
+from commands.exit_codes import DONE, FAILED
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
@@ -110,4 +111,4 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         drained = await run.drain(settings.app.shutdown_grace_seconds)
         if gateway.refusal is not None:
             raise gateway.refusal
-        return 0 if drained else 1
+        return DONE if drained else FAILED

@@ -18,6 +18,7 @@ from assembly.llm import open_llm
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
+from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from operators.foreseeing import Guesses
 from services.assistant import key_of
@@ -38,8 +39,6 @@ from services.telemetry import number_of
 from settings import Settings
 from streams.curation_parts import CurationParts, Described
 from streams.regeneration import GivenUp, RebuildRules, SoFar, regeneration
-
-DONE, FAILED = 0, 1
 
 log = logging.getLogger(__name__)
 

@@ -24,6 +24,7 @@ from assembly.searching import open_embedder, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
 from clock import VirtualLoop, patient_to_a_point
+from commands.exit_codes import DONE, FAILED
 from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of
@@ -126,7 +127,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     if not tally.adds_up:
         messages = number_of(tally.messages, "message")
         log.error("the accounting does not add up: %s received, but %s", messages, tally.summary())
-    return 0 if finished and tally.adds_up and not tally.failed and all_filed else 1
+    return DONE if finished and tally.adds_up and not tally.failed and all_filed else FAILED
 
 
 def backend(settings: Settings, recorded: Path | None) -> str:

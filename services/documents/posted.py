@@ -137,8 +137,9 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
 class Tombstones:
     """Files that people had forgotten, and those deleted when their thread was closed.
 
-    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when>, <whether people were told>]}}`. A
-    code block, which is no attachment, goes by its name, made of its message and number.
+    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when its last file was posted>,
+    <whether people were told>]}}`. A code block, which is no attachment, goes by its name, made of its message and
+    number.
 
     Every method that changes something raises OSError if that could not be written: it is then known to this process
     only.
@@ -178,7 +179,7 @@ class Tombstones:
             await self._save()
 
     async def close(self, case_id: int, at: float) -> None:
-        """The files of a thread were deleted as it was closed."""
+        """The files of a thread were deleted as it was closed; the last was posted at `at`, by Discord's clock."""
         self._closed.pop(case_id, None)
         self._closed[case_id] = at, False
         await self._save()
@@ -211,7 +212,7 @@ class Tombstones:
         try:
             self._files = {int(message): [str(mark) for mark in marks] for message, marks in kept["files"].items()}
             self._closed = {int(case_id): (float(at), bool(told)) for case_id, (at, told) in kept["closed"].items()}
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             if kept:
                 log.error("%s is damaged: files that were removed may be read again", path)  # noqa: TRY400 (for the operator)
 

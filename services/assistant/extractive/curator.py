@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class ExtractiveCurator:
 
     def __init__(self, topics: Callable[[], Mapping[str, Sequence[Pair]]]) -> None:
         self._topics = topics
+        self._vectors = TopicVectors()
+        self._alone = threading.Lock()  # pairs may be looked at in several threads
 
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
@@ -76,9 +79,10 @@ class ExtractiveCurator:
         for name, held in topics.items():
             if any(each.conversation_id == pair.conversation_id for each in held):
                 return name  # a continued conversation stays in its topic
-        vectors = TopicVectors(topics)
-        nearest, likeness = vectors.nearest(subject)
-        return nearest if likeness >= ALIKE else vectors.name(subject)
+        with self._alone:
+            self._vectors.update(topics)
+            nearest, likeness = self._vectors.nearest(subject)
+            return nearest if likeness >= ALIKE else self._vectors.name(subject)
 
 
 def teaches(pair: Pair, subject: Subject) -> bool:
@@ -176,13 +180,36 @@ def _damped(count: float) -> float:
 class TopicVectors:
     """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
 
-    def __init__(self, topics: Mapping[str, Sequence[Pair]]) -> None:
-        self._topics = {name: [subject_of(pair) for pair in pairs] for name, pairs in topics.items() if pairs}
-        self._holders = Counter(
-            term for subjects in self._topics.values() for subject in subjects for term in subject.terms
-        )
-        self._count = sum(map(len, self._topics.values()))
+    def __init__(self) -> None:
+        self._pairs: dict[str, tuple[Pair, ...]] = {}
+        self._topics: dict[str, list[Subject]] = {}
+        self._holders: Counter[str] = Counter()
+        self._count = 0
         self._rare: dict[str, float] = {}
+
+    def update(self, topics: Mapping[str, Sequence[Pair]]) -> None:
+        """Hold what the topics hold now. Only pairs that came or went are read."""
+        pairs = {name: tuple(held) for name, held in topics.items() if held}
+        for name in self._pairs.keys() - pairs.keys():
+            self._replace(name, ())
+        for name, held in pairs.items():
+            self._replace(name, held)
+        # Of two topics that are as near, the first of the mapping is taken.
+        self._pairs, self._topics = pairs, {name: self._topics[name] for name in pairs}
+
+    def _replace(self, name: str, new: tuple[Pair, ...]) -> None:
+        old, subjects = self._pairs.get(name, ()), self._topics.get(name, [])
+        start = _alike_at_the_beginning(old, new)
+        end = _alike_at_the_beginning(old[start:][::-1], new[start:][::-1])
+        gone, came = subjects[start : len(old) - end], [subject_of(pair) for pair in new[start : len(new) - end]]
+        if gone or came:
+            self._holders.subtract(term for subject in gone for term in subject.terms)
+            self._holders.update(term for subject in came for term in subject.terms)
+            self._count += len(came) - len(gone)
+            self._rare.clear()
+            for term in {term for subject in gone for term in subject.terms if not self._holders[term]}:
+                del self._holders[term]
+        self._topics[name] = [*subjects[:start], *came, *subjects[len(old) - end :]]
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
         """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
@@ -222,6 +249,16 @@ class TopicVectors:
         if rare is None:
             rare = self._rare[term] = math.log(1 + (self._count + _IMAGINED) / (1 + self._holders[term]))
         return rare
+
+
+def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
+    """How many of the first are the same."""
+    same = 0
+    for mine, its in zip(one, other, strict=False):
+        if mine is not its and mine != its:
+            break
+        same += 1
+    return same
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
