@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import shutil
 import ssl
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
 import clock
 from services.knowledge.source_pages import FetchTimedOut, NotModified, Page
-from services.knowledge.web.fetcher import USER_AGENT
+from services.knowledge.web.exchange import Answer
+from services.knowledge.web.fetcher import USER_AGENT, content_type, validators
 from tests.loopback.web_server import Play, WebServer, drop, hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import MAX_BYTES, again, client, failure_of, fetching, page_of
 
@@ -99,6 +102,12 @@ async def test_validators_that_no_header_can_hold_are_neither_kept_nor_sent(serv
     assert (fetched.etag, fetched.last_modified) == (None, None)
     [(_, headers)] = server.seen
     assert not {"If-None-Match", "If-Modified-Since", "X-Evil"} & headers.keys()
+
+
+def test_what_an_answer_does_not_say_is_not_known() -> None:
+    answer = Answer(URL("http://mill.example/"), 200, {}, b"")
+    assert content_type(answer) == ""
+    assert validators(answer.headers) == (None, None)
 
 
 async def test_304_to_whoever_has_nothing_is_an_error(server: WebServer) -> None:
@@ -296,7 +305,9 @@ async def test_nobody_there_is_an_error() -> None:
     async with WebServer() as server:
         origin = server.origin
     async with fetching() as fetcher:
-        assert "cannot be reached" in await failure_of(fetcher, origin)
+        failure = await failure_of(fetcher, origin)
+    assert failure.startswith("it cannot be reached (")
+    assert "Error" not in failure, "the reason, not the name of its class"
 
 
 async def _babble(data: bytes) -> tuple[asyncio.Server, int]:
@@ -315,7 +326,8 @@ async def _babble(data: bytes) -> tuple[asyncio.Server, int]:
 async def test_what_is_no_http_is_an_error(data: bytes) -> None:
     server, port = await clock.real_time(lambda: _babble(data))
     async with fetching() as fetcher:
-        assert "not understood" in await failure_of(fetcher, f"http://127.0.0.1:{port}/")
+        failure = await failure_of(fetcher, f"http://127.0.0.1:{port}/")
+    assert re.fullmatch(r"its answer is not understood \([A-Z][A-Za-z]+Error\)", failure)
     server.get_loop().call_soon_threadsafe(server.close)
 
 
