@@ -20,9 +20,7 @@ def judged(name: str, size: int, seed: int, only: list[str]) -> Tally:
         if function in AREAS[name].at_import and not workshop.survives_from_the_start(survivor):
             codes[survivor] = KILLED
     told = tally(name, names, codes)
-    for survivor in told.survivors:
-        sys.stdout.write(f"{workshop.difference(survivor)}\n\n")
-    sys.stdout.write(f"{told.line()}\n")
+    sys.stdout.write(f"{workshop.differences(told.survivors)}{told.line()}\n")
     sys.stdout.flush()
     return told
 

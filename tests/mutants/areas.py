@@ -65,7 +65,11 @@ AREAS = {
             "tests/sinks/test_captures_together.py",
             "tests/sinks/test_feedback.py",
         ),
-        without=("tests/services/team/test_crashes.py", "tests/services/discord/live"),
+        without=(
+            "tests/services/team/test_crashes.py",
+            "tests/services/team/test_rebuilding.py",
+            "tests/services/discord/live",
+        ),
     ),
     "redaction": Area(
         ("services/redaction/*.py",),

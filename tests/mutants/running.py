@@ -18,7 +18,7 @@ WORK = ROOT / ".mutants"
 _CHILDREN = 2
 _PRODUCT = ("app.py", "assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
 
-# A child of mutmut's own: it reads the configuration of the folder that it runs in, once.
+# Children, as mutmut reads the configuration of the folder that it runs in, once.
 _LIST = """
 import sys
 from pathlib import Path
@@ -27,6 +27,13 @@ from mutmut.utils.format_utils import get_mutant_name
 for path in map(Path, sys.argv[1:]):
     for name in mutate_file_contents(str(path), path.read_text()).mutant_names:
         print(get_mutant_name(path, name))
+"""
+
+_SHOW = """
+import sys
+from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
+for name in sys.argv[1:]:
+    print(f"# {name}\\n{get_diff_for_mutant(name, path=find_mutant(name).path)}")
 """
 
 
@@ -59,7 +66,10 @@ class Workshop:
 
     def run(self, names: Sequence[str]) -> dict[str, int | None]:
         """Runs these mutants, and gives mutmut's code for every mutant of the area; None: it was not run."""
-        _called([*_mutmut(), "run", "--max-children", str(_CHILDREN), *names], self._folder)
+        _called(
+            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(_CHILDREN), *names],
+            self._folder,
+        )
         codes: dict[str, int | None] = {}
         for file in (self._folder / "mutants").rglob("*.meta"):
             codes |= cast("dict[str, int | None]", json.loads(file.read_text())["exit_code_by_key"])
@@ -72,13 +82,9 @@ class Workshop:
         folder = self._folder / "mutants"
         return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode == 0
 
-    def difference(self, name: str) -> str:
-        """What this mutant changes."""
-        return _called([*_mutmut(), "show", name], self._folder).strip()
-
-
-def _mutmut() -> list[str]:
-    return [str(Path(sys.executable).with_name("mutmut"))]
+    def differences(self, names: Sequence[str]) -> str:
+        """What each of these mutants changes."""
+        return _called([sys.executable, "-c", _SHOW, *names], self._folder)
 
 
 def _configuration(folder: Path, area: Area) -> str:

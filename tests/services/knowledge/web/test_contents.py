@@ -176,6 +176,11 @@ def test_the_comments_of_readers_are_no_part_of_a_page() -> None:
     assert "mill install" in found.text
 
 
+def test_the_charset_of_the_header_counts() -> None:
+    for declared in ("charset=windows-1251", 'Charset = "windows-1251"; x=y'):
+        assert read("мельница".encode("cp1251"), f"text/plain; {declared}", MAX).text == "мельница"
+
+
 def test_a_meta_in_plain_text_says_nothing() -> None:
     data = '<meta charset="koi8-r">мельница'.encode("koi8-r")
     assert "мельница" not in decode(data, None)
@@ -242,7 +247,9 @@ def test_a_pdf_without_text_is_an_error() -> None:
 def test_a_damaged_pdf_is_an_error() -> None:
     pytest.importorskip("pypdf", reason="needs the extra `pdf`")
     for body in (b"", b"%PDF-1.7\nnot really", pdf("x")[:200]):
-        with pytest.raises(FetchFailed, match=r"no text can be read from it \(application/pdf"):
+        with pytest.raises(
+            FetchFailed, match=r"no text can be read from it \(application/pdf, [A-Z][A-Za-z]+(Error|Exception)\)$"
+        ):
             read(body, "application/pdf", MAX)
 
 

@@ -49,6 +49,7 @@ async def test_a_page_is_fetched_with_its_text_title_and_validators(server: WebS
     [(path, headers)] = server.seen
     assert path == "/mill?a=b"
     assert headers["User-Agent"] == USER_AGENT
+    assert headers["Accept"].startswith("text/html,"), "a site that has several forms of it sends the page"
     assert "Cookie" not in headers
     assert not {"If-None-Match", "If-Modified-Since"} & headers.keys()
 

@@ -137,6 +137,11 @@ async def test_exempt_hosts_may_lie_inside_and_their_neighbours_may_not(inside: 
     assert len(inside.seen) == 1
 
 
+@pytest.mark.parametrize("spelling", ["::1", "[::1]", " [::1] "])
+def test_an_exempt_address_may_be_written_as_in_a_url(spelling: str) -> None:
+    assert exchange.host_key(spelling) == exchange.host_key("::1") == "::1"
+
+
 async def test_a_name_that_cannot_be_looked_up_is_an_error() -> None:
     class Nowhere(Names):
         async def resolve(
