@@ -156,6 +156,10 @@ def test_a_known_value_that_is_no_proper_text_is_hidden_all_the_same() -> None:
     assert Redactor(["half\ud83d of it"]).text("x half\ud83d of it") == "x [redacted: known secret]"
 
 
+def test_values_too_short_to_be_secrets_hide_nothing() -> None:
+    assert Redactor(["abcde", "uvwxyz"]).text("abcde uvwxyz") == "abcde [redacted: known secret]"
+
+
 def test_how_many_there_were_of_each_kind_is_told() -> None:
     """Two shapes may have one label."""
     redactor = Redactor(["never-to-be-seen"])
