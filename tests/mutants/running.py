@@ -99,6 +99,7 @@ def _configuration(folder: Path, area: Area) -> str:
     }
     # Six times as long as the tests took without it: one that is slow because the machine is busy is not dead.
     values = {"timeout_multiplier": "6", "timeout_constant": "2", "use_git_change_detection": "false"}
+    values["track_dependencies"] = "false"
     # Each mutant in a process in which no test has run: threads that another has started would be missing in it.
     values["process_isolation"] = "forkserver"
     lines = [f"{name} =\n" + "".join(f"    {value}\n" for value in items) for name, items in lists.items()]
