@@ -168,6 +168,7 @@ def test_everything_below_the_name_of_a_secret_is_hidden(name: str, tree: object
         ("secret={v=x, w: {u: y}} n=1", f"secret={{v={LABEL}, w: {{u: {LABEL}}}}} n=1"),
         ('{"secret":{"v":"x","w":["y', f'{{"secret":{{"v":"{LABEL}","w":["{LABEL}'),
         ('{"token":{"type":"bearer","v":"x"}}', f'{{"token":{{"type":"bearer","v":"{LABEL}"}}}}'),
+        ("secret: {v: x1=y2, w=z}", f"secret: {{v: {LABEL}, w={LABEL}}}"),
         ("secret: {v: [redacted: api key]}", "secret: {v: [redacted: api key]}"),
     ],
 )
