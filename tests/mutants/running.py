@@ -19,14 +19,14 @@ _CHILDREN = 2
 _PRODUCT = ("app.py", "assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
 
 # Children, as mutmut reads the configuration of the folder that it runs in, once.
-_LIST = """
+_MAKE = """
 import sys
 from pathlib import Path
-from mutmut.mutation.file_mutation import mutate_file_contents
-from mutmut.utils.format_utils import get_mutant_name
-for path in map(Path, sys.argv[1:]):
-    for name in mutate_file_contents(str(path), path.read_text()).mutant_names:
-        print(get_mutant_name(path, name))
+from mutmut.__main__ import copy_also_copy_files, copy_src_dir, create_mutants
+Path("mutants").mkdir()
+copy_src_dir()
+copy_also_copy_files()
+create_mutants(int(sys.argv[1]))
 """
 
 _SHOW = """
@@ -58,18 +58,17 @@ class Workshop:
         (self._folder / "setup.cfg").write_text(_configuration(self._folder, area))
 
     def mutants(self) -> list[str]:
-        """The names of all mutants of the area."""
-        files = sorted(
-            str(file.relative_to(self._folder)) for code in self._area.code for file in self._folder.glob(code)
-        )
-        return _called([sys.executable, "-c", _LIST, *files], self._folder).split()
+        """Makes all mutants of the area, and gives their names."""
+        _called([sys.executable, "-c", _MAKE, str(_CHILDREN)], self._folder)
+        return list(self._codes())
 
     def run(self, names: Sequence[str]) -> dict[str, int | None]:
         """Runs these mutants, and gives mutmut's code for every mutant of the area; None: it was not run."""
-        _called(
-            [str(Path(sys.executable).with_name("mutmut")), "run", "--max-children", str(_CHILDREN), *names],
-            self._folder,
-        )
+        mutmut = Path(sys.executable).with_name("mutmut")
+        _called([str(mutmut), "run", "--max-children", str(_CHILDREN), *names], self._folder)
+        return self._codes()
+
+    def _codes(self) -> dict[str, int | None]:
         codes: dict[str, int | None] = {}
         for file in (self._folder / "mutants").rglob("*.meta"):
             codes |= cast("dict[str, int | None]", json.loads(file.read_text())["exit_code_by_key"])
