@@ -125,6 +125,12 @@ async def test_any_other_status_is_an_error(server: WebServer, code: int) -> Non
     assert len(server.seen) == 1
 
 
+async def test_what_comes_with_an_error_is_not_read(server: WebServer) -> None:
+    server.paths["/"] = status(404)
+    async with fetching(client(max_bytes=3)) as fetcher:
+        assert await failure_of(fetcher, server.origin) == "the server answered HTTP 404"
+
+
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 async def test_redirects_are_followed(server: WebServer, code: int) -> None:
     server.paths |= {"/": redirect("a/b", code), "/a/b": redirect("../c?d#e", code), "/c": page(html())}
