@@ -200,8 +200,7 @@ class Follower:
         """Whom a message mentions, or opens with the name of."""
         found = [user_id for user_id, _ in message.mentions]
         opening = _OPENING.match(message.text)
-        name = "" if opening is None else (opening[1] or opening[2]).strip()
-        named = self._memory.named(place_id, name) if name else None
+        named = None if opening is None else self._memory.named(place_id, (opening[1] or opening[2]).strip())
         if named is not None:
             found.append(named)
         return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]
