@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check
 EXTRAS := extra-chroma extra-pdf extra-browser
 CHROMA := .venv-chroma
+MUTANTS := .venv-mutants
 LOWEST := .venv-lowest
 OTHERS := 3.11 3.12 3.13 3.14
 DEMO_KNOWLEDGE := examples/data/knowledge-base
@@ -18,6 +19,7 @@ help:
 	@echo "make demo           build an index and replay a day of an invented community, no key needed"
 	@echo "make check          lint, types, imports, dependencies, generated files, tests with coverage"
 	@echo "make fuzz           10,000 damaged inputs for each parser of what comes from outside; an hour or so"
+	@echo "make mutants        which small changes of the product no test notices, on a sample (AREA, SAMPLE, SEED)"
 	@echo "make test-chroma    the tests of where documents are kept, over a server of Chroma that it installs"
 	@echo "make other-pythons  the clock's and operators' tests on whichever of Python $(OTHERS) are here"
 	@echo "make all-pythons    all tests on each of them"
@@ -84,6 +86,17 @@ $(CHROMA)/server: requirements/development.txt
 fuzz: $(VENV)/development
 	MILLRACE_FUZZ=$(or $(CASES),10000) nice $(BIN)/pytest -n auto --dist worksteal -q --show-capture=no --tb=short -o faulthandler_timeout=0 tests/fuzzing
 
+# docs/testing.md says what it found. `nice`, as it takes a while.
+.PHONY: mutants
+mutants: $(MUTANTS)/ready
+	nice $(MUTANTS)/bin/python -m tests.mutants $(AREA) --sample $(or $(SAMPLE),200) --seed $(or $(SEED),1)
+
+$(MUTANTS)/ready: requirements/development.txt requirements/mutants.txt | $(VENV)/development
+	@echo "Installing what the checks need, and mutmut, into $(MUTANTS); once, for a minute or so."
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(MUTANTS)
+	@$(BIN)/uv pip install --quiet --python $(MUTANTS) -r requirements/development.txt -r requirements/mutants.txt
+	@touch $@
+
 # The virtual loop leans on asyncio's inner workings: its tests run on every Python that is here.
 other-pythons: $(VENV)/development
 	@$(BIN)/python .ci/other_pythons.py $(OTHERS)
@@ -130,6 +143,7 @@ $(BIN)/python:
 lock: $(VENV)/development
 	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml --all-extras --group dev -o requirements/development.txt
 	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade pyproject.toml -c requirements/development.txt -o requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --no-annotate --upgrade --group mutants -c requirements/development.txt -o requirements/mutants.txt
 
 clean:
-	rm -rf $(VENV) .venv-* examples/data .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache
+	rm -rf $(VENV) .venv-* .mutants examples/data .pytest_cache .ruff_cache .hypothesis .coverage .import_linter_cache

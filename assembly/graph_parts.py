@@ -6,10 +6,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from assembly.answering import answer_rules
 from assembly.documents import Documents, evidence_rules
 from assembly.redaction import redactor_of
-from assembly.searching import point_rules
-from assembly.sources import SourceSetup, source_kinds
 from assembly.state import RunState
 from assembly.team import capture_images, curation_rules
 from model.outcomes import Outcome, Result
@@ -31,7 +30,7 @@ from services.conversations import (
     Viewing,
 )
 from services.discord import Access, Fetcher, Poster
-from services.knowledge import DiskLibrary, Library, Search
+from services.knowledge import Library, Search
 from services.llm import ImageSource
 from services.storage import DataFolder
 from services.team import Capture, Captures, archive_files
@@ -43,7 +42,7 @@ from sinks.replies import Replies
 from streams.captures import Images
 from streams.conversations import WindowRules
 from streams.curation_parts import CurationParts
-from streams.wiring import AnswerRules, EvidenceParts, Rules, Services, Sinks
+from streams.wiring import EvidenceParts, Rules, Services, Sinks
 
 REMEMBERED_WEEKS = 2
 """Files of the archive in which a capture finds the conversation that it continues."""
@@ -76,23 +75,6 @@ class CaptureParts:
     curation: CurationParts | None = None
     images: Images | None = None
     to_the_end: bool = False
-
-
-def library_of(settings: Settings, *, for_team: bool = False) -> DiskLibrary:
-    """The sources that everybody may be answered from; `for_team`: internal topics as well.
-
-    Internal topics are kept from public answers here, and nowhere else.
-    """
-    kb = settings.kb
-    return DiskLibrary(
-        index_path=kb.index_path,
-        kinds=source_kinds(SourceSetup(kb)),
-        team_index_path=kb.team_index_path,
-        team_topics_dir=kb.team_topics_dir,
-        max_source_bytes=kb.max_source_bytes,
-        left_out=() if for_team else kb.internal_topics,
-        redact=redactor_of(settings).documentation_text,
-    )
 
 
 def capture_parts(
@@ -276,20 +258,3 @@ def follow_rules(settings: Settings) -> FollowRules:
     """A line that leads to a reply is in one batch with it, or it would have been captured before it is moved."""
     rules = FollowRules()
     return replace(rules, leading=min(rules.leading, settings.discord.message_batch_wait_seconds))
-
-
-def answer_rules(settings: Settings) -> AnswerRules:
-    answering = settings.ai_response
-    return AnswerRules(
-        chain_seconds=answering.graph_timeout_seconds,
-        max_concurrent=answering.max_concurrent_answers,
-        max_waiting=answering.max_waiting_answers,
-        max_sources=answering.max_sources,
-        max_index_entries=answering.max_index_entries,
-        max_source_chars=answering.max_source_chars,
-        max_answer_chars=answering.max_answer_chars,
-        require_citations=answering.require_citations,
-        enable_verification=answering.enable_verification,
-        thread_reuse_seconds=settings.discord.thread_reuse_minutes * 60,
-        pointing=point_rules(settings),
-    )

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from assembly.graph_parts import library_of
+from assembly.answering import library_of
 from assembly.running import in_background
 from assembly.searching import open_embedder
 from assembly.team import team_places
@@ -94,7 +94,7 @@ def prices_of(settings: Settings) -> Prices:
 
 def _price(llm: LLMSettings | None) -> Price | None:
     price = None if llm is None else llm.price_per_million
-    return None if price is None else Price(price.prompt, price.completion)
+    return None if price is None or not (price.prompt or price.completion) else Price(price.prompt, price.completion)
 
 
 @asynccontextmanager

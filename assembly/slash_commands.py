@@ -10,9 +10,10 @@ from typing import Any
 
 import discord
 
+from assembly.answering import library_of
 from assembly.callbacks import EvidenceCommands, Privacy, RunbookCommands
 from assembly.documents import Documents
-from assembly.graph_parts import Parts, library_of
+from assembly.graph_parts import Parts
 from assembly.llm import assistant_of
 from assembly.redaction import redactor_of
 from assembly.searching import for_team

@@ -31,8 +31,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_crynux import ChatCrynux  # pyright: ignore[reportMissingTypeStubs] (it ships no types)
 from pydantic import BaseModel, SecretStr
 
-from assembly.graph_parts import answer_rules, library_of
+from assembly.answering import answer_rules, library_of
 from assembly.llm import assistant_of, endpoint_settings
+from assembly.redaction import redactor_of
 from assembly.running import collect_rarely, yield_often
 from assembly.searching import open_embedder, open_search
 from benchmarks.heartbeat import Heartbeat, beating, not_held
@@ -42,7 +43,7 @@ from model.conversations import Conversation, Role, Turn
 from services.assistant.answering import AnswerResult, GatingResult, SelectionResult
 from services.knowledge import IndexEntry
 from services.knowledge.index_file import render
-from services.llm import Endpoint, StructuredLLM, open_endpoint
+from services.llm import DiscreetEndpoint, Endpoint, StructuredLLM, open_endpoint
 from services.llm.endpoint import Reply, Request
 from settings import Settings
 from streams.answers import Answerer
@@ -155,7 +156,8 @@ async def measured(
     asked = settings.ai_response.llm
     assert asked is not None
     told = endpoint_settings(asked)
-    noting, library = Noting(open_endpoint(told)), library_of(settings)
+    discreet = DiscreetEndpoint(open_endpoint(told), redactor_of(settings).documentation_text)
+    noting, library = Noting(discreet), library_of(settings)
     async with open_embedder("packaged") as embedder, open_search(settings, library, None) as search:
         assistant = assistant_of(settings, search, StructuredLLM(noting, "function_calling"))
         ours = Answerer(assistant, library, search, answer_rules(settings))

@@ -28,6 +28,8 @@ class Figures:
     digest: str
     """Of every line that it put out."""
     counts: dict[str, int]
+    longest_seconds: float = 0.0
+    """CPU of the longest callback; 0: not measured."""
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from reactivex.subject import Subject
 
+from benchmarks.heartbeat import longest_callback, short_enough
 from benchmarks.verdicts import verdict
 from clock import VirtualLoop
 from operators import quiet_window
@@ -26,6 +27,7 @@ FEW_KEYS, MANY_KEYS = 300, 100_000
 LEAST_OF_PLAIN = 0.5
 MOST_BYTES = 500.0
 ROUNDS = 5
+PROBED, AT_ONCE = 30_000, 100
 
 
 class Message(NamedTuple):
@@ -131,7 +133,10 @@ def main() -> int:
     many = compared(f"{MANY_KEYS} keys", messages_of(MANY_KEYS, MANY_KEYS), per_second=MANY_KEYS)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         held = runner.run(bytes_per_window(ours, messages_of(MANY_KEYS, MANY_KEYS)))
+    with longest_callback() as longest:
+        run(ours, messages_of(PROBED, FEW_KEYS), per_second=AT_ONCE)
     return verdict(
+        short_enough(f"{AT_ONCE} messages at once, {FEW_KEYS} windows", longest.seconds),
         (
             few >= LEAST_OF_PLAIN,
             f"rate at {FEW_KEYS} keys: {few:.2f} x plain asyncio, {LEAST_OF_PLAIN} at least wanted",

@@ -25,8 +25,9 @@ import reactivex as rx
 from reactivex import operators as ops
 from reactivex.subject import Subject
 
+from assembly.answering import library_of
 from assembly.documents import documents_for
-from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.graph_parts import assemble, capture_parts
 from assembly.running import PATIENCE_SECONDS, GraphRun, collect_rarely
 from assembly.searching import open_search
 from assembly.sources import SourceSetup, source_kinds

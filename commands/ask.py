@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from assembly.graph_parts import answer_rules, library_of
+from assembly.answering import answer_rules, library_of
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llm
 from assembly.redaction import redactor_of
 from assembly.running import run_async
 from assembly.searching import open_embedder, open_search
+from commands.exit_codes import DONE, FAILED
 from model.conversations import Conversation, Role, Turn
 from model.outcomes import OutcomeKind
 from settings import Settings
 from streams.answers import AIResult, Answerer
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return ask(settings, options.ask, record=options.llm_record, replay=options.llm_replay)
 
 
 def ask(settings: Settings, question: str, *, record: Path | None, replay: Path | None) -> int:
@@ -29,7 +36,7 @@ def ask(settings: Settings, question: str, *, record: Path | None, replay: Path 
     for step, decision in result.debug.items():
         print(f"{step}: {json.dumps(decision, ensure_ascii=False)}", file=sys.stderr)  # noqa: T201 (as said)
     print(result.reply_text if result.should_reply else "(no answer)")  # noqa: T201 (as said)
-    return 1 if result.debug["result"] == OutcomeKind.FAILED else 0
+    return FAILED if result.debug["result"] == OutcomeKind.FAILED else DONE
 
 
 async def _ask(settings: Settings, question: str, record: Path | None, replay: Path | None) -> AIResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from assembly.running import run_async
 from assembly.state import read_state
 from assembly.team import team_places
 from commands.check_servers import servers
+from commands.exit_codes import DONE, UNUSABLE
 from commands.findings import STYLES, Finding, Verdict, judged, unwritable_because
 from services.knowledge import belongs_to
 from services.storage import held_by_another, why
@@ -24,6 +26,12 @@ from settings import Settings, SettingsError, usable_token
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    _ = options  # none concerns it
+    return check(settings)
 
 
 def check(settings: Settings) -> int:
@@ -45,7 +53,7 @@ def check(settings: Settings) -> int:
         verdict = (f"{finding.verdict:<8}", STYLES[finding.verdict])
         # Not wrapped, so that paths can be copied and lines be searched for.
         console.print(Text.assemble(f"{finding.about:<{width}}  ", verdict, f" {finding.says}"), soft_wrap=True)
-    return 2 if any(finding.verdict is Verdict.MISSING for finding in found) else 0
+    return UNUSABLE if any(finding.verdict is Verdict.MISSING for finding in found) else DONE
 
 
 def token(settings: Settings) -> Finding:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Protocol, cast
 
 from assembly import Unusable
 from assembly.redaction import redactor_of
-from assembly.running import terminated_as_interrupted
-from commands.ask import ask
-from commands.check import check
-from commands.forget import forget
-from commands.importing import import_files
-from commands.init_kb import init_kb
-from commands.kb import team_knowledge
-from commands.regenerating import regen
-from commands.replay import ReplayOptions, replay
-from commands.report import report, usage
+from commands.exit_codes import FAILED, UNUSABLE
 from services.discord import BadRecording, GatewayRefused
 from services.llm import UnreadableExchanges
 from services.redaction import Redactor
@@ -30,8 +23,20 @@ from services.team import LibraryUnusable, LibraryUnwritable
 from services.telemetry import logs
 from settings import Settings, SettingsError, load
 
-COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "report", "usage", "forget", "kb")
-"""Without any of them, the bot runs."""
+COMMANDS = {
+    "check": "check",
+    "init_kb": "init_kb",
+    "replay": "replay",
+    "import": "importing",
+    "regen": "regenerating",
+    "ask": "ask",
+    "report": "report",
+    "usage": "report",
+    "forget": "forget",
+    "kb": "kb",
+    "bot": "live",
+}
+"""The module of each command. Without any of them, the bot runs."""
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
 """The actions of `--kb`, and what each takes."""
@@ -51,9 +56,17 @@ WITH = {
 """The commands that heed an option."""
 
 
+class Verb(Protocol):
+    """A module of `commands`."""
+
+    def run(self, settings: Settings, options: argparse.Namespace, /) -> int:
+        """Do what the options say. Gives the exit code."""
+        ...
+
+
 def command_of(options: argparse.Namespace) -> str:
     """The name of the chosen command; `bot` for none."""
-    return next((name for name in COMMANDS if _given(options, name)), "bot")
+    return next((name for name in COMMANDS if name != "bot" and _given(options, name)), "bot")
 
 
 def check_combination(options: argparse.Namespace) -> None:
@@ -143,7 +156,6 @@ def _with(commands: tuple[str, ...]) -> str:
     return "with " + " or ".join(f"--{name.replace('_', '-')}" for name in commands if name != "bot")
 
 
-FAILED, UNUSABLE = 1, 2
 CANNOT_START = (SettingsError, Unusable, BadRecording, FolderBusy, GatewayRefused, UnreadableExchanges, LibraryUnusable)
 """Each says in one line what to do. The commands raise these, and `OSError`."""
 
@@ -203,36 +215,9 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 
 
 def command(settings: Settings, options: argparse.Namespace) -> int:
-    llm = {"record": options.llm_record, "replay": options.llm_replay}
-    commands: dict[str, Callable[[], int]] = {
-        "check": lambda: check(settings),
-        "init_kb": lambda: init_kb(settings, **llm),
-        "forget": lambda: forget(settings, options.forget),
-        "kb": lambda: team_knowledge(settings, *options.kb, conflicts=options.conflicts),
-        "import": lambda: import_files(settings, getattr(options, "import")),
-        "regen": lambda: regen(settings, restart=options.restart, **llm),
-        "replay": lambda: run_replay(settings, options),
-        "ask": lambda: ask(settings, options.ask, **llm),
-        "report": lambda: report(settings, options.since, options.html, options.data),
-        "usage": lambda: usage(settings, options.since, options.data),
-        "bot": lambda: run_bot(settings, options),
-    }
-    return commands[command_of(options)]()
-
-
-def run_replay(settings: Settings, options: argparse.Namespace) -> int:
-    data, speed, as_json = options.data, options.speed, options.json
-    with terminated_as_interrupted():  # so that its temporary folder is removed
-        return replay(
-            settings, ReplayOptions(options.replay, data, speed, as_json, options.llm_record, options.llm_replay)
-        )
-
-
-def run_bot(settings: Settings, options: argparse.Namespace) -> int:
-    # discord.py takes over a second to import, and nobody else needs it.
-    from commands.live import LiveOptions, live  # noqa: PLC0415
-
-    return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
+    """Only the module of the chosen command is imported: discord.py alone takes over a second."""
+    module = cast("Verb", importlib.import_module(f"commands.{COMMANDS[command_of(options)]}"))
+    return module.run(settings, options)
 
 
 def configure_logging(settings: Settings, redact: Callable[[str], str], *, bot: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +14,7 @@ from assembly.folder import written_alone
 from assembly.running import run_async
 from assembly.searching import KB_FILE, TEAM_FILE, drop_team_passages
 from assembly.team import open_team
+from commands.exit_codes import DONE
 from services.documents import Runbooks, Tombstones, drop_topics, forget_evidence
 from services.documents.store import StoreUnavailable
 from services.privacy import Forgotten, Surroundings, has_written, note_documents
@@ -29,6 +32,11 @@ OUT_OF_REACH = (
     "backups and copies of the data folder",
     "whatever the LLM's provider keeps",
 )
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return forget(settings, options.forget)
 
 
 def forget(settings: Settings, user_id: int) -> int:
@@ -49,7 +57,7 @@ def forget(settings: Settings, user_id: int) -> int:
         except StoreUnavailable as error:
             done.left.append(f"{folder.evidence} and {folder.runbooks}: {error}")
         show(Console(), user_id, done)
-    return 0
+    return DONE
 
 
 def surroundings(settings: Settings) -> Surroundings:

@@ -4,6 +4,7 @@ archive.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import time
@@ -16,12 +17,14 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.answering import library_of
 from assembly.folder import written_alone
-from assembly.graph_parts import CaptureParts, Parts, assemble, library_of
+from assembly.graph_parts import CaptureParts, Parts, assemble
 from assembly.llm import assistant_of
 from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.state import read_state
 from clock import VirtualLoop, patient_to_a_point
+from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from model.outcomes import OutcomeKind, Reason
 from services.discord import Rehearsal
@@ -37,7 +40,10 @@ from sinks.results import Tally
 from streams.importing import learning
 from streams.recording import first_time
 
-DONE, FAILED = 0, 1
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return import_files(settings, getattr(options, "import"))
 
 
 def import_files(settings: Settings, files: Sequence[Path]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 from pathlib import Path
@@ -9,14 +10,15 @@ from pathlib import Path
 from rich.console import Console
 
 from assembly import Unusable
+from assembly.answering import library_of
 from assembly.folder import written_alone
-from assembly.graph_parts import library_of
 from assembly.knowledge import knowledge_parts
 from assembly.llm import open_llm
 from assembly.running import collect_rarely, run_async, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from assembly.state import tokens_counted
 from clock import now
+from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from services.knowledge import (
     CannotList,
@@ -35,9 +37,13 @@ from settings import KnowledgeSettings, Settings
 from sinks.knowledge import KnowledgeLog
 from streams.knowledge import KnowledgeParts, update
 
-DONE, FAILED = 0, 1
 NAMED = 20
 """Troubles of one phase that are named: more than the bot logs, since somebody is there to mend them."""
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return init_kb(settings, record=options.llm_record, replay=options.llm_replay)
 
 
 def init_kb(settings: Settings, *, record: Path | None, replay: Path | None) -> int:
@@ -91,7 +97,7 @@ async def _init_kb(settings: Settings, record: Path | None, replay: Path | None)
         await in_thread(check_sources, parts.ledger, now())
         sources = SourceCount()
         with counted(Console(stderr=True), lambda: sources.count):
-            report = await run(parts, KnowledgeLog(NAMED), sources)
+            report = await updated(parts, KnowledgeLog(NAMED), sources)
     await make_searchable(settings)
     return report
 
@@ -135,7 +141,7 @@ class SourceCount:
                 pass
 
 
-async def run(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:
+async def updated(parts: KnowledgeParts, reporting: KnowledgeLog, sources: SourceCount) -> UpdateReport:
     """One update, to its end; when it is cut off, what it has done is written first."""
     finished: asyncio.Future[UpdateReport] = asyncio.get_running_loop().create_future()
 

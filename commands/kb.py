@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Iterable, Iterator
 
@@ -11,6 +12,7 @@ from assembly import Unusable
 from assembly.folder import written_alone
 from assembly.team import open_team, team_places
 from clock import rfc3339
+from commands.exit_codes import DONE
 from services.knowledge import is_topic_name, topic_name
 from services.team import Overview, Pair, corrections, overview, spoken
 from services.telemetry import number_of
@@ -20,6 +22,11 @@ from sinks.terminal import one_line, visible_lines
 _INDENT = "    "
 _DAY, _MINUTE = 10, 16
 """Characters of a time stamp."""
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return team_knowledge(settings, *options.kb, conflicts=options.conflicts)
 
 
 def team_knowledge(settings: Settings, action: str, name: str = "", *, conflicts: bool = False) -> int:
@@ -113,4 +120,4 @@ def _say(lines: Iterable[str]) -> int:
     out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     for line in lines:
         out.print(line)
-    return 0
+    return DONE

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from assembly.answering import library_of
 from assembly.bot import gateway_for, kept_tidy, open_discord, recorded, warn_if_unreachable
 from assembly.documents import documents_for
 from assembly.folder import written_alone
-from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.graph_parts import assemble, capture_parts
 from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
@@ -21,6 +23,7 @@ from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
 from assembly.team import curation_parts
 from clock import now
+from commands.exit_codes import DONE, FAILED
 from operators.screen import decode
 from services.discord import Health
 from services.llm import AttachedImages, import_client
@@ -36,6 +39,11 @@ class LiveOptions:
     record: Path | None = None
     llm_record: Path | None = None
     llm_replay: Path | None = None
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    return live(settings, LiveOptions(options.dry_run, options.record, options.llm_record, options.llm_replay))
 
 
 def live(settings: Settings, options: LiveOptions) -> int:
@@ -111,4 +119,4 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
         drained = await run.drain(settings.app.shutdown_grace_seconds)
         if gateway.refusal is not None:
             raise gateway.refusal
-        return 0 if drained else 1
+        return DONE if drained else FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import sys
@@ -19,6 +20,7 @@ from assembly.running import collect_rarely, run_async, terminated_as_interrupte
 from assembly.state import tokens_counted
 from assembly.team import curating_key, curator_of, open_team, team_places, topic_describer_of
 from clock import from_rfc3339, now, rfc3339, utc_clock
+from commands.exit_codes import DONE, FAILED
 from commands.progress import Count, counted
 from operators.foreseeing import Guesses
 from services.assistant import key_of
@@ -39,8 +41,6 @@ from services.telemetry import number_of
 from settings import Settings
 from streams.curation_parts import CurationParts, Described
 from streams.regeneration import GivenUp, RebuildRules, SoFar, regeneration
-
-DONE, FAILED = 0, 1
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +77,12 @@ class RebuildReport:
     def count(self) -> Count:
         calls = self.usage.calls.total()
         return Count(self.done, len(self.plan.tasks), "conversation", number_of(calls, "LLM call") if calls else "")
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    record, replay = options.llm_record, options.llm_replay
+    return regen(settings, restart=options.restart, record=record, replay=replay)
 
 
 def regen(settings: Settings, *, restart: bool, record: Path | None, replay: Path | None) -> int:

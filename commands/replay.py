@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import sys
@@ -13,16 +14,18 @@ from pathlib import Path
 
 from rich.console import Console
 
+from assembly.answering import library_of
 from assembly.documents import documents_for
-from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.graph_parts import assemble, capture_parts
 from assembly.indexing import IndexWhenAsked
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
-from assembly.running import collect_rarely, play
+from assembly.running import collect_rarely, play, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
 from clock import VirtualLoop, patient_to_a_point
+from commands.exit_codes import DONE, FAILED
 from services.discord import RecordedAttachments, Rehearsal
 from services.llm import AttachedImages
 from services.telemetry import number_of
@@ -50,6 +53,15 @@ class ReplayOptions:
     as_json: bool = False
     llm_record: Path | None = None
     llm_replay: Path | None = None
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    chosen = ReplayOptions(
+        options.replay, options.data, options.speed, options.json, options.llm_record, options.llm_replay
+    )
+    with terminated_as_interrupted():  # so that its temporary folder is removed
+        return replay(settings, chosen)
 
 
 def replay(settings: Settings, options: ReplayOptions, console: Console | None = None) -> int:
@@ -125,7 +137,7 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
     if not tally.adds_up:
         messages = number_of(tally.messages, "message")
         log.error("the accounting does not add up: %s received, but %s", messages, tally.summary())
-    return 0 if finished and tally.adds_up and not tally.failed and all_filed else 1
+    return DONE if finished and tally.adds_up and not tally.failed and all_filed else FAILED
 
 
 def backend(settings: Settings, recorded: Path | None) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
@@ -21,6 +22,13 @@ from settings import Settings
 
 WEEK, MONTH = 7.0, 30.0
 """Days."""
+
+
+def run(settings: Settings, options: argparse.Namespace) -> int:
+    """`commands.dispatch.Verb`."""
+    if options.usage:
+        return usage(settings, options.since, options.data)
+    return report(settings, options.since, options.html, options.data)
 
 
 def report(settings: Settings, days: float | None, html: Path | None, data: Path | None = None) -> int:

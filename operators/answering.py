@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clock import now
 from model.conversations import Conversation, Role
@@ -25,11 +25,13 @@ from services.assistant import (
     skipped,
     vouched_text,
 )
-from services.documents import Lookup
 from services.knowledge import IndexEntry, Library, Search, Source, SourceUnavailable, excerpts
 from services.llm import Budget
 from services.search import Found, Kept, Level
 from services.telemetry import number_of
+
+if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
+    from services.documents import Lookup
 
 RANKED = 5
 """So many pages that the search found are noted, best first, for whoever asks why."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from clock import now
+from clock import from_rfc3339, now
 from model.messages import Place
 from services.discord import LookupFailed
 from services.documents import Candidate, Cases, is_closed
-from services.documents.store import DocumentStore, Origin, StoreUnavailable, naming
+from services.documents.store import Document, DocumentStore, Origin, StoreUnavailable, naming
 from services.telemetry import number_of
 
 log = logging.getLogger(__name__)
+
+MILLISECOND = 0.001
+"""What the time of a file's origin may be short of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def discard(
                 return
             cases.close(closing.case_id)
         if described is not None and closing.may_reopen and any(doc.state.searchable for doc in described.documents):
-            await cases.gone.close(closing.case_id, now())
+            await cases.gone.close(closing.case_id, newest(described.documents, cases.unread(closing.case_id)))
         if await store.delete_collection(name):
             log.info("evidence: thread %d is closed: its files are deleted", closing.case_id)
 
@@ -93,6 +96,13 @@ def discard(
                 await store.withdraw(name, doc.doc_id, dropping.brought)
 
     return discarded
+
+
+def newest(documents: Iterable[Document], unread: Iterable[Candidate]) -> float:
+    """When the last of these files was posted, by Discord's clock: ours may be set back, or have been ahead."""
+    uploaded = (origin.uploaded_at for doc in documents for origin in doc.origins)
+    read = (from_rfc3339(at) + MILLISECOND for at in uploaded if at)
+    return max([*read, *(candidate.at for candidate in unread)], default=now())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

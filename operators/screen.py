@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators.quiet_window import Amend, Keep
 from operators.selecting import concat_map_iterable
-from services.conversations import TYPING_SECONDS, Follower, History, InFlight, People, TeamActivity, edited
+from services.conversations import TYPING_SECONDS, Follower, History, InFlight, NewestIds, People, TeamActivity, edited
 from services.discord import Dispatch
 from services.discord.wire import Decoder
 
@@ -67,7 +66,7 @@ def screen(
     deletion cancels the answer and an edit has no effect. A team member's message cancels the answers it makes
     unnecessary.
     """
-    seen: OrderedDict[int, None] = OrderedDict()
+    seen = NewestIds(DEDUPLICATED)
 
     def on_event(event: Event) -> Iterable[Screened]:
         match event:
@@ -86,9 +85,7 @@ def screen(
         message = event.message
         if message.id in seen or (rules.ended is not None and rules.ended(message.channel_id, message.id)):
             return ignored(message, Reason.DUPLICATE)
-        seen[message.id] = None
-        if len(seen) > DEDUPLICATED:
-            seen.popitem(last=False)
+        seen.add(message.id)
         if history.is_gone(message.id):  # the deletion came first
             return Removed(message.channel_id, message.id)
         message = history.latest(message)  # an edit may have come first as well

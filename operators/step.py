@@ -1,10 +1,13 @@
-"""One step of a branch: failures and refusals become outcomes, and outcomes pass through."""
+"""The steps of a branch: failures and refusals become outcomes, and outcomes pass through."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections import Counter
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from reactivex import Observable
@@ -13,7 +16,7 @@ from clock import now
 from model.batches import Part
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators.map_async import map_async
+from operators.map_async import CancelledWithin, map_async
 from operators.selecting import pass_through
 from services.assistant import Inquiry, Unanswered, end
 from services.conversations import CalledOff
@@ -26,16 +29,45 @@ T = TypeVar("T", bound=Inquiry | Unanswered)
 Gauge = Callable[[str, int], object]
 """Called with the name of an operator and how many items it is working on."""
 Item = Inquiry | Unanswered | Outcome
-Step = Callable[[Observable[Item]], Observable[Item]]
 
 
 class TookTooLong(Exception):
     """The answer chain exceeded its time limit."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What one step does, and which items it lets pass."""
+
+    name: str
+    fn: Callable[[Any], Coroutine[Any, Any, Item]]
+    passing: tuple[type, ...]
+    gauge: Gauge | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An operator: one step, or several in turn. Made by `step` and `in_turn`."""
+
+    works: tuple[_Work, ...]
+    max_concurrent: int
+
+    def __call__(self, source: Observable[Item]) -> Observable[Item]:
+        through: Callable[..., Any] = pass_through(
+            tuple(kind for kind in self.works[0].passing if all(kind in work.passing for work in self.works)),
+            map_async(
+                _taking(self.works),
+                on_failure=lambda item, error: failure(item, _first(self.works, item).name, error),
+                max_concurrent=self.max_concurrent,
+                token=lambda item: item.token,
+            ),
+        )
+        return cast("Observable[Item]", through(source))
+
+
 def step(
     name: str,
-    fn: Callable[[T], Coroutine[Any, Any, Inquiry | Unanswered | Outcome]],
+    fn: Callable[[T], Coroutine[Any, Any, Item]],
     max_concurrent: int,
     gauge: Gauge | None = None,
     *,
@@ -49,34 +81,75 @@ def step(
 
     An inquiry whose token is cancelled ends as `cancelled`, one that ran out of time as `failed`.
     """
-
-    async def timed(inquiry: T) -> Inquiry | Unanswered | Outcome:
-        about.set(inquiry.part)
-        people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *messages_of(inquiry))))
-        if not log.isEnabledFor(logging.DEBUG):
-            return await fn(inquiry)
-        began = now()
-        try:
-            return await fn(inquiry)
-        finally:
-            log.debug("%s took %.0f ms", name, (now() - began) * 1000)
-
-    through: Callable[..., Any] = pass_through(
-        passing,
-        map_async(
-            timed,
-            on_failure=lambda inquiry, error: failure(inquiry, name, error),
-            max_concurrent=max_concurrent,
-            token=lambda inquiry: inquiry.token,
-            gauge=named(gauge, name),
-        ),
-    )
-    return cast("Step", through)
+    return Step((_Work(name, fn, passing, gauge),), max_concurrent)
 
 
-def messages_of(inquiry: Inquiry | Unanswered) -> Iterable[Message]:
-    """What is known of its conversation."""
-    return inquiry.messages if isinstance(inquiry, Inquiry) else inquiry.inquiry.messages
+def in_turn(*steps: Step) -> Step:
+    """One step after another, as a pipe of them would have it, where as many items are under way as each step takes.
+
+        --q1---q2-------------|
+        [ in_turn(gate, load) ]      a second each; gate(q2) raises
+        ----q1--o2------------|      o2 = failed("… at gate"): load never hears of it
+
+    An item is one task from the first step to the last. A pipe would make one for each step, and hand the item through
+    as many layers.
+    """
+    return Step(tuple(work for each in steps for work in each.works), min(each.max_concurrent for each in steps))
+
+
+def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Item]]:
+    """What awaits each of `works` for an item, until it has ended."""
+    at_work = Counter[str]()
+
+    def report(gauge: Gauge, name: str, change: int) -> None:
+        at_work[name] += change
+        gauge(name, at_work[name])
+
+    async def taken(item: Item) -> Item:
+        about.set(item.part)
+        known: tuple[Message, ...] | None = None
+        for work in works:
+            if isinstance(item, work.passing):
+                continue
+            inquiry = item.inquiry if isinstance(item, Unanswered) else cast("Inquiry", item)
+            if inquiry.messages is not known:
+                known = inquiry.messages
+                people.set(frozenset(message.author.id for message in (*inquiry.part.messages, *known)))
+            if work.gauge is None:
+                item = await _result(work, cast("Inquiry | Unanswered", item))
+                continue
+            report(work.gauge, work.name, +1)
+            try:
+                item = await _result(work, cast("Inquiry | Unanswered", item))
+            finally:
+                report(work.gauge, work.name, -1)
+        return item
+
+    return taken
+
+
+async def _result(work: _Work, item: Inquiry | Unanswered) -> Item:
+    """What `work` makes of an item, its failure included."""
+    began = now() if log.isEnabledFor(logging.DEBUG) else None
+    try:
+        if item.token.error is not None:
+            return failure(item, work.name, item.token.error)
+        return await work.fn(item)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if item.token.error is None and task is not None and task.cancelling():
+            raise  # the subscriber has left
+        return failure(item, work.name, item.token.error or CancelledWithin("cancelled from within"))
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is this item's)
+        return failure(item, work.name, item.token.error or error)
+    finally:
+        if began is not None:
+            log.debug("%s took %.0f ms", work.name, (now() - began) * 1000)
+
+
+def _first(works: tuple[_Work, ...], item: Item) -> _Work:
+    """The step that an item begins with."""
+    return next(work for work in works if not isinstance(item, work.passing))  # the operator lets the others by
 
 
 def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:

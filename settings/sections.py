@@ -186,10 +186,10 @@ class ModelSettings(SettingsSection):
 
 
 class PriceSettings(SettingsSection):
-    """What a million tokens cost, in your currency."""
+    """What a million tokens cost in your currency, for --usage and --report; 0 and 0: unknown."""
 
-    prompt: Weight = Field(description="Of what is asked.")
-    completion: Weight = Field(description="Of what is answered.")
+    prompt: Weight = setting(0.0, "Of what is asked.")
+    completion: Weight = setting(0.0, "Of what is answered.")
 
 
 class LLMSettings(ModelSettings):
@@ -202,9 +202,7 @@ class LLMSettings(ModelSettings):
     timeout_seconds: Seconds = setting(60, "How long one call may take.")
     max_retries: CountOrNone = setting(2, "How often a call is repeated after a temporary failure.")
     retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
-    price_per_million: PriceSettings | None = setting(
-        None, "What tokens cost, for --usage and --report; null: unknown."
-    )
+    price_per_million: PriceSettings = section(PriceSettings)
 
 
 class AnswerSettings(SettingsSection):

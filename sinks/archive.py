@@ -163,6 +163,10 @@ class RawArchive:
         return [each.pair for each in written if each.pair is not None]
 
     def _write(self, together: Sequence[_Waiting], at: float) -> None:
+        self._write_blocks(together, at)
+        self._note_places(together)
+
+    def _write_blocks(self, together: Sequence[_Waiting], at: float) -> None:
         """Those of one week with one flush; where that fails one by one, as a disk that is full has room for some."""
         try:
             pairs = [(each, self._pair(each.capture, at)) for each in together]
@@ -171,12 +175,10 @@ class RawArchive:
                 self._append([pair for _, pair in some])
                 for each, pair in some:
                     each.pair = pair
-            self._note_places(together)
         except Exception as error:  # noqa: BLE001 (each of those that wait gets it)
             if len(together) > 1:
-                self._note_places([each for each in together if each.pair is not None])
                 for each in [each for each in together if each.pair is None]:
-                    self._write([each], at)
+                    self._write_blocks([each], at)
             elif isinstance(error, OSError):
                 why = f"{files.why(error)}. A captured conversation was not stored"
                 together[0].error = archive_files.ArchiveUnwritable(why)
@@ -224,17 +226,21 @@ class RawArchive:
                     start += len(block.encode())
         self._sound = path
 
-    def _note_places(self, stored: Iterable[_Waiting]) -> None:
-        if self.places is None or self.rehearsed:
+    def _note_places(self, together: Iterable[_Waiting]) -> None:
+        """Of those that are stored; whatever goes wrong here does not change that they are, and is logged."""
+        stored = {pair.id: each.capture for each in together if (pair := each.pair) is not None}
+        if self.places is None or self.rehearsed or not stored:
             return
-        noted = {pair.id: place_line(pair.id, each.capture) for each in stored if (pair := each.pair) is not None}
-        lines = {qa_id: line for qa_id, line in noted.items() if line is not None}
+        names = ", ".join(stored)
         try:
+            noted = (place_line(qa_id, capture) for qa_id, capture in stored.items())
+            lines = "".join(line for line in noted if line is not None)
             if lines:
-                files.append(self.places, "".join(lines.values()).encode(), own_line=True)
+                files.append(self.places, lines.encode(), own_line=True)
         except OSError as error:
-            names = ", ".join(lines)
             log.warning("%s: %s; answers from %s will have no link", self.places, error.strerror, names)
+        except Exception:
+            log.exception("%s: answers from %s will have no link", self.places, names)
 
 
 def beside(latest: Pair, capture: Capture) -> Capture | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import reactivex as rx
 from reactivex import Observable, compose
@@ -23,12 +23,15 @@ from operators.gathering import gather
 from operators.holding import hold
 from operators.permitting import permit
 from operators.pointing import linked, point, remembered
-from operators.step import Gauge, Step, step
+from operators.step import Gauge, Step, in_turn, step
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
-from services.documents import Lookup
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Spending, Usage
-from streams.wiring import AnswerRules, Services
+from streams.answer_rules import AnswerRules
+
+if TYPE_CHECKING:  # a single answer needs nothing else of the graph, which takes longer to import than to run
+    from services.documents import Lookup
+    from streams.wiring import Services
 
 log = logging.getLogger(__name__)
 
@@ -53,22 +56,23 @@ def answers(
     """
     s, repeats = services, Repeats()
     gathering = gather(s.context, s.history, s.posts, s.in_flight, s.images, rules.thread_reuse_seconds)
-    gathered = compose(
+
+    async def told(inquiry: Inquiry) -> Inquiry:
+        in_context.on_next(inquiry)
+        return inquiry
+
+    answered = in_turn(
         step("gather", gathering, rules.max_concurrent, s.gauge),
         step("permit", permit(s.access), rules.max_concurrent, s.gauge),
-    )
-    answered = compose(
-        gathered,
-        ops.do_action(lambda item: in_context.on_next(item) if isinstance(item, Inquiry) else None),
+        step("tell", told, rules.max_concurrent),
         chain(s.assistant, s.library, s.search, s.budget, rules, s.gauge, s.lookup, repeats),
         step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
         step("reply", remembered(reply, repeats), rules.max_concurrent, s.gauge),
-        only(Outcome),
     )
     return inquiries.pipe(
         serialize_by_key(
             lambda inquiry: inquiry.part.key,
-            answered,
+            compose(answered, only(Outcome)),
             key_of_result=lambda outcome: outcome.part.key,
             max_active=rules.max_concurrent,
             max_waiting=rules.max_waiting,
@@ -121,7 +125,7 @@ def chain(
         step("point", point(search, said, rules.pointing), rules.max_concurrent, gauge, passing=(Outcome, Inquiry)),
         run("verify", verify(assistant)) if rules.enable_verification else None,
     )
-    return compose(*(each for each in steps if each is not None))
+    return in_turn(*(each for each in steps if each is not None))
 
 
 @dataclass(frozen=True, slots=True)

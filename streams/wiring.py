@@ -11,7 +11,6 @@ from model.messages import Message
 from model.outcomes import Outcome, Result
 from operators.evidence import IngestResult, Intake
 from operators.inferred_votes import InferredVote
-from operators.pointing import PointRules
 from operators.screen import ScreenRules
 from operators.step import Gauge
 from services.assistant import Assistant, Inquiry
@@ -36,6 +35,7 @@ from services.knowledge import Library, Search
 from services.llm import Budget, ImageSource, Usage
 from services.search.embedding import Embedder
 from services.team import Capture
+from streams.answer_rules import AnswerRules
 from streams.captures import Images
 from streams.conversations import WindowRules
 from streams.curation_parts import CurationParts, CurationRules, Decided
@@ -140,28 +140,11 @@ class Sinks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRules:
-    """The limits of answering; `chain_seconds` is for all steps of one answer together."""
-
-    chain_seconds: float = 200.0
-    max_concurrent: int = 32
-    max_waiting: int = 1000
-    max_sources: int = 3
-    max_index_entries: int = 30
-    max_source_chars: int = 24_000
-    max_answer_chars: int = 3000
-    require_citations: bool = False
-    enable_verification: bool = False
-    thread_reuse_seconds: float = 900.0
-    pointing: PointRules = field(default_factory=PointRules)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """The settings of the graph, all times in seconds."""
 
     screen: ScreenRules
-    answers: AnswerRules = AnswerRules()
+    answers: AnswerRules = field(default_factory=AnswerRules)
     window: WindowRules = field(default_factory=WindowRules)
     evidence: EvidenceRules = EvidenceRules()
     curation: CurationRules = field(default_factory=CurationRules)

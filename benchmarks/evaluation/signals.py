@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from assembly.graph_parts import library_of
+from assembly.answering import library_of
 from assembly.searching import embedder_of, open_search
 from benchmarks.evaluation import questions
 from benchmarks.evaluation.asking import prepared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clock import now
 from clock.cancel_token import CancelToken
@@ -11,10 +11,12 @@ from model.batches import Part
 from model.conversations import Conversation
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind, Reason
-from services.documents import Toolset
 from services.knowledge import Source
 from services.llm import Usage
 from services.search import Level
+
+if TYPE_CHECKING:  # the tools for files take a fifth of the time that an answer needs to start
+    from services.documents import Toolset
 
 EMPTY = Conversation(())
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from model.conversations import Conversation, Role
 from services.assistant import rules as fixed
 from services.assistant.ids import conversation_label
+from services.assistant.own_runbooks import holds_runbook
 from services.assistant.pair_fields import middle_cut, pair_fields
-from services.documents import OwnRunbook
 from services.knowledge import IndexEntry, as_shown, pair_ids
 from services.llm import Field, Prompt, conversation_rules, id_field, one_line, section, system
 from services.team import Correction, Pair, has_several_askers
@@ -123,7 +123,7 @@ def generate(
         *_if(any(source.is_excerpt for source in sources), fixed.EXCERPT_RULES),
         *_if(hint, fixed.OUT_OF_SCOPE.format(hint=hint)),
         *_if(files is not None, fixed.TOOL_RULES),
-        *_if(any(isinstance(file, OwnRunbook) for file in files or ()), fixed.TOOL_RUNBOOKS),
+        *_if(files is not None and holds_runbook(files), fixed.TOOL_RUNBOOKS),
     )
     ending = fixed.SHORTEN.format(max_chars=max_chars) if shorten else "Answer the question."
     asked = section("question", [Field("Question", query)])

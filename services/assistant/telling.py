@@ -17,7 +17,7 @@ _FENCED = re.compile(r"^(```+)[^\n`]*\n(.*?)(?:^\1[ \t]*$|\Z)", re.MULTILINE | r
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])")
 _NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|resp|approx|incl|esp|z\.B|bzw|ca)|(?:^|\s)\w)\.$|\.\.\.$", re.IGNORECASE)
 """A full stop that ends no sentence."""
-_MARKUP = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)|\*\*|^[ \t]*(?:>[ \t]*)?(?:[-*+]|\d+\.)?[ \t]+", re.MULTILINE)
+_MARKUP = re.compile(r"!?\[([^\[\]\n]*+)\]\([^)\[\n]*+\)|\*\*|^[ \t]*(?:>[ \t]*)?(?:[-*+]|\d+\.)?[ \t]+", re.MULTILINE)
 _WRAPPED = re.compile(r"(?<=[^\W_]|,)\n(?=[a-z])")
 """A break in the middle of a sentence, as plain text has them."""
 _COMMENT = re.compile(r"(?:#|//|--|;|/\*|<!--)(?:\s|$)")

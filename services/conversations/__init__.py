@@ -8,6 +8,7 @@ from services.conversations.follow_rules import FollowRules
 from services.conversations.following import Follower
 from services.conversations.history import History, edited
 from services.conversations.in_flight import CalledOff, InFlight
+from services.conversations.newest import NewestIds
 from services.conversations.outbox import Outbox, StartedReply, forget_started
 from services.conversations.people import OptOuts, People, TeamActivity, Viewing
 from services.conversations.phrases import Phrases, in_language, phrases

@@ -28,8 +28,9 @@ from typing import NamedTuple
 from model.batches import Key
 from model.messages import AuthorType, Message, Place
 from services.conversations.follow_rules import FollowRules
+from services.conversations.newest import Spoken
 from services.conversations.shared_words import Rarity, words_of
-from services.conversations.spoken import Last, Memory, Person, Scene, Spoken, Talk
+from services.conversations.spoken import Last, Memory, Person, Scene, Talk
 
 USER, TEAM, BOT = AuthorType.COMMUNITY_USER, AuthorType.TEAM_MEMBER, AuthorType.BOT
 
@@ -98,15 +99,14 @@ class Follower:
 
     def conversation_of(self, message_id: int) -> int | None:
         """The conversation of a message; None: it has not come, or was long ago."""
-        spoken = self._memory.spoken.get(message_id)
-        return None if spoken is None else spoken.conversation
+        return self._memory.spoken.conversation_of(message_id)
 
     def messages_of(self, conversation: int, place_id: int | None = None) -> Sequence[int]:
         """The newest messages of a conversation, in order of id; those in one place, or wherever they are."""
         talk = self._memory.talks.get(conversation)
         ids = () if talk is None else tuple(talk.message_ids)
         spoken = self._memory.spoken
-        return ids if place_id is None else tuple(i for i in ids if i in spoken and spoken[i].place_id == place_id)
+        return ids if place_id is None else tuple(each for each in ids if spoken.place_of(each) == place_id)
 
     def last_said(self, message_id: int) -> float | None:
         """When something was last said in the conversation of a message; None: it has not come, or was long ago."""
@@ -119,7 +119,8 @@ class Follower:
         """Whether the message goes on with a conversation in which somebody else, and no bot, had spoken, after the
         message with `since_id`.
         """
-        author_id = self._memory.spoken[message_id].author_id if message_id in self._memory.spoken else None
+        itself = self._memory.spoken.get(message_id)
+        author_id = None if itself is None else itself.author_id
         before = self._before(message_id, since_id)
         return any(each.author_id != author_id and each.author_type is not BOT for each in before)
 
@@ -136,7 +137,8 @@ class Follower:
         """What had been said in the conversation of a message, after another."""
         spoken, name = self._memory.spoken, self.conversation_of(message_id)
         ids = () if name is None else self.messages_of(name)
-        return [spoken[each] for each in ids if since_id < each < message_id and each in spoken]
+        known = (spoken.get(each) for each in ids if since_id < each < message_id)
+        return (each for each in known if each is not None)
 
     def follow(self, message: Message, author_type: AuthorType, place: Place) -> Followed:
         """Name the conversation of a message. One that has come before keeps its name.
@@ -198,8 +200,7 @@ class Follower:
         """Whom a message mentions, or opens with the name of."""
         found = [user_id for user_id, _ in message.mentions]
         opening = _OPENING.match(message.text)
-        name = "" if opening is None else (opening[1] or opening[2]).strip()
-        named = self._memory.named(place_id, name) if name else None
+        named = None if opening is None else self._memory.named(place_id, (opening[1] or opening[2]).strip())
         if named is not None:
             found.append(named)
         return [user_id for user_id in dict.fromkeys(found) if user_id != message.author.id]

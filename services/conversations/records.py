@@ -170,7 +170,9 @@ class Seen:
             self._changed()
 
     def arrived(self, message: Message) -> None:
-        mark = self._marks.setdefault(message.channel_id, Mark(message.id - 1))
+        mark = self._marks.get(message.channel_id)
+        if mark is None:
+            mark = self._marks[message.channel_id] = Mark(message.id - 1)
         if message.id > mark.below and message.id not in mark.done:
             mark.open.add(message.id)
 

@@ -33,13 +33,11 @@ class Routing(NamedTuple):
     Attributes:
         to: where the routing table sends it.
         ends: why it goes no further; None: it does.
-        target: the message that it replies to.
         addressed: it mentions the bot, replies to it, or opens a post in a forum.
     """
 
     to: Destination
     ends: Reason | None = None
-    target: Message | None = None
     addressed: bool = False
 
 
@@ -186,8 +184,8 @@ class Router:
             # What opens a post in a forum, and has its id, is a question to whoever reads it, as this bot does.
             opens_post = part.place.kind in POST and part.place.id in part.message_ids
             addressed = opens_post or await facts.addresses_bot()
-            return Routing(to, await self._reason_for_silence(facts), target, addressed)
-        return Routing(to, target=target)
+            return Routing(to, await self._reason_for_silence(facts), addressed)
+        return Routing(to)
 
     async def _target(self, part: Part) -> Message | None:
         """The first message that the part replies to and that still exists."""

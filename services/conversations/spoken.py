@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
@@ -10,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from model.batches import Key
 from model.messages import AuthorType, Message
+from services.conversations.newest import NewestSpoken, Spoken
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -22,16 +24,6 @@ KEPT_OF_TALK = 200  # messages: as many as are read of a thread
 KEPT_MEMBERS = 64
 KEPT_WORDS = 128
 KEPT_WAITING = 32
-
-
-class Spoken(NamedTuple):
-    """A message, and the name of its conversation."""
-
-    conversation: int
-    place_id: int
-    author_id: int
-    author_type: AuthorType
-    at: float
 
 
 class Last(NamedTuple):
@@ -92,10 +84,10 @@ class Scene:
 
 
 class Memory:
-    """All of it. What has not been touched for longest is forgotten first."""
+    """All of it. What has not been touched for longest is forgotten first; of messages, the oldest."""
 
     def __init__(self) -> None:
-        self.spoken: OrderedDict[int, Spoken] = OrderedDict()
+        self.spoken = NewestSpoken(KEPT_MESSAGES)
         self.talks: OrderedDict[int, Talk] = OrderedDict()
         self.people: OrderedDict[Key, Person] = OrderedDict()
         self.names: OrderedDict[tuple[int, str], int] = OrderedDict()
@@ -121,11 +113,11 @@ class Memory:
         """A message has come in a `scene`, and is part of a conversation."""
         author, at = message.author, message.at
         spoken = Spoken(conversation, message.channel_id, author.id, author_type, at)
-        _put(self.spoken, message.id, spoken, KEPT_MESSAGES)
+        self.spoken.add(message.id, spoken)
         if author.name:
             _put(self.names, (message.channel_id, author.name.casefold()), author.id, KEPT_PEOPLE)
         talk = self._joined(message.id, author.id, conversation)
-        talk.words.update(dict.fromkeys(words))
+        talk.words.update(dict.fromkeys(map(sys.intern, words)))  # one string for all conversations
         _shorten(talk.words, KEPT_WORDS)
         scene.latest = conversation
         if author_type is not AuthorType.BOT:
@@ -143,7 +135,7 @@ class Memory:
         spoken = self.spoken.get(message_id)
         if spoken is None or spoken.conversation == conversation:
             return False
-        self.spoken[message_id] = spoken._replace(conversation=conversation)
+        self.spoken.move(message_id, conversation)
         self._joined(message_id, spoken.author_id, conversation)
         self._left(message_id, spoken.conversation, self.scene(place_id))
         return True
@@ -162,9 +154,10 @@ class Memory:
         talk = self.talks.get(name)
         if talk is not None:
             talk.message_ids = [each for each in talk.message_ids if each != message_id]
-            rest = [self.spoken[each] for each in talk.message_ids if each in self.spoken]
-            if rest and rest[-1].author_type is AuthorType.COMMUNITY_USER:
-                scene.waiting[name] = rest[-1].at
+            known = (self.spoken.get(each) for each in reversed(talk.message_ids))
+            last = next((each for each in known if each is not None), None)
+            if last is not None and last.author_type is AuthorType.COMMUNITY_USER:
+                scene.waiting[name] = last.at
 
 
 def _touched(remembered: OrderedDict[K, V], key: K, new: Callable[[], V], most: int) -> V:

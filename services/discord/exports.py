@@ -66,7 +66,7 @@ class PrivateExport(ValueError):
 
 
 class _Exported(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", defer_build=True)
 
 
 class _WithId(_Exported):

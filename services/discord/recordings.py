@@ -6,11 +6,14 @@ import heapq
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from model.messages import Message
 from services.discord.dispatches import BadLine, Dispatch, parse_line
-from services.discord.exports import Export, NotAnExport, PrivateExport
 from services.discord.wire import USED_TYPES, OddPayload, message, payloads, quoted
+
+if TYPE_CHECKING:
+    from services.discord.exports import Export
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,9 @@ def read(*paths: Path) -> Iterator[Dispatch]:
 
 def _export(path: Path) -> Export | None:
     """The file as an export, or None: then it is a recording, or nothing."""
+    # Only now, since the bot reads none, and a parser of large JSON takes long to import.
+    from services.discord.exports import Export, NotAnExport, PrivateExport  # noqa: PLC0415
+
     try:
         return Export(path)
     except NotAnExport as error:

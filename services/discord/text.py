@@ -140,7 +140,7 @@ def _one_line(text: str) -> str:
 LIMIT = 2_000  # content of one message (Discord API reference, "Create Message")
 
 FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>.*)")
-BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)+")
+BLANK_LINES = re.compile(r"(?:[^\S\n]*+\n)+")
 GAP = re.compile(r"(?:[^\S\n]*\n)+|[^\S\n]+")
 """White space dropped at a cut: line ends and blank lines, but not the indentation after them."""
 

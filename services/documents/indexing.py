@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 64  # chunks that get vectors between two writes: at most so many are embedded in vain at a crash
 
 _NAMESPACE = "kb:"
-_HEADING = re.compile(r"^(?:#{1,2}\s+(?P<marked>\S.*?)\s*#*|(?P<plain>\S.*)\n[=\-~*]{3,})$", re.MULTILINE)
+_HEADING = re.compile(r"^(?:#{1,2}[^\S\n]++(?P<marked>\S.*+)|(?P<plain>\S.*+)\n[=\-~*]{3,}+)$", re.MULTILINE)
 _MAX_LINES = 1_000_000
 _TITLE_CHARS = 100
 _PUBLISHED = DocumentRedactors(published=True)
@@ -247,5 +247,6 @@ def _article(name: str, text: str, max_bytes: int) -> Wanted:
 
 def _title(name: str, text: str) -> str:
     heading = _HEADING.search(text[:4000])
-    found = (heading["marked"] or heading["plain"]) if heading else name.rsplit("/", 1)[-1]
+    # Marks may stand behind a heading as well.
+    found = (heading["plain"] or heading["marked"].rstrip("# \t")) if heading else name.rsplit("/", 1)[-1]
     return " ".join(found.split())[:_TITLE_CHARS] or name

@@ -27,9 +27,7 @@ PLACE_ID = "place_id"  # metadata of a document: the place of its message
 
 log = logging.getLogger(__name__)
 
-_BLOCK = re.compile(
-    r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^[ \t]*(?P=mark)[ \t]*$", re.MULTILINE | re.DOTALL
-)
+_OPENS = re.compile(r"[ \t]*(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
 _WORD = re.compile(r"[a-z0-9]{1,12}")
 _ENDINGS = {"python": ".py", "bash": ".sh", "shell": ".sh", "javascript": ".js", "rust": ".rs", "yml": ".yaml"}
 _NOT_TEXT = ("image/", "audio/", "video/")
@@ -108,12 +106,27 @@ def candidates_in(message: Message, case_id: int, *, block_lines: int | None = N
 
 def _long_blocks(text: str, least: int) -> Iterator[tuple[str, str]]:
     """The text of each long block, and the ending that a file of it would have."""
-    for found in _BLOCK.finditer(text):
-        block = found["text"]
-        if block.count("\n") >= least:
-            word = _WORD.match(found["info"].strip().lower())
+    for info, lines in _blocks(text.split("\n")):
+        if len(lines) >= least:
+            word = _WORD.match(info.strip().lower())
             ending = "" if word is None else _ENDINGS.get(word[0], f".{word[0]}")
-            yield block, ending if ending in KINDS else ".txt"
+            yield "".join(f"{line}\n" for line in lines), ending if ending in KINDS else ".txt"
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Of each block the words behind its opening mark, and its lines. One that is never closed is none."""
+    shut = {line.strip(" \t"): number for number, line in enumerate(lines)}
+    # The last line of each kind: the only one that has to be there for a mark to be closed.
+    at = 0
+    while at < len(lines):
+        opened, at = _OPENS.fullmatch(lines[at]), at + 1
+        if opened is None or shut.get(opened["mark"], -1) < at:
+            continue
+        begun = at
+        while lines[at].strip(" \t") != opened["mark"]:
+            at += 1
+        yield opened["info"], lines[begun:at]
+        at += 1
 
 
 def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
@@ -124,8 +137,9 @@ def is_closed(place: Place, solved_tags: frozenset[str]) -> bool:
 class Tombstones:
     """Files that people had forgotten, and those deleted when their thread was closed.
 
-    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when>, <whether people were told>]}}`. A
-    code block, which is no attachment, goes by its name, made of its message and number.
+    `{"files": {"<message>": ["<attachment>", …]}, "closed": {"<thread>": [<when its last file was posted>,
+    <whether people were told>]}}`. A code block, which is no attachment, goes by its name, made of its message and
+    number.
 
     Every method that changes something raises OSError if that could not be written: it is then known to this process
     only.
@@ -165,7 +179,7 @@ class Tombstones:
             await self._save()
 
     async def close(self, case_id: int, at: float) -> None:
-        """The files of a thread were deleted as it was closed."""
+        """The files of a thread were deleted as it was closed; the last was posted at `at`, by Discord's clock."""
         self._closed.pop(case_id, None)
         self._closed[case_id] = at, False
         await self._save()
@@ -198,7 +212,7 @@ class Tombstones:
         try:
             self._files = {int(message): [str(mark) for mark in marks] for message, marks in kept["files"].items()}
             self._closed = {int(case_id): (float(at), bool(told)) for case_id, (at, told) in kept["closed"].items()}
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             if kept:
                 log.error("%s is damaged: files that were removed may be read again", path)  # noqa: TRY400 (for the operator)
 

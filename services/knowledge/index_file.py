@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def render(entries: Iterable[IndexEntry]) -> str:
     """
     blocks: list[str] = []
     for entry in entries:
-        block = _block(entry.id, entry.description)
+        block = _blocks.of(entry)
         if block is None:
             log.warning("%r cannot be an identifier in an index; the source is left out, rename it", entry.id)
         elif block:
@@ -75,13 +75,38 @@ def render(entries: Iterable[IndexEntry]) -> str:
     return "\n".join(blocks)
 
 
-@lru_cache(maxsize=4096)
-def _block(entry_id: str, description: str) -> str | None:
-    """Empty without a description; None where the identifier is none. Cached: most entries are written repeatedly."""
-    if not is_id(entry_id):
+def _block(entry: IndexEntry) -> str | None:
+    """Empty without a description; None where the identifier is none."""
+    if not is_id(entry.id):
         return None
-    text = harmless(description)
-    return f"{entry_id}\n{text}\n" if text else ""
+    text = harmless(entry.description)
+    return f"{entry.id}\n{text}\n" if text else ""
+
+
+class _Blocks:
+    """The newest block of each entry, since most entries are written repeatedly; an earlier one is not asked for again.
+
+    Indexes are written in threads.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[str, tuple[IndexEntry, str | None]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, entry: IndexEntry) -> str | None:
+        made = self._made.get(entry.id)
+        if made is not None and made[0] == entry:
+            return made[1]
+        block = _block(entry)
+        with self._lock:
+            if len(self._made) >= self._most and entry.id not in self._made:
+                del self._made[next(iter(self._made))]
+            self._made[entry.id] = entry, block
+        return block
+
+
+_blocks = _Blocks(most=4096)
 
 
 def parse(text: str, file: str = "index", namespace: str = "") -> list[IndexEntry]:

@@ -9,11 +9,11 @@ import json
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import openai
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -60,7 +60,18 @@ _HINTS = {
 
 
 class CountingChat(ChatCrynux):
-    """Takes figures of usage that are no counts as 0, before LangChain calculates with them."""
+    """Takes figures of usage that are no counts as 0, before LangChain calculates with them. The SDK does not look into
+    its messages.
+    """
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        made = super()._get_request_payload(input_, stop=stop, **kwargs)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] (plain dicts)
+        payload = cast("dict[str, Any]", made)
+        # The SDK holds each message against every kind that it knows, a seventh of a call, and changes none of ours.
+        payload["extra_body"] = {"messages": payload["messages"], **payload["extra_body"]}
+        return {**payload, "messages": []}
 
     def _create_chat_result(
         self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
@@ -126,7 +137,7 @@ class Chat:
             schema = {"name": request.schema_name, "schema": request.schema, "strict": True}
             return {**limits, "response_format": {"type": "json_schema", "json_schema": schema}}
         wanted = Function(request.schema_name, f"Gives the {request.schema_name}.", request.schema)
-        tools = [{"type": "function", "function": asdict(each)} for each in (*request.tools, wanted)]
+        tools = [{"type": "function", "function": _as_dict(each)} for each in (*request.tools, wanted)]
         choice = {"type": "function", "function": {"name": request.schema_name}}
         # Not every server knows "required"; a reply in plain words is read as well.
         return {**limits, "tools": tools, "tool_choice": "auto" if request.tools else choice}
@@ -147,6 +158,11 @@ class Chat:
         if isinstance(error, openai.APIStatusError):
             return _of_status(error, who)
         return BadOutput(f"{who} answered with something that is no chat completion; check base_url")
+
+
+def _as_dict(function: Function) -> dict[str, object]:
+    """Without a copy of the parameters, which `asdict` would make."""
+    return {"name": function.name, "description": function.description, "parameters": function.parameters}
 
 
 def _count(figure: object) -> int:

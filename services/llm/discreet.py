@@ -7,11 +7,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from services.llm.endpoint import Endpoint, Part, Reply, Request, RequestedCall, Round
 
 _ESCAPED = re.compile(r"\\\\|\\u00(?P<code>2[013-9a-f]|[3-467][0-9a-f]|5[0-9abd-f])", re.IGNORECASE)
 """A printable character of ASCII in JSON's notation for others, but for the quote and the backslash."""
+
+SYSTEM_PROMPTS = 32
+"""How many of them are kept with what they are without secrets: more than there are steps."""
 
 
 class DiscreetEndpoint:
@@ -20,12 +24,14 @@ class DiscreetEndpoint:
     def __init__(self, inner: Endpoint, redact: Callable[[str], str]) -> None:
         self._inner = inner
         self._redact = redact
+        # These are the operator's and ours, few, and the same in every request of their step.
+        self._system = lru_cache(maxsize=SYSTEM_PROMPTS)(redact)
 
     async def complete(self, request: Request) -> Reply:
         reply = await self._inner.complete(
             replace(
                 request,
-                system=self._redact(request.system),
+                system=self._system(request.system),
                 user=tuple(map(self._part, request.user)),
                 rounds=tuple(map(self._round, request.rounds)),
             )

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import math
 import random
-import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -132,9 +131,47 @@ def open_endpoint(settings: EndpointSettings) -> Endpoint:
     """
     if not settings.base_url or not settings.model:
         raise ValueError("an LLM needs both base_url and model")
-    once = CrynuxEndpoint(settings)
+    once = HoldingEndpoint(CrynuxEndpoint(settings))
     patient = RetryingEndpoint(once, max_retries=settings.max_retries, retry_timeouts=settings.retry_timeouts)
     return RealTimeEndpoint(BreakingEndpoint(patient, once, name=settings.name))
+
+
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class HoldingEndpoint:
+    """Asks `inner` no sooner than it said: what one call was told with `Retry-After` holds for all calls.
+
+    What it asks for counts up to `LONGEST_PAUSE_SECONDS`. `now` is in the seconds of the running loop.
+    """
+
+    def __init__(
+        self,
+        inner: Endpoint,
+        *,
+        now: Callable[[], float] = _loop_time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._inner = inner
+        self._now = now
+        self._sleep = sleep
+        self._not_before = -math.inf
+
+    async def complete(self, request: Request) -> Reply:
+        # Others may have been told to wait longer while this one slept.
+        while (left := self._not_before - self._now()) > 0:
+            await self._sleep(left)
+        try:
+            return await self._inner.complete(request)
+        except Unavailable as error:
+            if error.retry_after is not None:
+                until = self._now() + min(LONGEST_PAUSE_SECONDS, error.retry_after)
+                self._not_before = max(self._not_before, until)
+            raise
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class RetryingEndpoint:
@@ -176,16 +213,15 @@ class RetryingEndpoint:
 
 
 class BreakingEndpoint:
-    """A circuit breaker, in the seconds of `now`: an endpoint that hangs must not cost every call its whole time-out.
+    """A circuit breaker: an endpoint that hangs must not cost every call its whole time-out.
 
     `FAILURES` calls in a row that end `Unavailable` or `TimedOut` open the circuit: calls fail at once for
     `OPEN_SECONDS`. Then one call is let through as a probe, to `once` instead of `patient` (the same endpoint with
     retries). Any answer, even a refusal, closes the circuit; a failed probe keeps it open for another `OPEN_SECONDS`.
+    `now` is in the seconds of the running loop.
     """
 
-    def __init__(
-        self, patient: Endpoint, once: Endpoint, *, name: str, now: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, patient: Endpoint, once: Endpoint, *, name: str, now: Callable[[], float] = _loop_time) -> None:
         self._patient = patient
         self._once = once
         self._name = name

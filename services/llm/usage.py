@@ -86,8 +86,11 @@ class Budget:
         return self.spent.chains.pop(user_id, None) is not None
 
     def _turn_day(self, now: float) -> None:
+        """The newest day seen counts, so that a clock which is set back over midnight gives no budget a second time.
+        One that is set back by more than a day was wrong before.
+        """
         day = int(now // DAY)
-        if day != self.spent.day:
+        if day > self.spent.day or day < self.spent.day - 1:
             chains = {user: begun for user, begun in self.spent.chains.items() if begun and begun[-1] > now - HOUR}
             self.spent.day, self.spent.answers, self.spent.tokens, self.spent.chains = day, 0, 0, chains
             self._notified.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -10,7 +11,7 @@ from typing import cast
 from services.assistant import GatingResult
 from services.llm import NotFound, first_that_fits
 from services.privacy.text_match import TextMatch
-from services.storage import Record, edit
+from services.storage import Record, edit, read_records
 from services.telemetry import number_of
 
 
@@ -56,17 +57,11 @@ def drop_exchanges(recordings: Iterable[Path], user_id: int, texts: list[str]) -
 def _rewritten(path: Path, match: TextMatch) -> list[str]:
     """The queries that the gate has made of the person's questions."""
     queries: list[str] = []
-
-    def collect(exchange: Record) -> Record:
+    for exchange in read_records(path):
         if exchange.get("step") == "gate" and match.found_in(_said(exchange)):
-            try:
+            with suppress(NotFound):
                 result = first_that_fits("\n".join(_strings(exchange.get("response"))), GatingResult)
-            except NotFound:
-                return exchange
-            queries.append(result.rewrite_query or "")
-        return exchange
-
-    edit(path, collect)
+                queries.append(result.rewrite_query or "")
     return [query for query in queries if query.strip()]
 
 

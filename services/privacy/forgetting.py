@@ -19,13 +19,14 @@ from typing import Any
 
 from services.conversations import forget_started, read_posts
 from services.llm import Budget, BudgetLimits, read_spent, render_spent
+from services.privacy import ends
 from services.privacy.exchanges import drop_exchanges
 from services.privacy.recorded import Recorded, attachments_of, clear, look_through
 from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, named, strangers
 from services.privacy.text_match import TextMatch, words_of
 from services.storage import DataFolder, Record, edit, files
 from services.team import REMOVED, DecisionLog, Pair, TeamLibrary, archive
-from services.telemetry import number_of, parse_ended
+from services.telemetry import number_of
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ def forget(
     shutil.rmtree(folder.regeneration, ignore_errors=True)  # and so may a rebuild that was cut off
     done = Forgotten()
     asked = [post for post in read_posts(folder.posts) if post.asker_id == user_id]
-    texts = [*_written_by(raw, user_id), *(post.question for post in asked), *_asked_by(folder, user_id)]
+    texts = [*_written_by(raw, user_id), *(post.question for post in asked), *ends.asked_by(folder, user_id)]
     about = _looked_through(folder, surroundings, user_id, done)
     texts += [text for found in about.recordings.values() for text in found.texts]
     dropped = drop_exchanges(sorted(about.exchanges), user_id, texts)
@@ -119,7 +120,8 @@ def forget(
     done.usage = budget.forget(user_id)
     if done.usage:
         files.replace(folder.usage, render_spent(budget.spent))
-    _forget_ends(folder, user_id, done)
+    without = ends.without(user_id, TextMatch(texts))
+    done.ends = sum(sum(_edit(path, without, done)) for path in ends.files_of(folder))
     _forget_waiting(folder.pending, user_id, done)
     if team is not None:
         team.undescribe(user_id)  # before the words are out of the topics, which show what may repeat them
@@ -159,22 +161,6 @@ def _written_by(raw: Path, user_id: int) -> Iterator[str]:
         for pair in (pair for _, pair in _blocks(path) if isinstance(pair, Pair)):
             turns = zip(pair.author_ids, pair.turns, strict=True)
             yield from (turn.text for author_id, turn in turns if author_id == user_id and turn.text != REMOVED)
-
-
-def _forget_ends(folder: DataFolder, user_id: int, done: Forgotten) -> None:
-    for path in _ends(folder):
-        done.ends += _edit(path, lambda row: None if row.get("author_id") == str(user_id) else row, done)[0]
-
-
-def _ends(folder: DataFolder) -> list[Path]:
-    return sorted(folder.outcomes.glob("*.jsonl"))
-
-
-def _asked_by(folder: DataFolder, user_id: int) -> Iterator[str]:
-    """Also what got no reply."""
-    for path in _ends(folder):
-        entries = (parse_ended(line) for line in path.read_bytes().splitlines())
-        yield from (entry.question for entry in entries if entry and entry.author_id == user_id and entry.question)
 
 
 def _taken_part_in(raw: Path, user_id: int) -> Iterator[Decimal]:

@@ -16,7 +16,7 @@ TELLING_CHARS = 5
 """Of a word that may be somebody's."""
 
 _WORDS = re.compile(r"\w+")
-_PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]*\]")
+_PLACEHOLDER = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]")
 
 
 class TextMatch:

@@ -184,7 +184,7 @@ class _Scan:
         while depth and (part := _PART.match(self._text, at)):
             kind, start, at = part.lastgroup, part.start(), part.end()
             crossed, over_lines = crossed or kind == "line", over_lines and kind in _OF_LISTS
-            if (crossed and not over_lines and kind != "shut") or (self._code and part[0] == "{"):
+            if (crossed and not over_lines) or (self._code and part[0] == "{"):
                 break
             if kind in ("open", "shut"):
                 depth, named = depth + (1 if kind == "open" else -1), False

@@ -23,8 +23,9 @@ _LEAST = 0.5
 """What has to speak for a language other than English: a word that no other language has counts 1, one of two ½."""
 
 _NOT_PROSE = re.compile(
-    r"""```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<[^<>\n]{1,300}>|\[(?:image|file):[^\]\n]*\]|:\w+:
-    |\S*(?:://|www\.|@)\S*|[\w-]*[./\\_][\w./\\-]*\w|\w*\d\w*|(?<!\S)--?\w[\w-]*""",
+    r"""```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`|<[^<>\n]{1,300}>|\[(?:image|file):[^\]\n]{0,1000}\]|:\w+:
+    |(?:(?<!\S)\S*)?(?:://|www\.|@)\S*
+    |(?<![\w./\\-])(?:[^\W_]++|-)*+[./\\_][\w./\\-]*\w|(?<!\w)[^\W\d]*+\d\w*|(?<!\S)--?\w[\w-]*""",
     re.DOTALL | re.VERBOSE,
 )
 _WORD = re.compile(r"[^\W\d_]+")

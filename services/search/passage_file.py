@@ -223,7 +223,11 @@ def _uri(path: Path, mode: str) -> str:
 
 def _connect(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA secure_delete = ON")  # people's words do not stay in free pages
+    try:
+        connection.execute("PRAGMA secure_delete = ON")  # people's words do not stay in free pages
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -10,11 +10,12 @@ BEFORE = "Before: "
 """Opens a line of a query that was asked earlier and that the rest refers to."""
 
 # Placeholders of attachments, and the names of people.
-_NOISE = re.compile(r"\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+(?!\S*/)")
+_NOISE = re.compile(r"\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+(?!\S*/)")
 
 _ADDRESS = re.compile(r"https?://\S+")
 _NOT_PROSE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]*\]", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|^[ \t]*>[^\n]*|\[(?:image|file): [^\]]{0,1000}\]",
+    re.DOTALL | re.MULTILINE,
 )
 _SENTENCE = re.compile(r"(?<=[.!?؟])\s+|(?<=[。！？])|\n+|\s[-–—]\s|;\s")
 _CLAUSE = re.compile(r",\s+(?:and\s+|but\s+|so\s+)?")

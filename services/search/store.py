@@ -136,13 +136,12 @@ class PassageStore:
         return int(count)
 
     def keep_vectors(self, embedder_id: str, vectors: Mapping[bytes, Vectors]) -> None:
-        rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes()) for key, row in vectors.items()]
+        rows = [(key, embedder_id, np.asarray(row, dtype=np.float32).tobytes(), key) for key, row in vectors.items()]
 
         def work(connection: sqlite3.Connection) -> None:
             # Those of texts that are gone meanwhile are not wanted any more.
             connection.executemany(
-                "INSERT OR REPLACE INTO vectors "
-                "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM passages WHERE hash = ?1)",
+                "INSERT OR REPLACE INTO vectors SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM passages WHERE hash = ?)",
                 rows,
             )
             self._version += 1

@@ -9,4 +9,4 @@ from services.storage import confined, files, json_state, tail_repair
 from services.storage.confined import Outside, Signature
 from services.storage.data_folder import DataFolder, FolderBusy, close_to_others, held_by_another, lock
 from services.storage.files import in_thread, remedy, why
-from services.storage.json_state import Record, edit, read_object, read_text
+from services.storage.json_state import Record, edit, read_object, read_records, read_text

@@ -72,6 +72,15 @@ class LineEdits:
     damaged: int = 0
 
 
+def read_records(path: Path) -> list[Record]:
+    """The JSON objects of a file of lines, without damaged lines; none where there is no file. Raises OSError."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    return [record for record in map(_object, lines) if record is not None]
+
+
 def edit(path: Path, change: Callable[[Record], Record | None]) -> LineEdits:
     """Put each object of a file of lines through `change`: None drops its line, an equal object leaves it as it is.
 

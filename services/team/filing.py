@@ -51,9 +51,10 @@ def allowed_remarks(
     """Those of a model's `remarks` that say something about an older pair of the topic which is not `removed` anyway.
     The others are logged. As with removals, earlier captures of the same conversation do not count.
     """
-    others = _others(pair, (each for each in held if each.id not in removed))
+    said = tuple(remarks)
+    others = _others(pair, (each for each in held if each.id not in removed)) if said else {}
     kept: list[Remark] = []
-    for remark in remarks:
+    for remark in said:
         found = _older(pair, others, remark.id) if remark.what else "it says nothing"
         if isinstance(found, Pair):
             kept.append(Remark(found.id, remark.what))

@@ -107,7 +107,7 @@ class Topic:
         return Topic(self.name, self.pairs, known, (*self._blocks[:at], block, *self._blocks[at + 1 :]))
 
     def holds(self, key: Decimal) -> bool:
-        return any(pair.key == key for pair in self.pairs)
+        return any(pair.key == key for pair in reversed(self.pairs))  # the newest are asked about
 
     def quotes(self, author_id: int) -> bool:
         """Whether it holds anything that this person wrote."""

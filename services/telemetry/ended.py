@@ -31,7 +31,7 @@ class Ended:
             somebody's file, which is deleted with its thread: so it stays in memory, and the line has none.
         sources: cited, else selected.
         tokens: by step, in prompts and completions.
-        path: what the steps decided. Of a line, without what may quote a file.
+        path: what the steps decided. Of a line, without the words of a model.
     """
 
     at: float
@@ -168,9 +168,12 @@ def _parsed(row: dict[str, Any]) -> Ended:
 
 
 def _kept(step: str, decided: object) -> object:
+    """A model's own words may repeat a file, or what somebody else has said who is forgotten later."""
     if step == "verify" and isinstance(decided, dict):
         verdict = cast("dict[str, Any]", decided)
         return {**verdict, "issues": len(verdict.get("issues", ()))}
+    if step == "gate" and isinstance(decided, dict):
+        return {name: each for name, each in cast("dict[str, Any]", decided).items() if name != "reason"}
     return decided
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import reactivex as rx
 
-from assembly.graph_parts import assemble, capture_parts, library_of
+from assembly.answering import library_of
+from assembly.graph_parts import assemble, capture_parts
 from assembly.state import read_state
 from clock import now
 from model.batches import Part

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from assembly import Unusable
 from assembly.running import Meters, measuring
@@ -65,3 +66,16 @@ async def test_a_port_that_cannot_be_had_is_one_line_that_names_the_key(host: st
             async with measuring(MetricsSettings(port=port, host=host), lambda: None):
                 pass
         assert "\n" not in str(it.value)
+
+
+@pytest.mark.real_time
+async def test_an_address_that_this_machine_does_not_have_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.13 tells nothing but the list of addresses."""
+
+    async def start(_: web.TCPSite) -> None:
+        raise OSError("could not bind on any address out of [('192.0.2.1', 9464)]")
+
+    monkeypatch.setattr(web.TCPSite, "start", start)
+    with pytest.raises(Unusable, match=r"192\.0\.2\.1:9464 \(this machine has no such address\); choose"):
+        async with measuring(MetricsSettings(port=9464, host="192.0.2.1"), lambda: None):
+            pass

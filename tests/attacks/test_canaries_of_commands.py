@@ -198,7 +198,7 @@ def test_no_traceback_holds_a_secret(operator: Operator, style: str, monkeypatch
             raise RuntimeError(f"with {SECRETS['kb.llm.api_key']} in {vars(settings)}") from error
 
     operator.configured(logging={"level": "DEBUG", "format": style})
-    monkeypatch.setattr("commands.dispatch.ask", broken)
+    monkeypatch.setattr("commands.ask.ask", broken)
     code, printed = operator.runs("--ask", QUESTION)
     assert code == 1
     assert "this is a bug" in printed

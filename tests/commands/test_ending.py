@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.loopback.served import serving
+from tests.loopback.web_server import hang, page
 from tests.root_logger import logging_restored
 
 __all__ = ["logging_restored"]
@@ -46,6 +48,23 @@ def with_a_thread_that_hangs(work):
 for name in ("ask", "check", "init_kb"):
     module = __import__(f"commands.{name}", fromlist=["x"])
     module.run_async = with_a_thread_that_hangs
+
+import runpy
+runpy.run_path("app.py", run_name="__main__")
+"""
+
+READERS_STAND_STILL = """
+import signal
+from clock import Processes
+
+started = Processes._started
+
+async def standing(processes):
+    process = await started(processes)
+    process.send_signal(signal.SIGSTOP)
+    return process
+
+Processes._started = standing
 
 import runpy
 runpy.run_path("app.py", run_name="__main__")
@@ -99,3 +118,36 @@ def test_a_replay_ends_while_a_thread_hangs(config: Path, export: Path) -> None:
     )
     assert '"summary"' in done.stdout, done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "path", "why"),
+    [
+        (["app.py"], "/hangs", "no whole answer within 0.5 s"),
+        (["-c", READERS_STAND_STILL], "/page", "longer than 0.5 s"),
+    ],
+    ids=["server", "extraction"],
+)
+def test_an_update_with_its_result_ends_while_a_web_server_or_the_reading_of_a_page_hangs(
+    config: Path, program: list[str], path: str, why: str
+) -> None:
+    """Pitfall 65."""
+    kb = "{web_fetch_private_hosts: [127.0.0.1], web_fetch_timeout_seconds: 0.5}"
+    config.write_text(f"{config.read_text()}search: {{embeddings: none}}\nkb: {kb}\n")
+    with serving() as server:
+        server.paths |= {"/hangs": hang, "/page": page("<html><body><p>Of millstones.</p></body></html>")}
+        url = f"{server.origin}{path}"
+        (config.parent / "data" / "knowledge-base" / "links.txt").write_text(f"{url}\n")
+        done = subprocess.run(
+            [sys.executable, *program, "--config", str(config), "--init-kb"],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert [asked for asked, _ in server.seen] == [path]
+    assert "1 file" in done.stdout, done.stderr
+    [line] = [each for each in (done.stdout + done.stderr).splitlines() if why in each]
+    assert url in line
+    assert done.returncode == 1

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 import app
-from commands import dispatch
 from commands.dispatch import asks_a_model
 from commands.replay import backend
 from services.storage.data_folder import lock
@@ -287,7 +286,7 @@ def test_what_ends_a_command_early_is_a_line_and_a_failure(
     def ends(settings: object) -> int:
         raise error
 
-    monkeypatch.setattr(dispatch, "check", ends)
+    monkeypatch.setattr("commands.check.check", ends)
     assert run(config, "--check") == 1
     assert one_line(capsys) == line
 
@@ -304,7 +303,7 @@ def test_a_bug_is_reported_with_its_traceback_and_without_secrets(
         logging.getLogger("x").error("sent %s", SECRET_KEY)
         raise RuntimeError(f"Authorization: Bot {SECRET_TOKEN}, Bearer {SECRET_KEY}")
 
-    monkeypatch.setattr(dispatch, "check", breaks)
+    monkeypatch.setattr("commands.check.check", breaks)
     assert run(config, "--check") == 1
     _, err = capsys.readouterr()
     assert "this is a bug" in err
@@ -325,7 +324,7 @@ def test_other_commands_leave_the_log_file_to_the_bot_and_say_less(
         seen.append(logging.getLogger().level)
         return 0
 
-    monkeypatch.setattr(dispatch, "check", looks)
+    monkeypatch.setattr("commands.check.check", looks)
     for level in ("INFO", "DEBUG", "ERROR"):
         config.write_text(f"logging: {{level: {level}, file: {{path: bot.log}}}}\n")
         assert run(config, "--check") == 0

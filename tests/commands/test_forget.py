@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import app
+from assembly.answering import library_of
 from assembly.documents import store_of
-from assembly.graph_parts import library_of
 from assembly.searching import open_search
 from services.documents.indexing import index_team
 from services.documents.store.embedded import EmbeddedStore

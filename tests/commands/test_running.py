@@ -50,7 +50,7 @@ def test_sigterm_ends_a_replay_as_ctrl_c_does(
         signal.raise_signal(signal.SIGTERM)
         return 0
 
-    monkeypatch.setattr("commands.dispatch.replay", replay)
+    monkeypatch.setattr("commands.replay.replay", replay)
     (tmp_path / "day.jsonl").touch()
     # What would end the tests must end only the command.
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -117,6 +117,7 @@ def test_what_was_spent_is_read_and_no_budget_grows_by_it(tmp_path: Path, data: 
 @THOROUGHLY
 @given(json_files(STONES))
 @example(b"[" * DEEP)
+@example(b'{"files": {}, "closed": {"41": [1' + b"0" * 400 + b", true]}}")
 def test_what_must_not_be_read_again_is_read_or_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, data: bytes
 ) -> None:

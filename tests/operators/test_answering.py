@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,6 +153,11 @@ def selecting(script: Script, shelf: Shelf | None = None, *, most: int = 5) -> C
 
 
 async def test_only_sources_of_the_index_are_selected(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    chosen = passed(await selecting(Script(picks=["kb:invented", PAGE, GUIDE, GUIDE]), most=1)(asked()))
+    assert chosen.selected == (PAGE,)
+    assert "select: 1 of 2 entries" in caplog.text
+    caplog.clear()
     chosen = passed(await selecting(Script(picks=["kb:invented", PAGE, GUIDE, GUIDE]))(asked()))
     assert chosen.selected == (PAGE, GUIDE)
     assert "1 id that is in no index was dropped" in caplog.text

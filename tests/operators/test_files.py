@@ -12,6 +12,7 @@ import pytest
 
 from clock import Processes, now
 from model.messages import Attachment, Place, PlaceKind
+from operators import discarding
 from operators import evidence as chunk_module
 from operators.discarding import Closing, Dropping, Threads, discard, sweep
 from operators.evidence import IngestResult, Intake, chunk, embed, to_its_end
@@ -230,21 +231,38 @@ async def test_only_people_of_a_thread_that_is_still_there_can_miss_its_files(
     assert cases.gone.is_unannounced(CASE) == may_reopen
 
 
+@pytest.mark.parametrize("clock_is_ahead_by", [-3600.0, 3600.0])
+async def test_files_of_a_closed_thread_are_told_from_later_ones_by_discords_clock(
+    store: BrokenStore, clock_is_ahead_by: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our clock may be set back before a thread is closed, or have been ahead."""
+    uploads, posted = Uploads(), 10_000.25
+    await asyncio.sleep(posted)
+    await taken(store, uploads)
+    waiting, cases = replace(candidate_of(uploads.file("b.log", "b")), at=posted + 60), Cases([CASE])
+    assert cases.begin(waiting) is not None
+    monkeypatch.setattr(discarding, "now", lambda: posted + 120 + clock_is_ahead_by)
+    await discard(store, cases, list[str]().append)(Closing(CASE, may_reopen=True))
+    came = candidate_of(uploads.file("app.log", "as it was"))
+    held = [cases.gone.holds(replace(came, at=at)) for at in (posted, posted + 60, posted + 180)]
+    assert held == [True, True, False]
+
+
 async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
     store: BrokenStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     await taken(store, Uploads())
     cases, forgotten = Cases([CASE]), list[str]()
-    discarding = discard(store, cases, forgotten.append)
+    delete = discard(store, cases, forgotten.append)
     closing = Closing(CASE)
     closing.call_off(cases)
     store.broken = {"delete_collection"}
-    await discarding(closing)
+    await delete(closing)
     assert cases.has_files(CASE)
     assert "the disk is full" in caplog.text
     store.broken = set()
-    await discarding(closing)
-    await discarding(closing)
+    await delete(closing)
+    await delete(closing)
     assert await names(store) == []
     assert forgotten == ["case_7"] * 3
 
@@ -252,13 +270,13 @@ async def test_what_cannot_be_deleted_now_is_known_and_tried_again(
 async def test_a_guilds_end_closes_its_own_threads_only(store: BrokenStore) -> None:
     await taken(store, Uploads())
     cases = Cases([CASE, 8])
-    discarding = discard(store, cases, list[str]().append)
+    delete = discard(store, cases, list[str]().append)
     for case_id, guild_id in ((CASE, 1), (8, GUILD)):
         closing = Closing(case_id, guild_id=guild_id)
         closing.call_off(cases)
-        await discarding(closing)
+        await delete(closing)
     assert await names(store) == ["app.log"]
-    await discarding(Closing(CASE, guild_id=GUILD))
+    await delete(Closing(CASE, guild_id=GUILD))
     assert await names(store) == []
 
 
@@ -267,14 +285,14 @@ async def test_only_the_files_of_a_deleted_message_go_and_of_an_edited_one_those
     await taken(store, uploads, "one.log", "1")
     await taken(store, uploads, "two.log", "2")
     cases = Cases([CASE])
-    discarding = discard(store, cases, list[str]().append)
+    delete = discard(store, cases, list[str]().append)
     dropping = Dropping(CASE, frozenset({70}), kept=frozenset({1000}))
     dropping.call_off(cases)
-    await discarding(dropping)
+    await delete(dropping)
     assert await names(store) == ["one.log"]
-    await discarding(Dropping(CASE, frozenset({71})))
+    await delete(Dropping(CASE, frozenset({71})))
     assert await names(store) == ["one.log"]
-    await discarding(Dropping(99, frozenset({70})))
+    await delete(Dropping(99, frozenset({70})))
 
 
 # Sweeping

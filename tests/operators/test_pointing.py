@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from reactivex import compose
 
 from model.batches import Part
+from model.conversations import Conversation, Role, Turn
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, OutcomeKind, Reason
 from operators.pointing import PointRules, linked, point, remembered
-from operators.step import Step, step
+from operators.step import Step, in_turn, step
 from services.assistant import Addresses, Inquiry, Repeats, Unanswered, end
 from services.conversations.in_flight import CalledOff
 from services.llm import Usage
@@ -45,7 +45,7 @@ def unanswered(reason: Reason = Reason.NO_SOURCES, **known: Any) -> Unanswered:
 
 def pointing(found: Found = MAY_FIT, rules: PointRules | None = None, repeats: Repeats | None = None) -> Step:
     search, told, chosen = ScriptedSearch(found), repeats or Repeats(), rules or PointRules()
-    return compose(
+    return in_turn(
         step("generate", linked(search, told, chosen.addresses), 4),
         step("point", point(search, told, chosen), 4, passing=(Outcome, Inquiry)),
     )
@@ -111,6 +111,33 @@ async def test_an_unanswered_question_that_a_step_fails_at_ends_with_its_own_par
     assert [(each.part, each.result, each.reason) for each in ends] == [
         (asked.part, OutcomeKind.FAILED, "ValueError at point")
     ]
+
+
+async def test_what_a_step_failed_at_is_logged_with_what_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug with its traceback; what comes from outside in one line."""
+    errors: list[Exception] = [ValueError("a bug"), TimeoutError("too slow")]
+
+    async def broken(_: Inquiry | Unanswered) -> Inquiry:
+        raise errors[0]
+
+    failing: Step = step("point", broken, 4, passing=(Outcome,))
+    for traceback in (True, False):
+        await play("u|", failing, values={"u": unanswered()}, show=lambda _: "o")
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert record.getMessage() == f"point failed: {type(errors[0]).__name__}: {errors[0]}"
+        assert bool(record.exc_info) is traceback
+        caplog.clear()
+        errors.reverse()
+
+
+@pytest.mark.parametrize(("query", "looked_for"), [("restore backups", "restore backups"), ("", "And how?")])
+async def test_what_is_searched_for_is_the_query_or_else_the_question(query: str, looked_for: str) -> None:
+    search = ScriptedSearch(MAY_FIT)
+    pointing_once: Step = step("point", point(search, Repeats(), PointRules()), 4, passing=(Outcome, Inquiry))
+    conversation = Conversation((Turn(Role.USER, "And how?", asked_now=True),))
+    await play("u|", pointing_once, values={"u": unanswered(query=query, conversation=conversation)}, show=shown)
+    assert search.asked == [looked_for]
 
 
 async def test_an_unanswered_question_that_was_called_off_ends_as_cancelled() -> None:

@@ -132,6 +132,15 @@ async def test_what_was_opted_out_of_meanwhile_goes_before_anybody_sees_it(tmp_p
     assert desk.stored == []
 
 
+async def test_a_message_that_is_opted_out_of_by_its_text_goes_alone(tmp_path: Path) -> None:
+    first, answer = waiting(1).capture.said
+    private = Said(3, 11, PairTurn(Speaker.USER, "between us"))
+    desk = Desk(tmp_path, Waiting(1.0, Capture(None, "thread_1", (first, answer, private)), ()))
+    desk.withheld = lambda author, text: author == 11 and text == "between us"
+    assert await desk.round() == 1
+    assert [capture.said for capture in desk.stored] == [(first, answer)]
+
+
 async def test_the_text_of_somebody_who_opted_out_leaves_a_file_that_keeps_its_name(tmp_path: Path) -> None:
     said = (*waiting(1).capture.said, Said(9, 50, PairTurn(Speaker.TEAM, "Yes.")))
     middle = Waiting(

@@ -9,11 +9,11 @@ import pytest
 from reactivex.subject import Subject
 
 from model.batches import Key
-from model.events import Deleted, Edited, Event, Posted, Ready
+from model.events import Deleted, Edited, Event, Posted, Ready, Typing
 from model.messages import AuthorType, Message
 from model.outcomes import Ignored, Reason, Removed
 from operators import screen as module
-from operators.quiet_window import Amend
+from operators.quiet_window import Amend, Keep
 from operators.screen import Screened, ScreenRules, decode, screen
 from services.conversations.following import Follower
 from services.conversations.in_flight import CalledOff, InFlight
@@ -105,6 +105,11 @@ def test_a_message_is_let_through_once_and_not_again_after_a_restart() -> None:
     restarted = Door(replace(RULES, ended=ended))
     assert restarted.hears(message) == [Reason.DUPLICATE]
     assert restarted.hears(restarted.talk.says(ANN, second=9)) == ["posted"]
+
+
+def test_typing_keeps_the_window_of_who_types_open() -> None:
+    door = Door()
+    assert door.gets(Typing(5.0, CHANNEL.id, ANN)) == [Keep(Key(CHANNEL.id, ANN.id), 5.0, module.TYPING_SECONDS)]
 
 
 def test_duplicates_are_told_among_the_newest_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:

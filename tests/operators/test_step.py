@@ -1,20 +1,61 @@
-"""What a step says of the time it took."""
+"""What a step says of the time it took, and several steps in turn."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
+import reactivex as rx
 
 import operators.step
 from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
-from operators.step import step
-from services.assistant import Inquiry
+from model.outcomes import Outcome, Reason
+from operators.step import Item, Step, in_turn, step
+from services.assistant import Inquiry, Unanswered, skipped
+from services.conversations import CalledOff
 from services.llm import Usage
+from services.telemetry import people
 from tests.marbles import play
+
+ADA, BEN = Author(1, "ada"), Author(2, "ben")
+
+
+def inquiry() -> Inquiry:
+    message = Message(10, 11, ADA, "How?", 1.0)
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(11, PlaceKind.CHANNEL), 1.0)
+    return Inquiry(part, addressed=True, usage=Usage(), decisions={})
+
+
+def shown(item: Item) -> str:
+    """`q` goes on, `u` is unanswered, `o` has ended."""
+    return "q" if isinstance(item, Inquiry) else "u" if isinstance(item, Unanswered) else "o"
+
+
+async def slow(item: Inquiry) -> Inquiry:
+    await asyncio.sleep(2)
+    return item
+
+
+async def broken(item: Inquiry) -> Inquiry:
+    await asyncio.sleep(2)
+    raise ValueError(item.query)
+
+
+async def stopped_inside(item: Inquiry) -> Inquiry:
+    raise asyncio.CancelledError(item.query)
+
+
+async def ended(item: Inquiry) -> Outcome:
+    return skipped(item, Reason.NO_SOURCES)
+
+
+async def given_up(item: Inquiry) -> Unanswered:
+    return Unanswered(item, Reason.NO_SOURCES)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +75,126 @@ async def test_the_clock_is_asked_only_where_the_time_is_logged(
         return inquiry
 
     monkeypatch.setattr(operators.step, "now", looked_at)
-    message = Message(10, 11, Author(1, "ada"), "How?", 1.0)
-    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(11, PlaceKind.CHANNEL), 1.0)
     with caplog.at_level(level, "operators.step"):
-        inquiry = Inquiry(part, addressed=True, usage=Usage(), decisions={})
-        assert await play("q---|", step("gate", gate, 1), values={"q": inquiry}, show=lambda _: "q") == "--q-|"
+        assert await play("q---|", step("gate", gate, 1), values={"q": inquiry()}, show=lambda _: "q") == "--q-|"
     assert [record.getMessage() for record in caplog.records if record.name == "operators.step"] == lines
     assert len(asked) == looks
+
+
+# Several in turn.
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected", "reason"),
+    [
+        ([slow, slow], "----q|", None),
+        ([slow, ended, broken], "--o--|", Reason.NO_SOURCES),
+        ([slow, given_up, broken], "--u--|", Reason.NO_SOURCES),
+        ([slow, broken, slow], "----o|", "ValueError at 1"),
+        ([slow, stopped_inside, slow], "--o--|", "CancelledWithin at 1"),
+    ],
+    ids=["all go on", "one ends it", "one leaves it unanswered", "one fails", "one is cancelled by what it awaits"],
+)
+async def test_steps_in_turn_do_what_a_pipe_of_them_does(
+    steps: list[Callable[[Inquiry], Coroutine[Any, Any, Item]]], expected: str, reason: str | None
+) -> None:
+    made = [step(f"{number}", fn, 4) for number, fn in enumerate(steps)]
+    for operators_ in ([in_turn(*made)], made):
+        seen: list[Any] = []
+
+        def keep(item: Item, seen: list[Any] = seen) -> str:
+            seen.append(item)
+            return shown(item)
+
+        assert await play("q----|", *operators_, values={"q": inquiry()}, show=keep) == expected
+        assert [getattr(item, "reason", None) for item in seen] == [reason]
+
+
+async def test_steps_in_turn_are_one_task_for_each_item() -> None:
+    tasks: list[object] = []
+
+    async def noted(item: Inquiry) -> Inquiry:
+        tasks.append(asyncio.current_task())
+        return await slow(item)
+
+    chain = in_turn(in_turn(step("a", noted, 4), step("b", noted, 4)), step("c", noted, 4))
+    assert await play("q------|", chain, values={"q": inquiry()}, show=shown) == "------q|"
+    assert len(tasks) == 3
+    assert len(set(tasks)) == 1
+
+
+async def test_what_every_step_lets_by_does_not_wait_for_a_turn() -> None:
+    values = {"q": inquiry(), "o": skipped(inquiry(), Reason.NO_SOURCES), "u": Unanswered(inquiry(), Reason.UNSURE)}
+
+    async def pointed(item: Unanswered) -> Inquiry:
+        return await slow(item.inquiry)
+
+    chain = in_turn(step("gate", slow, 1), step("point", pointed, 1, passing=(Outcome, Inquiry)))
+    assert await play("qou---|", chain, values=values, show=shown) == "-oq-q-|"
+
+
+@pytest.mark.parametrize(("after", "step_name"), [(1, "gate"), (3, "load")])
+async def test_an_item_that_is_called_off_ends_at_once(after: int, step_name: str) -> None:
+    asked = inquiry()
+    asyncio.get_running_loop().call_later(after, asked.token.cancel, ValueError("too late"))
+    chain = in_turn(step("gate", slow, 1), step("load", slow, 1))
+    ends: list[Any] = []
+    rx.of(asked).pipe(chain).subscribe(ends.append)
+    await asyncio.sleep(after)
+    await asyncio.sleep(0.1)
+    assert [end.reason for end in ends] == [f"ValueError at {step_name}"]
+
+
+async def test_a_step_that_calls_its_own_item_off_is_the_last() -> None:
+    asked = inquiry()
+
+    async def deleted(item: Inquiry) -> Inquiry:
+        item.token.cancel(CalledOff(Reason.DELETED))
+        return item
+
+    chain = in_turn(step("gate", deleted, 1), step("load", slow, 1))
+    ends: list[Any] = []
+    assert await play("q|", chain, values={"q": asked}, show=lambda item: ends.append(item) or "o") == "o|"
+    assert [end.reason for end in ends] == [Reason.DELETED]
+
+
+async def test_an_item_that_was_called_off_before_ends_at_the_first_step_that_is_for_it() -> None:
+    asked = Unanswered(inquiry(), Reason.UNSURE)
+    asked.token.cancel(ValueError("too late"))
+    chain = in_turn(step("gate", slow, 1), step("point", slow, 1, passing=(Outcome, Inquiry)))
+    ends: list[Any] = []
+    assert await play("u|", chain, values={"u": asked}, show=lambda item: ends.append(item) or "o") == "o|"
+    assert [end.reason for end in ends] == ["ValueError at point"]
+
+
+async def test_each_step_tells_its_gauge_how_many_it_is_at_and_none_when_the_subscriber_leaves() -> None:
+    told: list[tuple[str, int]] = []
+
+    def gauge(name: str, count: int) -> None:
+        told.append((name, count))
+
+    chain: Step = in_turn(step("gate", slow, 2, gauge), step("load", slow, 2, gauge))
+    ends: list[Any] = []
+    subscription = rx.of(inquiry(), inquiry()).pipe(chain).subscribe(ends.append)
+    await asyncio.sleep(3)
+    assert told == [("gate", 1), ("gate", 2), ("gate", 1), ("load", 1), ("gate", 0), ("load", 2)]
+    subscription.dispose()
+    await asyncio.sleep(3)
+    assert told[6:] == [("load", 1), ("load", 0)]
+    assert ends == []
+
+
+async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
+    seen: list[frozenset[int]] = []
+
+    async def gathered(item: Inquiry) -> Inquiry:
+        seen.append(people.get())
+        return item._replace(messages=(Message(9, 11, BEN, "So.", 0.5),))
+
+    async def looked(item: Inquiry) -> Inquiry:
+        seen.append(people.get())
+        return item
+
+    chain = in_turn(step("gather", gathered, 1), step("gate", looked, 1), step("load", looked, 1))
+    assert await play("q|", chain, values={"q": inquiry()}, show=shown) == "q|"
+    assert seen == [{1}, {1, 2}, {1, 2}]

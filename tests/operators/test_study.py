@@ -132,7 +132,7 @@ async def test_a_pair_on_which_the_model_always_fails_is_given_up_after_three_tr
     assert [what for _, what in curator.asked] == [bad.id] * 3 + [good.id]
     assert (failed.action, failed.reason) == (Action.FAILED, f"{type(error).__name__}: {error}")
     assert added.action is Action.ADDED
-    assert caplog.text.count("llm_classification_failed") == 3
+    assert caplog.text.count(f"llm_classification_failed {bad.id}: {type(error).__name__}: {error}") == 3
     assert "left for --regen" in caplog.text
 
 
@@ -143,7 +143,7 @@ async def test_integration_that_fails_costs_the_whole_pair_a_try(
     curator = ScriptedCurator(integrated=lambda _new, _held: answers.pop() if answers else kept())
     decisions = await decided(tmp_path, curator, pair(1), pair(2))
     assert decisions[-1].action is Action.ADDED
-    assert caplog.text.count("llm_integration_failed") == 2
+    assert caplog.text.count(f"llm_integration_failed {pair(2).id}: BadOutput: prose") == 2
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,7 @@ def test_what_is_left_to_do_for_a_fetched_source(tmp_path: Path, record: NoteRec
     event = next_of(record, ledger, KEY)
     assert (event.how if isinstance(event, Settled) else None) == expected
     assert (event.record.summary_text == "About A.") == (expected is How.REUSED)
+    assert not isinstance(event, Pending) or event.record.summary_pending
 
 
 # summarise

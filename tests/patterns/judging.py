@@ -20,6 +20,8 @@ _SLOWER = 3.5
 """How many times the cost of a character may grow while the text grows by 8 or 100 times: noise included."""
 _LEAST = 1e-8
 """Seconds a character: what is cheaper is measured as so much."""
+_EACH, _ALL = re.compile("."), "a" * LONGEST
+_DEAREST = 5
 _REPEATS_MORE_THAN_A_CHARACTER = re.compile(r"(?:\)|\\\d)(?:[*+]|\{\d*,)")
 """A repeated character needs no memory."""
 _PER_CHAR = 8
@@ -69,6 +71,25 @@ def hungry(pattern: re.Pattern[str], methods: Iterable[str]) -> Pump | None:
     finally:
         tracemalloc.stop()
     return None
+
+
+def dear(pattern: re.Pattern[str], methods: Iterable[str], chars: int) -> Pump | None:
+    """A pump of `chars` characters that costs more than to look twice at each of `LONGEST` characters."""
+    run = _Run(pattern, frozenset(methods))
+    short = sorted(((run.cost(pump.text(chars // 4), 1), pump) for pump in pumps(pattern)), reverse=True)
+    for _, pump in short[:_DEAREST]:
+        if all(_is_dear(run, pump.text(chars), attempts) for attempts in (1, 3, 8)):
+            return pump
+    return None
+
+
+def _is_dear(run: _Run, text: str, attempts: int) -> bool:
+    return run.cost(text, attempts) > 2 * cost(_look_at_each, attempts)
+
+
+def _look_at_each() -> None:
+    for _ in _EACH.finditer(_ALL):
+        pass
 
 
 class _Run:

@@ -5,41 +5,54 @@ from __future__ import annotations
 import importlib
 import re
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
+from services.discord.text import READ_FOR_NAME
+from services.documents.tools.libraries import MAX_QUESTION_CHARS
 from tests.patterns.finding import Found, kept, made, within
-from tests.patterns.judging import hungry, steep
+from tests.patterns.judging import LONGEST, dear, hungry, steep
 from tests.patterns.pumping import pumps
 
-QUESTION = "a question, of at most 1,000 characters"
-MESSAGE = "what somebody writes on Discord, 4,000 characters a message"
-ANSWER = "the answer of a model, which is cut"
-BEGINNING = "the first 5,000 characters of a file"
-LINE = "a line of a file, cut before it is read"
+
+class Bound(NamedTuple):
+    """How long a text may be. `what`: which text, and where its length is bounded. `asked`: how, where the pattern is
+    handed on under another name, or a search that fails ends the reading.
+    """
+
+    chars: int
+    what: str
+    asked: str = ""
+
+
+QUESTION = Bound(MAX_QUESTION_CHARS, "a question: services.documents.tools.core")
+MESSAGE = Bound(4_000, "what somebody writes: Discord")
+ANSWER = Bound(4_000, "an answer, after its length is looked at: operators.answering")
+BEGINNING = Bound(5_000, "the beginning of a file: services.documents.reading.kinds")
+LINE = Bound(4_000, "a line, cut before it is read")
 BOUNDED = {
     "services.assistant.addresses._LINK": ANSWER,
     "services.assistant.extractive.curator._NOISE": MESSAGE,
-    "services.assistant.extractive.describing._MARKUP": MESSAGE,
-    "services.assistant.extractive.describing._WORD": MESSAGE,
-    "services.assistant.extractive.looking_up._ASKING": QUESTION,
+    "services.assistant.extractive.describing._WORD": Bound(
+        100_000, "the beginning of a source: services.assistant.extractive.describing"
+    ),
     "services.assistant.links._DEBRIS": ANSWER,
     "services.assistant.links._DEFINITION": ANSWER,
     "services.assistant.links._HOST_LIKE": ANSWER,
     "services.assistant.links._INLINE": ANSWER,
     "services.assistant.links._LONE_LINE": ANSWER,
-    "services.assistant.links._URL": ANSWER,
-    "services.assistant.telling._MARKUP": "a passage, of 1,000 characters",
+    "services.assistant.links._URL": Bound(100_000, "a source that was loaded: services.knowledge.excerpts"),
     "services.conversations.thanks._FAILED": MESSAGE,
-    "services.discord.text.BLANK_LINES": ANSWER,
-    "services.discord.text.FENCE": "a line, in which it cannot fail",
-    "services.discord.text.GAP": ANSWER,
-    "services.discord.text.PAIRED": "500 characters of a line",
+    "services.discord.text.BLANK_LINES": Bound(ANSWER.chars, "an answer", "match"),
+    "services.discord.text.FENCE": Bound(4_000, "a line of an answer", "match"),
+    "services.discord.text.GAP": Bound(ANSWER.chars, "an answer", "match"),
+    "services.discord.text.PAIRED": Bound(READ_FOR_NAME, "a line: services.discord.text.READ_FOR_NAME"),
     "services.discord.text.PREFIX": MESSAGE,
     "services.documents.asking.files_named._FILE_LIKE": QUESTION,
     "services.documents.asking.grammar.ONE_LEVEL": QUESTION,
     "services.documents.asking.grammar._any_piece": QUESTION,
-    "services.documents.asking.linear._TOKEN": "a pattern of 200 characters",
+    "services.documents.asking.linear._TOKEN": Bound(200, "a pattern: services.documents.asking.linear"),
     "services.documents.asking.meanings._IN_KEYS": QUESTION,
     "services.documents.asking.meanings._IN_LOGS": QUESTION,
     "services.documents.asking.mentions._ASKED_ABOUT": QUESTION,
@@ -51,28 +64,30 @@ BOUNDED = {
     "services.documents.asking.times._one_moment": QUESTION,
     "services.documents.asking.times._period": QUESTION,
     "services.documents.asking.vocabulary._WORD": QUESTION,
-    "services.documents.asking.whole_files._INDEX": "the path of a key, 64 levels deep",
-    "services.documents.indexing._HEADING": "the first 4,000 characters of a document",
-    "services.documents.posted._BLOCK": MESSAGE,
-    "services.documents.reading.json_outline._TOKEN": "the first comment that never ends is refused",
+    "services.documents.asking.whole_files._INDEX": Bound(400, "the path of a key, 64 levels deep"),
+    "services.documents.reading.json_outline._TOKEN": Bound(
+        LONGEST, "a file, of which the first comment that never ends is refused", "match"
+    ),
     "services.documents.reading.kinds._CODE": BEGINNING,
-    "services.documents.reading.kinds._PROMETHEUS": BEGINNING,
+    "services.documents.reading.kinds._PROMETHEUS": Bound(
+        BEGINNING.chars, "a line of the beginning of a file", "match"
+    ),
     "services.documents.reading.kinds._TRACE": BEGINNING,
-    "services.documents.reading.logs._VARIABLE": "the first 400 characters of a line",
-    "services.documents.store.schema._STAMP": "the beginning of a line",
+    "services.documents.reading.logs._VARIABLE": Bound(400, "the beginning of a line: services.documents.reading.logs"),
+    "services.documents.store.schema._STAMP": Bound(2_000, "the beginning of a line: services.documents.store.schema"),
     "services.llm.prompting._MANY_BRACKETS": LINE,
     "services.privacy.text_match._PLACEHOLDER": MESSAGE,
-    "services.redaction.names._describes": "names of at most 200 characters",
-    "services.redaction.names._file": "the first 1,000 characters of a value",
-    "services.redaction.scanner._WORDS_BEFORE": "40 characters",
-    "services.search.languages._NOT_PROSE": "the first 8,000 characters of a text",
+    "services.redaction.names._describes": Bound(200, "a name: services.redaction.names"),
+    "services.redaction.names._file": Bound(1_000, "a value: services.redaction.scanner"),
+    "services.redaction.scanner._WORDS_BEFORE": Bound(40, "what precedes a name: services.redaction.scanner"),
+    "services.search.languages._NOT_PROSE": Bound(8_000, "the beginning of a text: services.search.languages"),
     "services.search.questions._CONTINUES": MESSAGE,
     "services.search.questions._GREETING": MESSAGE,
     "services.search.questions._NOISE": MESSAGE,
     "services.search.questions._NOT_PROSE": MESSAGE,
-    "services.search.text.tags._IN_BRACES": "a tag, whose length is bounded",
-    "services.search.words._PIECE": "a word",
-    "services.team.archive._SNOWFLAKES": "a line of the archive, which the bot writes",
+    "services.search.text.tags._IN_BRACES": Bound(1_500, "the inside of braces: services.search.text.tags"),
+    "services.search.words._PIECE": Bound(1_000, "a word"),
+    "services.team.archive._SNOWFLAKES": Bound(4_000, "a line of the archive, which the bot writes"),
 }
 """What bounds the texts of patterns that cost more than in proportion to them. No pattern over a whole file is here."""
 
@@ -129,6 +144,22 @@ def test_no_character_more_costs_memory() -> None:
     """Pitfall 64: what repeats alternatives keeps a state for each."""
     judged = [each for each in found() if each.where not in BOUNDED]
     assert [(each.where, pump) for each in judged if (pump := hungry(each.pattern, each.methods))] == []
+
+
+def test_what_is_bounded_costs_no_more_than_a_scan_of_a_file() -> None:
+    """Pitfall 64: at the bound that its text has."""
+    judged = [(each, bound) for each in found() if (bound := BOUNDED.get(each.where))]
+    slow = [
+        (each.where, pump)
+        for each, bound in judged
+        if (pump := dear(each.pattern, {bound.asked} if bound.asked else each.methods, bound.chars))
+    ]
+    assert slow == []
+
+
+def test_a_planted_pattern_is_found_dear_at_its_bound() -> None:
+    assert dear(re.compile(r"\s+$"), {"search"}, 8_000) is not None
+    assert dear(re.compile(r"\s+$"), {"search"}, 400) is None
 
 
 def test_what_is_named_as_bounded_is_there() -> None:

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+import sinks.archive
 from clock import VirtualLoop, now, rfc3339
 from model.outcomes import Outcome, OutcomeKind, Reason
 from services.storage import files
@@ -315,6 +316,23 @@ async def test_a_full_disk_is_told_and_leaves_the_file_whole(tmp_path: Path, mon
     more = Said(snowflake(90), STAFF.id, PairTurn(Speaker.TEAM, "P.S."))
     await raw.keep(Capture(PART, "reply_1", (capture(2).said[0], more)))
     assert [pair.conversation_id for pair in pairs_in(tmp_path, 1)][-1] == "reply_1"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_an_error_where_places_are_noted_is_heard_and_changes_nothing_of_what_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, count: int
+) -> None:
+    def broken(_qa_id: str, _capture: Capture) -> str:
+        raise ValueError("a bug in places")
+
+    monkeypatch.setattr(sinks.archive, "place_line", broken)
+    raw = RawArchive(tmp_path / "raw", Captures(), places=tmp_path / "places.jsonl")
+    outcomes = await asyncio.gather(*(raw.keep(capture(n)) for n in range(1, count + 1)))
+    assert [outcome.result for outcome in outcomes] == [OutcomeKind.CAPTURED] * count
+    assert texts(tmp_path / "raw") == [f"Question {n}?" for n in range(1, count + 1)]
+    told = [record for record in caplog.records if "will have no link" in record.getMessage()]
+    assert all(record.exc_info is not None and "a bug in places" in str(record.exc_info[1]) for record in told)
+    assert all(sum(str(outcome.qa_id) in record.getMessage() for record in told) == 1 for outcome in outcomes)
 
 
 async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:

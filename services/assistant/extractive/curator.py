@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +46,8 @@ class ExtractiveCurator:
 
     def __init__(self, topics: Callable[[], Mapping[str, Sequence[Pair]]]) -> None:
         self._topics = topics
+        self._vectors = TopicVectors()
+        self._alone = threading.Lock()  # pairs may be looked at in several threads
 
     async def summarise_images(
         self, conversation: Conversation, message_ids: Sequence[int], usage: Usage
@@ -75,9 +79,10 @@ class ExtractiveCurator:
         for name, held in topics.items():
             if any(each.conversation_id == pair.conversation_id for each in held):
                 return name  # a continued conversation stays in its topic
-        vectors = TopicVectors(topics)
-        nearest, likeness = vectors.nearest(subject)
-        return nearest if likeness >= ALIKE else vectors.name(subject)
+        with self._alone:
+            self._vectors.update(topics)
+            nearest, likeness = self._vectors.nearest(subject)
+            return nearest if likeness >= ALIKE else self._vectors.name(subject)
 
 
 def teaches(pair: Pair, subject: Subject) -> bool:
@@ -112,7 +117,7 @@ _MAX_READ_CHARS = 4_000
 _IMAGINED = 12
 """Conversations that hold none of the terms, so that rarity means something among the first few."""
 _NOISE = re.compile(
-    r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]*\]|(?<!\S)@[\w.-]+"
+    r"```.*?```|https?://\S+|\[(?:image|file): [^\]\n]{0,1000}\]|(?<!\S)@[\w.-]+"
     r"|\b(?=\w*\d)\w{12,}\b",  # ids and hashes
     re.DOTALL,
 )
@@ -123,43 +128,88 @@ _MIN_TERM_CHARS = 3
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The terms of one conversation.
+    """The terms of one conversation. Thousands are kept: in tuples of strings and numbers that they share.
 
     Attributes:
-        weights: terms of both sides, weighing more the more often they occur.
+        terms: of both sides; those of the users come first.
+        values: the weight of each term: the more often it occurs, the more.
+        asked_count: how many of the terms are the users'.
+        answered_terms: those of the team.
         words: the users' words in lower case, in order of first use: of the sentences that ask, if there are any.
     """
 
-    weights: Mapping[str, float]
-    asked: frozenset[str]
-    answered: frozenset[str]
+    terms: tuple[str, ...]
+    values: tuple[float, ...]
+    asked_count: int
+    answered_terms: tuple[str, ...]
     words: tuple[str, ...]
+
+    @property
+    def asked(self) -> frozenset[str]:
+        return frozenset(self.terms[: self.asked_count])
+
+    @property
+    def answered(self) -> frozenset[str]:
+        return frozenset(self.answered_terms)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return dict(zip(self.terms, self.values, strict=True))
 
 
 @lru_cache(maxsize=4_096)
 def subject_of(pair: Pair) -> Subject:
     users, team = (_said(pair, speaker) for speaker in (Speaker.USER, Speaker.TEAM))
     asked, answered = Counter(_terms(users)), Counter(_terms(team))
-    weights = {term: asked[term] + _TEAM_WEIGHT * answered[term] for term in (asked | answered)}
+    both = tuple(asked | answered)  # in order of the users' terms, then of the others
     asking, others = asking_sentences(users)
     return Subject(
-        {term: 1 + math.log(max(1.0, weight)) for term, weight in weights.items()},
-        frozenset(asked),
-        frozenset(answered),
+        both,
+        tuple(_damped(asked[term] + _TEAM_WEIGHT * answered[term]) for term in both),
+        len(asked),
+        tuple(answered),
         _words(asking) or _words(others),
     )
+
+
+@lru_cache(maxsize=1_024)
+def _damped(count: float) -> float:
+    return 1 + math.log(max(1.0, count))
 
 
 class TopicVectors:
     """The conversations of all topics as vectors of terms, weighed by rarity (TF-IDF)."""
 
-    def __init__(self, topics: Mapping[str, Sequence[Pair]]) -> None:
-        self._topics = {name: [subject_of(pair) for pair in pairs] for name, pairs in topics.items() if pairs}
-        self._holders = Counter(
-            term for subjects in self._topics.values() for subject in subjects for term in subject.weights
-        )
-        self._count = sum(map(len, self._topics.values()))
+    def __init__(self) -> None:
+        self._pairs: dict[str, tuple[Pair, ...]] = {}
+        self._topics: dict[str, list[Subject]] = {}
+        self._holders: Counter[str] = Counter()
+        self._count = 0
         self._rare: dict[str, float] = {}
+
+    def update(self, topics: Mapping[str, Sequence[Pair]]) -> None:
+        """Hold what the topics hold now. Only pairs that came or went are read."""
+        pairs = {name: tuple(held) for name, held in topics.items() if held}
+        for name in self._pairs.keys() - pairs.keys():
+            self._replace(name, ())
+        for name, held in pairs.items():
+            self._replace(name, held)
+        # Of two topics that are as near, the first of the mapping is taken.
+        self._pairs, self._topics = pairs, {name: self._topics[name] for name in pairs}
+
+    def _replace(self, name: str, new: tuple[Pair, ...]) -> None:
+        old, subjects = self._pairs.get(name, ()), self._topics.get(name, [])
+        start = _alike_at_the_beginning(old, new)
+        end = _alike_at_the_beginning(old[start:][::-1], new[start:][::-1])
+        gone, came = subjects[start : len(old) - end], [subject_of(pair) for pair in new[start : len(new) - end]]
+        if gone or came:
+            self._holders.subtract(term for subject in gone for term in subject.terms)
+            self._holders.update(term for subject in came for term in subject.terms)
+            self._count += len(came) - len(gone)
+            self._rare.clear()
+            for term in {term for subject in gone for term in subject.terms if not self._holders[term]}:
+                del self._holders[term]
+        self._topics[name] = [*subjects[:start], *came, *subjects[len(old) - end :]]
 
     def nearest(self, subject: Subject) -> tuple[str, float]:
         """The topic whose conversations are most like this one on average, and their likeness, 0 to 1.
@@ -178,16 +228,19 @@ class TopicVectors:
         stems: dict[str, str] = {}
         for word in subject.words:
             stems.setdefault(stem(word), word)
+        weights, answered = subject.weights, subject.answered
         worth = {
-            word: self._rarity(term) * subject.weights[term] * (2 if term in subject.answered else 1)
+            word: self._rarity(term) * weights[term] * (2 if term in answered else 1)
             for term, word in stems.items()
-            if term in subject.weights
+            if term in weights
         }
         best = sorted(worth, key=lambda word: -worth[word])[:_NAME_WORDS]
         return "-".join(word for word in worth if word in best)
 
     def _unit(self, subject: Subject) -> dict[str, float]:
-        weighed = {term: weight * self._rarity(term) for term, weight in subject.weights.items()}
+        weighed = {
+            term: weight * self._rarity(term) for term, weight in zip(subject.terms, subject.values, strict=True)
+        }
         length = math.sqrt(sum(value * value for value in weighed.values())) or 1.0
         return {term: value / length for term, value in weighed.items()}
 
@@ -198,6 +251,16 @@ class TopicVectors:
         return rare
 
 
+def _alike_at_the_beginning(one: Sequence[Pair], other: Sequence[Pair]) -> int:
+    """How many of the first are the same."""
+    same = 0
+    for mine, its in zip(one, other, strict=False):
+        if mine is not its and mine != its:
+            break
+        same += 1
+    return same
+
+
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
     """How much of `part` is in `whole`, 0 to 1."""
     return len(part & whole) / (len(part) or 1)
@@ -205,7 +268,7 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
 
 def _words(sentences: Iterable[str]) -> tuple[str, ...]:
     words = (word.lower() for word in _WORD.findall("\n".join(sentences)))
-    return tuple(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+    return tuple(dict.fromkeys(sys.intern(word) for word in words if word not in STOP_WORDS))
 
 
 def _said(pair: Pair, speaker: Speaker) -> str:
@@ -214,7 +277,7 @@ def _said(pair: Pair, speaker: Speaker) -> str:
 
 
 def _terms(text: str) -> list[str]:
-    return [term for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
+    return [sys.intern(term) for term in terms(text) if len(term) >= _MIN_TERM_CHARS and not term.isdigit()]
 
 
 def _dot(one: Mapping[str, float], other: Mapping[str, float]) -> float:

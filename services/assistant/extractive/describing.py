@@ -22,7 +22,7 @@ _MIN_PROSE_WORDS: Final = 4
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[._-][A-Za-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 # An underscore within a word is no markup: `require_mount` keeps its.
-_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
+_MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\([^)\[]*+\)|[*`#>|]+|(?<![^\W_])_+|_+(?![^\W_])")
 _ADDRESS = re.compile(r"\b\w+://\S+")
 _KEY: Final = "extractive 2"
 """Raise the number when descriptions of the same text would change."""

@@ -14,7 +14,8 @@ from services.search import asked_now, terms
 _EXACT: Final = ("file", "lines", "time", "severity", "identifiers", "position", "aggregate")
 """What a question may name that is looked up exactly, not ranked (services.documents.asking.plan)."""
 
-_ASKING: Final = re.compile(r"[^\s.!?](?:[^.!?\n]|[.!?](?=\S))*\?")
+_SENTENCE_ENDS: Final = re.compile(r"\n|(?<=[.!?])(?!\S)")
+_ASKED: Final = re.compile(r"[\s.!?]*+(?P<words>.*\?)", re.DOTALL)
 _ENOUGH_WORDS: Final = 4
 
 _CASE_TOOL: Final = "answer_from_case_evidence"
@@ -98,7 +99,8 @@ def _question(query: str) -> str:
     Earlier questions are left out: the tools know the conversation, and recognise what refers to it.
     """
     now = asked_now(query)
-    asking = " ".join(_ASKING.findall(now))
+    asked = map(_ASKED.match, _SENTENCE_ENDS.split(now))
+    asking = " ".join(each["words"] for each in asked if each)
     return asking if len(asking.split()) >= _ENOUGH_WORDS else now
 
 

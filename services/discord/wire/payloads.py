@@ -23,7 +23,7 @@ class OddPayload(ValueError):
 
 
 class Wire(BaseModel):
-    model_config = ConfigDict(extra="ignore", protected_namespaces=())
+    model_config = ConfigDict(extra="ignore", protected_namespaces=(), defer_build=True)
 
 
 class User(Wire):

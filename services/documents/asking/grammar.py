@@ -83,9 +83,9 @@ _START, _STOP = r"(?<![\w./:@$-])", r"(?!\w|[-./:@=]\w)"
 _ENTRY, _LEVEL = any_of("ENTRY"), any_of("LEVEL")
 _PLACES = {
     "END": r"(?=\W*$)",
-    "ENDS": r"(?=\W*$|\s+(?:in|of|for|on|and|or|between|from|at|before|after|since|please|with|across)\b|\s*[?.,;:!)])",
-    "NO_TIME": rf"(?!\s+(?:(?:about|around)\s+)?{times.MOMENT})",
-    "OFTEN": rf"(?=.{{0,60}}\b(?:most|fewest|least)\s+(?:{_LEVEL}|{_ENTRY}|often|frequent(?:ly)?|common|active|noise|output)\b)",
+    "ENDS": r"(?=\W*$|\s++(?:in|of|for|on|and|or|between|from|at|before|after|since|please|with|across)\b|\s*+[?.,;:!)])",
+    "NO_TIME": rf"(?!\s++(?:(?:about|around)\s++)?{times.MOMENT})",
+    "OFTEN": rf"(?=.{{0,60}}\b(?:most|fewest|least)\s++(?:{_LEVEL}|{_ENTRY}|often|frequent(?:ly)?|common|active|noise|output)\b)",
 }
 
 
@@ -97,7 +97,7 @@ def _phrase(text: str) -> str:
             pattern += _PLACES[name]
             continue
         word = rf"{any_of(*name.split('/'))}{_STOP}"
-        word = rf"\s+{word}" if pattern else f"{_START}{word}"
+        word = rf"\s++{word}" if pattern else f"{_START}{word}"
         pattern += {"?": f"(?:{word})?", "*": f"(?:{word})*"}.get(token[-1], f"(?={word})" if token[0] == "=" else word)
     return pattern
 
@@ -132,29 +132,29 @@ def _steps(side: str) -> str:
 
 def _set_in(verb: str) -> str:
     """Of a level, or of a name: "when did the 502s stop"."""
-    what = rf"(?:(?:the|all|these|those|our|my|this)\s+)*(?:(?:{_LEVEL}|\S*\d\S*)\s+)?(?:{_ENTRY}\s+)?"
-    return rf"{_START}(?:(?:since\s+)?when|where|at what time)\s+(?:did|do|does|have)(?=\s+{what}{any_of(verb)}\b)"
+    what = rf"(?:(?:the|all|these|those|our|my|this)\s++)*(?:(?:{_LEVEL}|[^\s\d]*+\d\S*+)\s++)?(?:{_ENTRY}\s++)?"
+    return rf"{_START}(?:(?:since\s++)?when|where|at what time)\s++(?:did|do|does|have)(?=\s++{what}{any_of(verb)}\b)"
 
 
 def _story(verb: str) -> str:
     """Of the whole file: "how does the log end?"."""
-    return rf"{_START}how\s+(?:does|do|did)\b(?=.{{0,40}}?\b{any_of(verb)}\W*$)"
+    return rf"{_START}how\s++(?:does|do|did)\b(?=.{{0,40}}?\b{any_of(verb)}\W*$)"
 
 
-_WORSE, _LESS = r"(?:above|worse|higher|more\s+severe)\b", r"(?:below|lower|less\s+severe)\b"
+_WORSE, _LESS = r"(?:above|worse|higher|more\s++severe)\b", r"(?:below|lower|less\s++severe)\b"
 _NOT = (
-    r"(?:non-?|(?:not|isn't|aren't|wasn't|weren't|neither|except(?:\s+for)?|excluding|without|other\s+than|apart\s+from|besides"
-    r"|(?:all|any|every|anything|everything)\s+but|but\s+(?:not|no)|different\s+from)\s+(?:(?:an?|at|of|the|level|severity)\s+)*)"
+    r"(?:non-?|(?:not|isn't|aren't|wasn't|weren't|neither|except(?:\s++for)?|excluding|without|other\s++than|apart\s++from|besides"
+    r"|(?:all|any|every|anything|everything)\s++but|but\s++(?:not|no)|different\s++from)\s++(?:(?:an?|at|of|the|level|severity)\s++)*)"
 )
 _ONE_LEVEL = (
-    rf"(?:(?<!\w)(?P<not>{_NOT}))?(?:\b(?P<beyond>{_WORSE}(?:\s+than)?\s+(?:level\s+)?)|\b(?P<least>at\s+least\s+)|\b(?P<most>at\s+most\s+))?"
-    r"(?:\b(?P<named>(?:level|severity|logged\s+as|logged\s+at|of\s+(?:the\s+)?(?:type|kind|class|category|priority))\s*(?:of|is|=|:)?\s*))?"
+    rf"(?:(?<!\w)(?P<not>{_NOT}))?(?:\b(?P<beyond>{_WORSE}(?:\s++than)?\s++(?:level\s++)?)|\b(?P<least>at\s++least\s++)|\b(?P<most>at\s++most\s++))?"
+    r"(?:\b(?P<named>(?:level|severity|logged\s++as|logged\s++at|of\s++(?:the\s++)?(?:type|kind|class|category|priority))\s*+(?:of|is|=|:)?\s*+))?"
     rf"(?P<word>\[{_LEVEL}\]|[\"'`“]{_LEVEL}[\"'`”]|(?:(?<=non-)|(?<=[A-Za-z]/)|(?<![\w.:/-]))(?:{_LEVEL}|(?-i:[EWFIDV](?=[- ]{_ENTRY}\b))))"
     rf"(?!\w|-(?!{_ENTRY}\b)|[.:=]\w|/(?!{_LEVEL}))"
-    rf"(?P<entry>(?=[- ](?:(?:or|and)\s+{_WORSE}\s+)?{_ENTRY}\b))?"
-    rf"(?:(?P<above>(?:\s+{_ENTRY})?\s+(?:or|and)\s+{_WORSE})|(?P<below>(?:\s+{_ENTRY})?\s+(?:or|and)\s+{_LESS}))?"
+    rf"(?P<entry>(?=[- ](?:(?:or|and)\s++{_WORSE}\s++)?{_ENTRY}\b))?"
+    rf"(?:(?P<above>(?:\s++{_ENTRY})?\s++(?:or|and)\s++{_WORSE})|(?P<below>(?:\s++{_ENTRY})?\s++(?:or|and)\s++{_LESS}))?"
 )
-_JOINED = rf"(?:(?:\s*(?:[,/|&+]|\b(?:or|and|nor)\b))+[\s,]*(?:(?:an?|the)\s+)?|\s+{_ENTRY}\s+(?:or|and)\s+)"
+_JOINED = rf"(?:(?:\s*+(?:[,/|&+]|\b(?:or|and|nor)\b))++\s*+(?:(?:an?|the)\s++)?|\s++{_ENTRY}\s++(?:or|and)\s++)"
 _QUOTES = r"\"[^\"\n]{2,200}\"|“[^”\n]{2,200}”|`[^`\n]{2,200}`|(?<!\w)'[^'\n]{2,200}'(?!\w)"
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)"
 FILE_NAME = (
@@ -162,11 +162,11 @@ FILE_NAME = (
     r"(?![\w/-]|\.\w)"
 )
 _LABEL = (
-    r"(?:port|pid|tid|id|job|task|session|thread|status|code|error\s+code|exit\s+code|exit\s+status|errno|user|uid|node|block"
+    r"(?:port|pid|tid|id|job|task|session|thread|status|code|error\s++code|exit\s++code|exit\s++status|errno|user|uid|node|block"
     r"|request|transaction|order|ticket|child|process|slot|worker|attempt|stage|partition|container|executor|rdd|broadcast"
     r"|instance|event|eventid|http|https|response)"
 )
-_SOME = rf"(?:\s+(?:\d{{1,2}}|\d{{3}}(?=\s+(?:{any_of('THINGS')}|{_LEVEL})\b)|{any_of('FEW')}){_STOP})?"
+_SOME = rf"(?:\s++(?:\d{{1,2}}|\d{{3}}(?=\s++(?:{any_of('THINGS')}|{_LEVEL})\b)|{any_of('FEW')}){_STOP})?"
 _ANY_LEVEL = re.sub(r"\(\?P<\w+>", "(?:", _ONE_LEVEL)
 
 _GRAMMAR: dict[Kind, str] = {
@@ -174,14 +174,14 @@ _GRAMMAR: dict[Kind, str] = {
     "levels": rf"{_ANY_LEVEL}(?:{_JOINED}{_ANY_LEVEL})*",
     # A time in quotes is a time.
     "quoted": rf"(?!.{times.PERIOD}[\"”`'])(?:{_QUOTES})",
-    "line": rf"{_START}(?:(?:lines?|rows?|ln|L)(?:\s*(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*[#:]?\s*(?P<from_line>{_DIGITS})"
-    rf"(?:\s*(?:-|–|to|through|until|\.\.|and)\s*(?:line\s*|L)?(?P<to_line>{_DIGITS}))?\b(?![.:]\d)"
-    rf"|(?P<nth_line>{_DIGITS})(?:st|nd|rd|th)\s+(?:line|row|entry)\b)",
+    "line": rf"{_START}(?:(?:lines?|rows?|ln|L)(?:\s*+(?:no\.?|number(?:s|ed)?|nr\.?|#))?\s*+[#:]?\s*+(?P<from_line>{_DIGITS})"
+    rf"(?:\s*+(?:-|–|to|through|until|\.\.|and)\s*+(?:line\s*+|L)?(?P<to_line>{_DIGITS}))?\b(?![.:]\d)"
+    rf"|(?P<nth_line>{_DIGITS})(?:st|nd|rd|th)\s++(?:line|row|entry)\b)",
     "file": rf"{FILE_NAME}(?::\d+(?:-\d+)?(?![\d:.]))?",
     "name": r"(?<!\w)[A-Za-z][\w.\-]*(?:\([\w.\-]+\))?\[\d+\]|(?<![\w.=])[A-Za-z_][\w.-]*=[\w./:@-]*\w",
     # "port 8080", "TID 179": `id-00005` and `job5` are whole names, a label is parted from its number.
-    "numbered": rf"(?:\b(?P<label>{_LABEL})(?:\s*(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*|\s+)"
-    r"|(?<![\w.-])(?P<capitals>(?-i:[A-Z][A-Z_]{1,15}))\s+#?)(?P<number>-?\d+)(?![\w.:/-]*\w)",
+    "numbered": rf"(?:\b(?P<label>{_LABEL})(?:\s*+(?:#|\bno\.?|\bnumber|\bid\b|=|:)\s*+|\s++)"
+    r"|(?<![\w.-])(?P<capitals>(?-i:[A-Z][A-Z_]{1,15}))\s++#?)(?P<number>-?\d+)(?![\w.:/-]*\w)",
     "idiom": _phrases("at first/last", "first of_all/name", "START/STOP with", "turn/turns/turned up", "going on"),
     "around": _phrases(
         "N THINGS around",
@@ -215,14 +215,14 @@ _GRAMMAR: dict[Kind, str] = {
         "total of/number",
         "count/counting/tally of/the/all*",
     )
-    + r"|(?<!\w)(?:#|nos?\.|nr\.?)\s+of\b",
+    + r"|(?<!\w)(?:#|nos?\.|nr\.?)\s++of\b",
     "opens": _story("START"),
     "closes": _story("STOP"),
     "began": _set_in("START"),
     "stopped": _set_in("STOP"),
     "nth": rf"{_START}(?P<ordinal>{any_of('ORDINAL')})(?:[- ](?:to[- ])?(?P<backwards>last|latest|newest))?"
-    rf"(?=\s+(?!line|row|entry)(?:{_LEVEL}|{_ENTRY}|time|occurrence|mention|hit)\b)",
-    "next": f"{_beside('NEXT')}|{_phrases('WHAT next', 'afterwards', 'and then END')}" + r"|\bthen(?=\s*\?)",
+    rf"(?=\s++(?!line|row|entry)(?:{_LEVEL}|{_ENTRY}|time|occurrence|mention|hit)\b)",
+    "next": f"{_beside('NEXT')}|{_phrases('WHAT next', 'afterwards', 'and then END')}" + r"|\bthen(?=\s*+\?)",
     "previous": _beside("PREVIOUS"),
     "first": _phrase("FIRST") + _SOME,
     "last": _phrase("LAST") + _SOME,

@@ -20,22 +20,22 @@ _MONTH = (
 )
 _DAY = (
     rf"(?:\d{{4}}[-/]\d{{2}}[-/]\d{{2}}|\d{{2}}/\d{{2}}/\d{{2}}"
-    rf"|(?:{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH})(?:,?\s+\d{{4}})?)"
+    rf"|(?:{_MONTH}\s++\d{{1,2}}(?:st|nd|rd|th)?|\d{{1,2}}(?:st|nd|rd|th)?\s++(?:of\s++)?{_MONTH})(?:,?\s++\d{{4}})?)"
 )
 _COMPACT = r"\d{6}\s(?:[01]\d|2[0-3])[0-5]\d[0-5]\d"
-MOMENT = rf"(?:{_COMPACT}|{_DAY}(?:(?:[T ]|,?\sat\s|,\s)\s*{_CLOCK})?|{_CLOCK})(?![\w:\]]|[.,]\d)"
+MOMENT = rf"(?:{_COMPACT}|{_DAY}(?:(?:[T ]|,?\sat\s|,\s)\s*+{_CLOCK})?|{_CLOCK})(?![\w:\]]|[.,]\d)"
 """A day, a time of day, or both."""
-_SIDE = "|".join(word.replace("_", r"\s+") for words in SIDES.values() for word in words.split())
+_SIDE = "|".join(word.replace("_", r"\s++") for words in SIDES.values() for word in words.split())
 _FREE = r"(?<![\w.:\[/-])"
 PERIOD = (
-    rf"(?:\bbetween\s+({MOMENT})\s+(?:and|to|-|–)\s+({MOMENT})"
-    rf"|(?:\bfrom\s+|{_FREE})({MOMENT})\s*(?:-|–|\b(?:to|until|till|through)\b)\s*({MOMENT})"
-    rf"|\b(?:{_SIDE})\s+(?:(?:about|around)\s+)?({MOMENT})|{_FREE}({MOMENT}))"
+    rf"(?:\bbetween\s++({MOMENT})\s++(?:and|to|-|–)\s++({MOMENT})"
+    rf"|(?:\bfrom\s++|{_FREE})({MOMENT})\s*+(?:-|–|\b(?:to|until|till|through)\b)\s*+({MOMENT})"
+    rf"|\b(?:{_SIDE})\s++(?:(?:about|around)\s++)?({MOMENT})|{_FREE}({MOMENT}))"
 )
 """A moment, from one to another, or all before or after one; with a group for each moment."""
 
 _SIDED = tuple(
-    (side, re.compile(words.replace(" ", "|").replace("_", r"\s+"), re.IGNORECASE)) for side, words in SIDES.items()
+    (side, re.compile(words.replace(" ", "|").replace("_", r"\s++"), re.IGNORECASE)) for side, words in SIDES.items()
 )
 _TIME_OF_DAY = re.compile(
     r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?)?(?:\s?(?P<half>[ap])\.?m)?",

@@ -124,7 +124,7 @@ _ASKING = """
 def any_of(*names: str) -> str:
     """A pattern for the words of classes, and for other words as they are."""
     words = [word for name in names for word in _CLASSES.get(name, name).split()]
-    return f"(?:{'|'.join(words)})".replace("_", r"\s+")
+    return f"(?:{'|'.join(words)})".replace("_", r"\s++")
 
 
 _STRUCTURE = re.compile(

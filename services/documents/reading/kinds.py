@@ -25,8 +25,8 @@ _BY_NAME = 0.95
 _FEW_SIGNS = 2
 
 _TRACE = re.compile(
-    r"^(?:Traceback \(most recent call last\)|\s+at [\w$.<>]+[ (]|\s+File \"[^\"\n]{1,200}\", line [0-9]+|Caused by: "
-    r"|goroutine [0-9]+ \[|thread '[^'\n]{1,100}' panicked at|Exception in thread |Unhandled exception)",
+    r"^(?:Traceback \(most recent call last\)|[^\S\n]+(?:at [\w$.<>]+[ (]|File \"[^\"\n]{1,200}\", line [0-9]+)"
+    r"|Caused by: |goroutine [0-9]+ \[|thread '[^'\n]{1,100}' panicked at|Exception in thread |Unhandled exception)",
     re.MULTILINE,
 )
 # What programs print while they build or install something: steps, their tools, and what those complain about.
@@ -43,7 +43,7 @@ _PROMETHEUS = re.compile(
     r"(?:# (?:HELP|TYPE) [\w:]+ |[a-zA-Z_:][\w:]*(?:\{[^{}\n]{0,500}\})? [-+]?[0-9.eE+-]+(?: [0-9]+)?$)"
 )
 _CODE = re.compile(
-    r"^\s*(?:def \w+\(|class \w+[(:{ ]|import [\w.{*\"']+|from [\w.]+ import |#include [<\"]|package [\w.]+;?$"
+    r"^[^\S\n]*+(?:def \w+\(|class \w+[(:{ ]|import [\w.{*\"']+|from [\w.]+ import |#include [<\"]|package [\w.]+;?$"
     r"|func \w*[( ]"
     r"|(?:public|private|protected|static|export|async) [\w<>\[\] ]+|function \w*\(|(?:const|let|var) \w+ =|fn \w+[(<]"
     r"|#!/|use [\w:]+;|(?:if|for|while) ?\(.{1,200}\) ?\{|SELECT\s|CREATE TABLE\s"

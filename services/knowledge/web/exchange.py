@@ -34,8 +34,10 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 """RFC 6052: a gateway passes these on to the IPv4 address in their last 32 bits."""
 
 _NUMERIC = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
-_HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:]+")
-"""A name as it is looked up (after IDNA), or an IPv6 address without a zone."""
+_HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:]+(?:\.\d{1,3}){3}|[0-9a-f:]+")
+"""A name as it is looked up (after IDNA), or an IPv6 address without a zone; one that stands for an IPv4 address may
+end with it, as Python 3.13 writes it.
+"""
 
 
 def checked_url(text: str, private_hosts: Collection[str]) -> URL:

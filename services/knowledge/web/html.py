@@ -35,10 +35,11 @@ def read_html(html: str) -> PageText:
     tree = trafilatura.load_html(html if html.startswith("<") else f"<html><body>{html}</body></html>")
     if tree is None:
         return PageText("", "")
+    root = cast("_Element", tree)
     main = None
-    if sum(1 for _ in cast("_Element", tree).iter()) <= MAX_ELEMENTS:
-        main = trafilatura.extract(tree, output_format="markdown", include_comments=False, include_tables=True)
-    return PageText((main or trafilatura.html2txt(tree)).strip(), _title(cast("_Element", tree)))
+    if sum(1 for _ in root.iter()) <= MAX_ELEMENTS:
+        main = trafilatura.extract(tree, output_format="markdown", include_comments=False)
+    return PageText((main or trafilatura.html2txt(tree)).strip(), _title(root))
 
 
 def _without_declaration(html: str) -> str:

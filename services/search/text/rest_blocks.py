@@ -13,7 +13,7 @@ from services.search.text.rest_calls import Language, Lead, Signature
 from services.search.text.rest_inline import Inline, Style, code
 from services.search.text.rest_tables import read_table
 from services.search.text.sections import Block, BlockKind
-from services.search.text.tables import Cell, table
+from services.search.text.tables import Cell, fenced, table
 
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 _NO_LANGUAGE = frozenset(["default", "none", "guess", "text", "plain"])
@@ -227,14 +227,8 @@ def _field_name(name: str, shown: str) -> str:
 
 def _fenced(text: str, language: str) -> list[Block]:
     stripped = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
-    return [Block(BlockKind.CODE, _fence(stripped, language))] if stripped else []
-
-
-def _fence(text: str, language: str) -> str:
-    """In a fence, which a fence within the text does not end: Discord knows one kind only."""
     known = _LANGUAGE.fullmatch(language) and language.lower() not in _NO_LANGUAGE
-    inner = text.replace("```", "`\u200b`\u200b`")
-    return f"```{language.lower() if known else ''}\n{inner}\n```"
+    return [Block(BlockKind.CODE, fenced(stripped, language.lower() if known else ""))] if stripped else []
 
 
 def _led(lead: str, joint: str, blocks: Sequence[Block]) -> list[Block]:

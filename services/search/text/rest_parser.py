@@ -31,6 +31,8 @@ _SECONDS_PER_CHAR = 16e-6
 time that docutils needs grows with the square of their number: a text that is full of them is not read to the end."""
 _MAX_GRID = 30_000
 """Lines of a grid table by its columns: docutils looks at every corner for each cell. A larger one stays as it is."""
+_WORDS = re.compile(r"(?:[^\W_]++(?:, | |-(?=[^\W_])|$)){1,100}")
+"""Letters and digits: no construct of reStructuredText begins or ends with one of them, or is made of nothing else."""
 _SYMBOLS = "*†‡§¶#"
 
 
@@ -148,6 +150,18 @@ class _OurDirectives:
             text = "\n".join(block)
             return [], [*messages, nodes.literal_block(text, text)], blank_finish
         return block, messages, blank_finish
+
+    def nested_parse(self, block: Any, input_offset: int, node: Any = None, **rest: Any) -> int:
+        """Read the lines of a cell, a list or the like into `node`, as docutils does it. Plain words in a cell are one
+        paragraph: a parser of its own for each is what large tables take their time with.
+        """
+        text = "\n".join(block).rstrip() if isinstance(node, nodes.entry) else ""
+        if _WORDS.fullmatch(text):
+            vars(self.memo.document)["note_source"](None, input_offset)
+            node += nodes.paragraph(text, "", nodes.Text(text))
+            return input_offset + len(block)
+        state: Any = super()
+        return state.nested_parse(block, input_offset, node, **rest)
 
     @property
     def bases(self) -> dict[str, str]:

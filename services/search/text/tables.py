@@ -46,13 +46,9 @@ def table(header: Sequence[str], rows: Sequence[Row], *, rich: bool = False) -> 
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Code in a fence that its own backticks do not close."""
-    longest = run = 0
-    for character in text if "```" in text else "":
-        run = run + 1 if character == "`" else 0
-        longest = max(longest, run)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
+    """Code in a fence, which a fence within it does not end: Discord knows no longer ones."""
+    inner = text.replace("```", "`\u200b`\u200b`")
+    return f"```{language}\n{inner}\n```"
 
 
 def _item(header: Sequence[str], row: Row) -> list[Block]:

@@ -147,6 +147,8 @@ async def serve_metrics(
 
 
 def _reason(error: OSError) -> str:
+    if error.errno is None:  # asyncio's own, from Python 3.13 on: it has passed over each address
+        return "this machine has no such address"
     # asyncio puts a whole sentence, address included, where others have the system's message.
     text = (error.strerror or str(error)).rpartition("] ")[2]
     return text.rpartition("): ")[2]

@@ -173,6 +173,21 @@ def test_days_turn_at_midnight_utc_and_idle_people_are_forgotten() -> None:
     assert (budget.forget(3), budget.forget(3)) == (True, False)
 
 
+def test_a_clock_set_back_over_midnight_gives_no_budget_a_second_time() -> None:
+    budget = Budget(BudgetLimits(0, answers_per_day=1, tokens_per_day=10), Spent(day=3))
+    midnight = 3 * 86_400.0
+    budget.answered(midnight + 1800)
+    assert budget.begin_chain(1, midnight - 1800) == "limits.answers_per_day"
+    assert budget.begin_chain(1, midnight + 3600) == "limits.answers_per_day"
+    assert budget.begin_chain(1, midnight + 86_400) is None
+
+
+def test_a_day_that_was_far_ahead_does_not_hold_budgets_up() -> None:
+    budget = Budget(BudgetLimits(0, answers_per_day=1), Spent(day=40_000, answers=1))
+    assert budget.begin_chain(1, 20_000 * 86_400.0) is None
+    assert budget.spent.day == 20_000
+
+
 def test_a_refusal_is_told_once_per_user_and_window() -> None:
     budget = Budget(BudgetLimits())
     hourly, daily = "limits.chains_per_user_per_hour", "limits.answers_per_day"

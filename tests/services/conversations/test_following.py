@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.evaluation.taught import taught, teaches
 from model.messages import Author, AuthorType, Place, PlaceKind, Reference
+from services.conversations import spoken
 from services.conversations.following import Follower, Link
 from tests.services.conversations.followed import FollowedChat
 from tests.talk import ANN, BEN, BOT, CHANNEL, OTHER_BOT, POST, STAFF, STAFF_TOO, THREAD
@@ -32,6 +33,16 @@ def test_after_a_silence_something_else_begins(seconds: float, same: bool) -> No
     chat = FollowedChat()
     first, second = chat.says(0, ANN), chat.says(seconds, ANN)
     assert chat.together(first, second) is same
+
+
+def test_who_goes_on_with_their_own_words_is_told_from_who_goes_on_with_others() -> None:
+    chat = FollowedChat()
+    first = chat.says(0, ANN)
+    chat.says(10, ANN)
+    assert chat.found == (first.id, Link.OWN, ())
+    chat.says(20, BEN, to=first)
+    chat.says(30, ANN)
+    assert chat.found == (first.id, Link.HEARD, ())
 
 
 def test_what_was_said_to_a_person_counts_for_longer_than_what_they_said() -> None:
@@ -61,6 +72,8 @@ def test_a_conversation_is_among_people_once_somebody_else_than_a_bot_has_spoken
     thanks = chat.says(50, ANN)
     assert [among(each.id) for each in (asked, more, answered, follow_up)] == [False, False, True, False]
     assert [among(each.id) for each in (helped, thanks)] == [True, True]
+    assert not among(thanks.id, since_id=helped.id), "what was said in between counts, not the message itself"
+    assert among(thanks.id, since_id=follow_up.id)
     assert not among(12345), "a message that has not come is among nobody"
 
 
@@ -230,6 +243,33 @@ def test_who_mentions_the_helper_they_are_in_a_conversation_with_goes_on_with_it
     assert chat.together(asked, chat.says(20, ANN, mentions=[STAFF]))
     chat.says(30, STAFF, to=other)
     assert chat.together(asked, chat.says(600, ANN, mentions=[STAFF]))
+
+
+def test_who_mentions_somebody_of_their_own_conversation_goes_on_with_it_whatever_that_one_does_meanwhile() -> None:
+    """Ben helps Ann, then others."""
+    chat = FollowedChat()
+    asked = chat.says(0, ANN, "The red light blinks.")
+    chat.says(10, BEN, "Which one?", to=asked)
+    others = chat.says(20, CEM, "No sound at all.")
+    chat.says(30, BEN, "Since when?", to=others)
+    went_on = chat.says(40, ANN, "the left one", mentions=[BEN])
+    assert chat.together(asked, went_on)
+    assert chat.apart(others, went_on)
+    assert chat.found.link is Link.NAMED
+
+
+def test_whoever_spoke_lately_is_a_member_however_many_have_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spoken, "KEPT_MEMBERS", 3)
+    chat = FollowedChat()
+    asked = chat.says(0, ANN)
+    for number in range(2):
+        chat.says(number + 1, Author(10 + number, f"n{number}"), to=asked)
+    more = chat.says(3, ANN)
+    helped = chat.says(4, STAFF, to=more)
+    chat.says(800, ANN, "Something else")
+    # Who replies to a helper and takes no part in what was said there goes on with their own.
+    thanks = chat.says(810, ANN, to=helped)
+    assert chat.together(asked, thanks)
 
 
 def test_a_team_member_goes_on_in_a_breath_whatever_is_said_in_between() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -108,3 +110,21 @@ def test_a_damaged_file_is_read_as_far_as_it_is_sound(caplog: pytest.LogCaptureF
         "index.txt:17: 'team:d.txt' is no identifier; paragraph skipped",
     ]
     assert [entry.id for entry in parse(text)][-2:] == ["team:d.txt", "kb:e.md"]
+
+
+def test_descriptions_that_change_every_day_do_not_stay_in_memory() -> None:
+    """And what is written is always the newest."""
+    render([IndexEntry("kb:news.md", "before")])
+    tracemalloc.start()
+    for day in range(200):
+        text = "word " * 2_000 + f"{day}."
+        assert render([IndexEntry("kb:news.md", text)]) == f"kb:news.md\n{text}\n"
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 50_000
+
+
+def test_an_index_of_more_entries_than_are_kept_ready_is_written_whole() -> None:
+    entries = [IndexEntry(f"kb:{number}.md", f"Page {number}.") for number in range(5_000)]
+    for _ in range(2):
+        assert parse(render(entries)) == entries

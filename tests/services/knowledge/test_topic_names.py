@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ntpath
+from collections.abc import Callable
 from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
@@ -10,6 +12,9 @@ from services.knowledge.topic_names import belongs_to, files_of, first_of, is_to
 from settings import KnowledgeSettings
 
 AWKWARD = st.one_of(st.text(st.characters(), max_size=80), st.sampled_from(["CON", "com¹", "..", "Straße İ ǅ Ω"]))
+
+IS_RESERVED: Callable[[str], bool] = getattr(ntpath, "isreserved", lambda name: PureWindowsPath(name).is_reserved())
+"""Python 3.13 has a function for it, and warns of the method."""
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ def test_no_name_leads_out_of_its_folder_or_is_a_device(text: str) -> None:
         assert name == name.lower()
         assert len(f"{name}-999".encode()) <= 64
         assert PurePosixPath(f"{name}.txt").name == PureWindowsPath(f"{name}.txt").name == f"{name}.txt"
-        assert not PureWindowsPath(f"{name}.txt").is_reserved()
+        assert not IS_RESERVED(f"{name}.txt")
     else:
         assert not text.strip()
 

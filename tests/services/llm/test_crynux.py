@@ -5,13 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from types import FrameType
 
 import pytest
 
 from services.llm.chat import Chat
-from services.llm.endpoint import BadOutput, EndpointSettings, LLMError, Method, Rejected, TimedOut, Unavailable
+from services.llm.endpoint import (
+    BadOutput,
+    EndpointSettings,
+    LLMError,
+    Method,
+    Rejected,
+    RequestedCall,
+    Round,
+    TimedOut,
+    Unavailable,
+)
 from services.llm.resilience import CrynuxEndpoint
 from tests.loopback import llm_scenes as scenes
 from tests.loopback.llm_server import LLMServer
@@ -246,3 +258,30 @@ async def test_importing_the_package_imports_no_langchain() -> None:
     running = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     printed, _ = await running.communicate()
     assert printed.strip() == b"[]"
+
+
+async def test_what_the_sdk_does_does_not_grow_with_the_messages(server: LLMServer, endpoint: CrynuxEndpoint) -> None:
+    """It would hold each against every kind that it knows: a seventh of a call, and more with each round."""
+    calls: Counter[bool] = Counter()
+
+    def noted(frame: FrameType, event: str, _: object) -> None:
+        calls[event == "call" and frame.f_code.co_filename.endswith("openai/_utils/_transform.py")] += 1
+
+    async def transforming(rounds: int) -> int:
+        calls.clear()
+        one = Round((RequestedCall("1", "look", '{"question": "Where?"}'),), ("Here.",), "I look.")
+        before = sys.getprofile()
+        sys.setprofile(noted)
+        try:
+            await endpoint.complete(request_of(rounds=(one,) * rounds))
+        finally:
+            sys.setprofile(before)
+        return calls[True]
+
+    first = await transforming(0)
+    assert await transforming(8) == first > 0
+    assert [message["role"] for message in server.seen[1].body["messages"]] == [
+        "system",
+        "user",
+        *["assistant", "tool"] * 8,
+    ]

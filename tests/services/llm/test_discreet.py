@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services.llm.discreet import DiscreetEndpoint
+from services.llm.discreet import SYSTEM_PROMPTS, DiscreetEndpoint
 from services.llm.endpoint import Part, Reply, Request, RequestedCall, Round
 from services.redaction import Redactor
 
@@ -81,3 +81,28 @@ async def test_closing_closes_what_is_asked() -> None:
     inner = Listening(Reply(""))
     await DiscreetEndpoint(inner, str).aclose()
     assert inner.closed
+
+
+async def test_a_system_prompt_is_searched_for_secrets_once() -> None:
+    """It is the same in every request of its step, and as long as the rest of it."""
+    searched: list[str] = []
+
+    def redact(text: str) -> str:
+        searched.append(text)
+        return text.replace(KEY, HIDDEN)
+
+    inner = Listening(Reply("{}"))
+    endpoint = DiscreetEndpoint(inner, redact)
+    for number in range(3):
+        await endpoint.complete(request(user=({"type": "text", "text": f"{number}: {KEY}"},)))
+    assert searched.count(f"Task: {KEY}") == 1
+    assert [each.system for each in inner.asked] == [f"Task: {HIDDEN}"] * 3
+    assert [each.user[0]["text"] for each in inner.asked] == [f"{number}: {HIDDEN}" for number in range(3)]
+
+
+async def test_no_more_system_prompts_are_kept_than_there_can_be_steps() -> None:
+    searched: list[str] = []
+    endpoint = DiscreetEndpoint(Listening(Reply("{}")), lambda text: searched.append(text) or text)
+    for number in [*range(SYSTEM_PROMPTS + 1), 0]:
+        await endpoint.complete(request(system=f"Task {number}"))
+    assert searched.count("Task 0") == 2

@@ -1,9 +1,19 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from clock import now
 from services.llm.endpoint import BadOutput, LLMError, Rejected, Reply, Request, TimedOut, Unavailable
-from services.llm.resilience import FAILURES, LONGEST_PAUSE_SECONDS, OPEN_SECONDS, BreakingEndpoint, RetryingEndpoint
+from services.llm.resilience import (
+    FAILURES,
+    LONGEST_PAUSE_SECONDS,
+    OPEN_SECONDS,
+    BreakingEndpoint,
+    HoldingEndpoint,
+    RetryingEndpoint,
+)
 from tests.services.llm.asking import ScriptedEndpoint, reply_of, request_of
 
 
@@ -73,6 +83,45 @@ async def test_closing_closes_the_client() -> None:
     retries = Retries()
     await retries.endpoint.aclose()
     assert retries.inner.closed == 1
+
+
+class Timed(ScriptedEndpoint):
+    """Notes when it was asked, and takes a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at: list[float] = []
+
+    async def complete(self, request: Request) -> Reply:
+        self.at.append(now())
+        await asyncio.sleep(1)
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize(
+    ("asked", "held"), [(20.0, 21.0), (3600.0, 1 + LONGEST_PAUSE_SECONDS), (None, 6.0), (0.0, 6.0)]
+)
+async def test_what_one_call_was_told_to_wait_holds_for_all_of_them(asked: float | None, held: float) -> None:
+    inner, begun = Timed(), now()
+    endpoint = HoldingEndpoint(inner)
+    inner.then(Unavailable("busy", retry_after=asked))
+    with pytest.raises(Unavailable):
+        await endpoint.complete(request_of())
+    await asyncio.sleep(5)
+    await asyncio.gather(endpoint.complete(request_of()), endpoint.complete(request_of()))
+    assert [at - begun for at in inner.at] == [0, held, held]
+
+
+async def test_a_later_word_of_less_does_not_shorten_the_wait() -> None:
+    inner, begun = Timed(), now()
+    endpoint = HoldingEndpoint(inner)
+    inner.then(Unavailable("busy", retry_after=30), Unavailable("busy", retry_after=10))
+    told = await asyncio.gather(*(endpoint.complete(request_of()) for _ in range(2)), return_exceptions=True)
+    assert [type(each) for each in told] == [Unavailable, Unavailable]
+    await endpoint.complete(request_of())
+    assert [at - begun for at in inner.at] == [0, 0, 31]
+    await endpoint.aclose()
+    assert inner.closed == 1
 
 
 class Breaker:

@@ -15,7 +15,8 @@ from services.documents.limits import FileLimits
 from services.documents.reading.preparing import prepare
 from services.documents.units import ChunkType
 from services.redaction import Redactor
-from services.redaction.names import is_constant, is_count, is_number, is_word
+from services.redaction.names import is_constant, is_count, is_number, is_secret, is_word, leads_to_secret
+from services.redaction.shapes import CODE_SHAPES
 
 LABEL = "[redacted: secret]"
 redact = Redactor().text
@@ -167,6 +168,7 @@ def test_everything_below_the_name_of_a_secret_is_hidden(name: str, tree: object
         ("secret={v=x, w: {u: y}} n=1", f"secret={{v={LABEL}, w: {{u: {LABEL}}}}} n=1"),
         ('{"secret":{"v":"x","w":["y', f'{{"secret":{{"v":"{LABEL}","w":["{LABEL}'),
         ('{"token":{"type":"bearer","v":"x"}}', f'{{"token":{{"type":"bearer","v":"{LABEL}"}}}}'),
+        ("secret: {v: x1=y2, w=z}", f"secret: {{v: {LABEL}, w={LABEL}}}"),
         ("secret: {v: [redacted: api key]}", "secret: {v: [redacted: api key]}"),
     ],
 )
@@ -219,6 +221,78 @@ def test_a_part_of_a_list_is_not_called_by_what_is_secret() -> None:
 )
 def test_objects_in_programs_are_read_as_before(text: str, kept: bool) -> None:
     assert (shown("a.py", text) == text) is kept
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1  # password: hunter22 then", f"x = 1  # password: {LABEL} then"),
+        ("x = 1  # password: hunter; then", "x = 1  # password: hunter; then"),
+        ("login(token=abc12345)", "login(token=abc12345)"),
+        ('if token == "abc1234x":', 'if token == "abc1234x":'),
+        ('token = "abc1234x"', f'token = "{LABEL}"'),
+        ('password = ["x1", {"v": "y"}]', f'password = ["{LABEL}", {{"v": "y"}}]'),
+        ('get("DB_PASSWORD", "hunter2")', f'get("DB_PASSWORD", "{LABEL}")'),
+        ('get("DB_PASSWORD", "hunter2" + salt)', 'get("DB_PASSWORD", "hunter2" + salt)'),
+    ],
+)
+def test_in_programs_texts_and_what_looks_like_no_name_are_values(text: str, expected: str) -> None:
+    assert Redactor(shapes=CODE_SHAPES).text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("secret: {v: x1\nuser: ann}", f"secret: {{v: {LABEL}\nuser: ann}}"),
+        ('secret: {"v": "x1",\n"user": "ann"}', f'secret: {{"v": "{LABEL}",\n"user": "ann"}}'),
+        ('secret: ["x1",\n"x2"\n]\n"ann"', f'secret: ["{LABEL}",\n"{LABEL}"\n]\n"ann"'),
+        ('secret: ["x1",\n["ann"]]', f'secret: ["{LABEL}",\n["ann"]]'),
+        ('"tokens": ["x1",\n"ann1"]', f'"tokens": ["{LABEL}",\n"ann1"]'),
+    ],
+)
+def test_only_lists_of_texts_go_on_in_the_next_line(text: str, expected: str) -> None:
+    assert redact(text) == expected
+
+
+def test_a_text_in_quotes_is_no_word_of_a_sentence() -> None:
+    assert redact('credentials: ["granted"]') == f'credentials: ["{LABEL}"]'
+    assert redact("credentials: granted") == "credentials: granted"
+
+
+def test_a_list_whose_name_says_what_kind_of_tokens_holds_secrets_only() -> None:
+    assert redact('{"access_tokens": ["stop"], "tokens": ["stop"]}') == (
+        f'{{"access_tokens": ["{LABEL}"], "tokens": ["stop"]}}'
+    )
+
+
+MIXED = "AbcDefGhiJklMnoPqrStuVwx"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("tokens", MIXED, True),
+        ("tokens", MIXED.lower(), False),
+        ("tokens", MIXED.upper(), False),
+        ("tokens", MIXED[:19], False),
+        ("tokens", MIXED[:20], True),
+        ("tokens", "a1b2c3d4e5f6a7b8", True),
+        ("tokens", "a1b2c3d4e5f6a7b", False),
+        ("unexpected token", "a1b2c3d4", True),
+        ("unexpected token", "a1b2c3d", False),
+        ("unexpected token", "identifier", False),
+        ("max_token", "4000", False),
+        ("token", "4000", True),
+    ],
+)
+def test_where_names_may_stand_only_what_looks_generated_is_a_secret(name: str, value: str, secret: bool) -> None:
+    assert is_secret(name, value) is secret
+
+
+def test_an_element_has_two_names() -> None:
+    assert leads_to_secret(("property(db.password)",), "hunter2")
+    assert leads_to_secret(("password(main)",), "hunter2")
+    assert not leads_to_secret(("property(db.user)",), "ann")
 
 
 def test_a_judgement_that_is_hidden_itself_is_none() -> None:

@@ -152,6 +152,23 @@ def test_known_values_are_found_as_they_are_and_in_urls_and_json() -> None:
     assert redactor.text('password=pä"ss word/1') == f"password={label}"
 
 
+def test_a_known_value_that_is_no_proper_text_is_hidden_all_the_same() -> None:
+    assert Redactor(["half\ud83d of it"]).text("x half\ud83d of it") == "x [redacted: known secret]"
+
+
+def test_values_too_short_to_be_secrets_hide_nothing() -> None:
+    assert Redactor(["abcde", "uvwxyz"]).text("abcde uvwxyz") == "abcde [redacted: known secret]"
+
+
+def test_how_many_there_were_of_each_kind_is_told() -> None:
+    """Two shapes may have one label."""
+    redactor = Redactor(["never-to-be-seen"])
+    text, counts = redactor.counted(f"password=hunter2 and Bearer abc123def456, pwd=x1 {REAL} never-to-be-seen")
+    assert counts == {"[redacted: known secret]": 1, "[redacted: api key]": 1, "[redacted: secret]": 3}
+    assert sum(text.count(label) for label in counts) == 5
+    assert redactor.counted("nothing to hide") == ("nothing to hide", {})
+
+
 def test_the_longest_known_value_goes_first() -> None:
     assert Redactor(["abcdef", "abcdefghij"]).text("abcdefghij") == "[redacted: known secret]"
 

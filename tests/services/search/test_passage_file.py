@@ -104,6 +104,26 @@ def test_another_format_is_made_anew_and_keeps_the_vectors(
     assert embed(again) == ["two wheels"]
 
 
+def test_a_damaged_file_is_not_left_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, opened = sqlite3.connect, list[sqlite3.Connection]()
+
+    class Damaged(sqlite3.Connection):
+        def execute(self, *_: Any) -> sqlite3.Cursor:
+            raise sqlite3.DatabaseError("file is not a database")
+
+    def noted(*args: Any, **more: Any) -> sqlite3.Connection:
+        opened.append(connect(*args, factory=Damaged, **more))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    with pytest.raises(sqlite3.DatabaseError, match="not a database"):
+        PassageStore(path).sources()
+    assert opened
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.cursor()
+
+
 def test_a_file_that_lacks_a_table_is_made_anew(path: Path, kept: PassageStore) -> None:
     kept.close()
     other = sqlite3.connect(path)

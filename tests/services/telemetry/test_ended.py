@@ -41,7 +41,8 @@ def test_an_outcome_is_read_as_it_was_written() -> None:
     )
     assert entry.tokens == {"gate": (400, 30), "select": (5, 0)}
     assert (entry.question, entry.seconds) == ("How do I\ninstall?", 4.5)
-    assert parse_ended(render_ended(entry)) == entry
+    kept = replace(entry, path={"gate": {"question": True, "answerable": True}})
+    assert parse_ended(render_ended(entry)) == kept
 
 
 def test_a_reply_stays_in_memory() -> None:
@@ -51,10 +52,15 @@ def test_a_reply_stays_in_memory() -> None:
     assert b"secret.log" not in render_ended(entry)
 
 
-def test_what_may_quote_a_file_is_not_written() -> None:
-    path = {"files": ["salaries.csv"], "tools": ["query_file"], "verify": {"good_enough": False, "issues": ["line 3"]}}
+def test_the_words_of_a_model_are_not_written() -> None:
+    path = {
+        "gate": {"question": True, "reason": "Ada says so"},
+        "files": ["salaries.csv"],
+        "tools": ["query_file"],
+        "verify": {"good_enough": False, "issues": ["line 3"]},
+    }
     line = json.loads(render_ended(ended(outcome(decisions=path), plain)))
-    assert line["path"] == {"verify": {"good_enough": False, "issues": 1}}
+    assert line["path"] == {"gate": {"question": True}, "verify": {"good_enough": False, "issues": 1}}
 
 
 def test_secrets_are_taken_out_of_a_question() -> None:
@@ -88,7 +94,8 @@ def test_what_the_team_says_is_not_kept_in_words() -> None:
 
 def test_a_line_of_a_later_program_is_read() -> None:
     line = json.loads(render_ended(ended(outcome(), plain)))
-    assert parse_ended(json.dumps({**line, "mood": "good"}).encode()) == ended(outcome(), plain)
+    read = parse_ended(json.dumps({**line, "mood": "good"}).encode())
+    assert read == parse_ended(json.dumps(line).encode()) is not None
 
 
 DAMAGED = st.recursive(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from model.conversations import Conversation, Image, Role, Turn
 from services.assistant.curator import Curator, IntegrationResult
-from services.assistant.extractive.curator import ExtractiveCurator
+from services.assistant.extractive import curator as curator_module
+from services.assistant.extractive.curator import ExtractiveCurator, Subject, TopicVectors, subject_of
 from services.assistant.extractive.describing import ExtractiveTopicDescriber
 from services.llm.usage import Usage
 from services.team.archive import Pair
 from services.team.decisions import By
 from tests.services.assistant.extractive.marlstow_team import ANSWERED
+from tests.services.quickly import QUICKLY
 from tests.team import pair
 
 SKIPS = ("How do I skip a run while my usb disk is not mounted?", "Set unmounted = skip for that path in agent.toml.")
@@ -120,6 +125,40 @@ async def test_a_days_answers_make_neither_one_topic_nor_one_for_each() -> None:
     assert 3 <= len(topics) <= len(ANSWERED) * 2 // 3
 
 
+@QUICKLY
+@given(st.lists(st.lists(st.lists(st.integers(0, len(ANSWERED) - 1), max_size=4), min_size=3, max_size=3), max_size=6))
+def test_vectors_that_are_kept_are_those_that_are_made_anew(steps: list[list[list[int]]]) -> None:
+    known, asked = TopicVectors(), subject_of(pair(99, *PORTS))
+    for step in steps:
+        names = "abc" if len(step[0]) % 2 else "cba"
+        topics = {name: [pair(n, *ANSWERED[n]) for n in held] for name, held in zip(names, step, strict=True)}
+        fresh = TopicVectors()
+        fresh.update(topics)
+        known.update(topics)
+        assert known.nearest(asked) == fresh.nearest(asked)
+        assert known.name(asked) == fresh.name(asked)
+
+
+async def test_a_pair_is_read_when_it_comes_and_not_again_with_each_of_those_that_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = Counter[str]()
+    real = curator_module.subject_of
+
+    def counted(one: Pair) -> Subject:
+        read[one.id] += 1
+        return real(one)
+
+    monkeypatch.setattr(curator_module, "subject_of", counted)
+    topics: dict[str, list[Pair]] = {"things": []}
+    curator = ExtractiveCurator(lambda: topics)
+    for number in range(20):
+        new = pair(number, *ANSWERED[number % len(ANSWERED)])
+        await curator.classify(new, [], Usage())
+        topics["things"].append(new)
+    assert max(read.values()) <= 2
+
+
 async def test_images_are_named_as_nobody_looks_at_them() -> None:
     images = (Image("a.png", "image/png", b""), Image("b.png", "image/png", b""))
     conversation = Conversation((Turn(Role.USER, "See", images), Turn(Role.ASSISTANT, "So.")))
@@ -144,3 +183,15 @@ async def test_a_topic_is_described_by_what_was_asked_and_its_telling_words() ->
     assert "qa_2026" not in said
     assert await describer.summarize_for_kb_index("team:empty.txt", "", 5) == "Empty."
     assert describer.key
+
+
+def test_what_is_kept_of_each_of_many_conversations_is_small() -> None:
+    pairs = [pair(number, *(SKIPS, AGAIN, PORTS)[number % 3]) for number in range(303)]
+    for each in pairs[:3]:
+        subject_of(each)
+    tracemalloc.start()
+    for each in pairs[3:]:
+        subject_of(each)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / 300 < 1_000

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from assembly.graph_parts import library_of
+from assembly.answering import library_of
 from assembly.knowledge import temporary_index
 from model.conversations import Conversation, Role, Turn
 from services.assistant import Repeats

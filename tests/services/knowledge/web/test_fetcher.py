@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import re
 import shutil
 import ssl
 import subprocess
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
 import clock
 from services.knowledge.source_pages import FetchTimedOut, NotModified, Page
-from services.knowledge.web.fetcher import USER_AGENT
+from services.knowledge.web.exchange import Answer
+from services.knowledge.web.fetcher import USER_AGENT, content_type, validators
 from tests.loopback.web_server import Play, WebServer, drop, hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import MAX_BYTES, again, client, failure_of, fetching, page_of
 
@@ -46,6 +49,7 @@ async def test_a_page_is_fetched_with_its_text_title_and_validators(server: WebS
     [(path, headers)] = server.seen
     assert path == "/mill?a=b"
     assert headers["User-Agent"] == USER_AGENT
+    assert headers["Accept"].startswith("text/html,"), "a site that has several forms of it sends the page"
     assert "Cookie" not in headers
     assert not {"If-None-Match", "If-Modified-Since"} & headers.keys()
 
@@ -101,6 +105,12 @@ async def test_validators_that_no_header_can_hold_are_neither_kept_nor_sent(serv
     assert not {"If-None-Match", "If-Modified-Since", "X-Evil"} & headers.keys()
 
 
+def test_what_an_answer_does_not_say_is_not_known() -> None:
+    answer = Answer(URL("http://mill.example/"), 200, {}, b"")
+    assert content_type(answer) == ""
+    assert validators(answer.headers) == (None, None)
+
+
 async def test_304_to_whoever_has_nothing_is_an_error(server: WebServer) -> None:
     server.paths["/"] = status(304)
     async with fetching() as fetcher:
@@ -113,6 +123,12 @@ async def test_any_other_status_is_an_error(server: WebServer, code: int) -> Non
     async with fetching() as fetcher:
         assert await failure_of(fetcher, server.origin) == f"the server answered HTTP {code}"
     assert len(server.seen) == 1
+
+
+async def test_what_comes_with_an_error_is_not_read(server: WebServer) -> None:
+    server.paths["/"] = status(404)
+    async with fetching(client(max_bytes=3)) as fetcher:
+        assert await failure_of(fetcher, server.origin) == "the server answered HTTP 404"
 
 
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
@@ -296,7 +312,9 @@ async def test_nobody_there_is_an_error() -> None:
     async with WebServer() as server:
         origin = server.origin
     async with fetching() as fetcher:
-        assert "cannot be reached" in await failure_of(fetcher, origin)
+        failure = await failure_of(fetcher, origin)
+    assert failure.startswith("it cannot be reached (")
+    assert "Error" not in failure, "the reason, not the name of its class"
 
 
 async def _babble(data: bytes) -> tuple[asyncio.Server, int]:
@@ -315,7 +333,8 @@ async def _babble(data: bytes) -> tuple[asyncio.Server, int]:
 async def test_what_is_no_http_is_an_error(data: bytes) -> None:
     server, port = await clock.real_time(lambda: _babble(data))
     async with fetching() as fetcher:
-        assert "not understood" in await failure_of(fetcher, f"http://127.0.0.1:{port}/")
+        failure = await failure_of(fetcher, f"http://127.0.0.1:{port}/")
+    assert re.fullmatch(r"its answer is not understood \([A-Z][A-Za-z]+Error\)", failure)
     server.get_loop().call_soon_threadsafe(server.close)
 
 

@@ -1,19 +1,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import pytest
 
+from clock import Run
 from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.fetcher import OpenWeb, RendererMissing, WebFetcher, open_web
 from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-def opened(renderer: str) -> OpenWeb:
+
+def opened(renderer: str, run: Run = in_thread) -> OpenWeb:
     return open_web(
-        in_thread,
+        run,
         renderer="browser" if renderer == "browser" else "http",
         timeout_seconds=20,
         max_bytes=1000,
@@ -28,6 +34,21 @@ async def test_pages_are_fetched_over_plain_http(server: WebServer) -> None:
     assert isinstance(web, WebFetcher)
     assert (await page_of(web, server.origin)).text == "As it stands."
     await web.aclose()
+
+
+async def test_what_is_configured_holds_of_the_page_and_of_its_text(server: WebServer) -> None:
+    """`max_source_bytes` bounds both, as the text of a PDF may be longer than its bytes."""
+    server.paths |= {"/": page("As it stands.", "text/plain"), "/long": page("x" * 1001, "text/plain")}
+    bounds: list[int] = []
+
+    async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        bounds.extend(each for each in args if isinstance(each, int))
+        return function(*args, **kwargs)
+
+    web = opened("http", run)
+    assert (await page_of(web, server.origin)).text == "As it stands."
+    assert bounds == [1000]
+    assert "larger than 1000 bytes" in await failure_of(web, f"{server.origin}/long")
 
 
 async def test_a_browser_is_not_started_before_it_is_needed(server: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,26 @@ async def test_a_redirect_to_the_inside_is_not_followed(inside: WebServer, to: s
 async def test_a_name_with_any_address_of_the_inside_is_not_dialled(inside: WebServer, addresses: list[str]) -> None:
     async with fetching(client(names=Names(addresses))) as web:
         failure = await failure_of(web, f"http://mill.example:{inside.port}/")
-    assert failure.startswith("its host name leads to an address that is not public")
+    assert failure == (
+        "its host name leads to an address that is not public; hosts of your own belong in kb.web_fetch_private_hosts"
+    )
     assert inside.seen == []
+
+
+async def test_a_name_is_looked_up_as_it_was_asked_for() -> None:
+    """The check is in between, and changes nothing."""
+    asked: list[tuple[str, int, socket.AddressFamily]] = []
+
+    class Listening(Names):
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        ) -> list[ResolveResult]:
+            asked.append((host, port, family))
+            return await super().resolve(host, port, family)
+
+    found = await exchange.PublicOnly(Listening([PUBLIC])).resolve("mill.example", 81, socket.AF_INET)
+    assert [(each["host"], each["port"]) for each in found] == [(PUBLIC, 81)]
+    assert asked == [("mill.example", 81, socket.AF_INET)]
 
 
 class Rerouted(socket.socket):
@@ -119,6 +137,11 @@ async def test_exempt_hosts_may_lie_inside_and_their_neighbours_may_not(inside: 
     assert len(inside.seen) == 1
 
 
+@pytest.mark.parametrize("spelling", ["::1", "[::1]", " [::1] "])
+def test_an_exempt_address_may_be_written_as_in_a_url(spelling: str) -> None:
+    assert exchange.host_key(spelling) == exchange.host_key("::1") == "::1"
+
+
 async def test_a_name_that_cannot_be_looked_up_is_an_error() -> None:
     class Nowhere(Names):
         async def resolve(
@@ -138,7 +161,7 @@ async def test_names_are_looked_up_by_the_system(inside: WebServer) -> None:
 
 def test_https_to_http_is_not_followed() -> None:
     answer = Answer(URL("https://mill.example/"), 302, {"Location": "http://mill.example/"}, b"")
-    with pytest.raises(FetchFailed, match="from https to http"):
+    with pytest.raises(FetchFailed, match=r"^it redirects from https to http, which is not followed$"):
         next_url(answer, ())
 
 

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.search.text import Article, Block, BlockKind, Section
+from services.search.text.tables import fenced
 
 
 def section(*headings: str, text: str = "") -> Section:
     return Section(headings, "", (Block(BlockKind.PROSE, text),) if text else ())
+
+
+@pytest.mark.parametrize("code", ["```sh\nls\n```", "a ```` b", "`" * 6])
+def test_a_fence_within_code_does_not_end_it(code: str) -> None:
+    """Pitfall 24: Discord takes no fence of four backticks for one."""
+    text = fenced(code, "md")
+    assert text.startswith("```md\n")
+    assert text.endswith("\n```")
+    assert "```" not in text.removeprefix("```").removesuffix("```")
+    assert text.replace("\u200b", "") == f"```md\n{code}\n```"
 
 
 def test_a_section_is_shown_below_its_heading() -> None:

@@ -1,0 +1,39 @@
+"""What a command imports before it can begin: what it needs, and no more."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+import app
+
+
+def loaded_by(module: str, *prefixes: str) -> list[str]:
+    """The modules below `prefixes` that a fresh interpreter has after it imported `module`."""
+    code = f"import sys, {module}; print(*sorted(each for each in sys.modules if each.startswith({prefixes})))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout.split()
+
+
+def test_a_command_is_imported_when_it_is_chosen() -> None:
+    assert loaded_by("commands.dispatch", "commands.") == ["commands.dispatch"]
+
+
+def test_a_single_answer_needs_neither_the_tools_for_files_nor_the_graph_nor_discord_nor_a_model_s_client() -> None:
+    unneeded = ("services.documents", "services.privacy", "streams.graph", "streams.wiring", "discord", "openai")
+    assert loaded_by("commands.ask", *unneeded) == []
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_is_collected_again_after_the_imports(*, collecting: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if collecting else gc.disable)()
+        with app.collecting_nothing():
+            assert not gc.isenabled()
+        assert gc.isenabled() is collecting
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -1,0 +1,95 @@
+"""What is mutated, and the tests that have to notice: fast ones, which are about that code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_TEAM_FILES = ("archive", "archive_files", "decisions", "index", "pending", "places", "qa_ids", "state", "topics")
+
+_TESTS_OF_TEAM_FILES = (
+    *("archive", "archive_reader", "corrections_in_part", "decisions", "library", "pending", "pieces", "places"),
+    *("reporting_damage", "superseding", "topics", "week_files"),
+)
+
+
+@dataclass(frozen=True)
+class Area:
+    """Attributes:
+    code: the modules; patterns with `*` are allowed.
+    tests: files and folders. All of them run once, and those that reach a mutant once for it.
+    without: files and folders among these that are left out.
+    at_import: functions that are called while modules are imported, as mutmut names them. It puts its mutants in later,
+        so what survives of these is tried once more, in a process that has the mutant from its start.
+    """
+
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    at_import: tuple[str, ...] = ()
+
+
+AREAS = {
+    "operators": Area(("operators/*.py",), ("tests/operators",)),
+    "follower": Area(
+        (
+            "services/conversations/following.py",
+            "services/conversations/spoken.py",
+            "services/conversations/shared_words.py",
+            "operators/follow.py",
+        ),
+        (
+            "tests/services/conversations/test_following.py",
+            "tests/services/conversations/test_following_model.py",
+            "tests/services/conversations/test_shared_words.py",
+            "tests/operators/test_follow.py",
+        ),
+    ),
+    "formats": Area(
+        (
+            *(f"services/team/{name}.py" for name in _TEAM_FILES),
+            "services/knowledge/cache.py",
+            "services/knowledge/index_file.py",
+            "services/knowledge/topic_names.py",
+            "services/conversations/records.py",
+            "services/discord/dispatches.py",
+            "services/discord/exports.py",
+            "services/discord/recordings.py",
+            "services/storage/json_state.py",
+            "sinks/archive.py",
+            "sinks/feedback.py",
+        ),
+        (
+            *(f"tests/services/team/test_{name}.py" for name in _TESTS_OF_TEAM_FILES),
+            "tests/services/knowledge/test_cache.py",
+            "tests/services/knowledge/test_index_file.py",
+            "tests/services/knowledge/test_topic_names.py",
+            "tests/services/conversations/test_conversations.py",
+            "tests/services/conversations/test_opt_outs.py",
+            "tests/services/discord",
+            "tests/services/storage",
+            "tests/sinks/test_archive.py",
+            "tests/sinks/test_feedback.py",
+        ),
+        without=("tests/services/discord/live",),
+    ),
+    "redaction": Area(
+        ("services/redaction/*.py",),
+        (
+            "tests/services/redaction",
+            "tests/services/documents/test_redacting.py",
+            "tests/services/documents/test_code_and_tables.py",
+        ),
+        at_import=(
+            "services.redaction.runs.x_run_of",
+            "services.redaction.shapes.x__no_samples",
+            "services.redaction.shapes.x__shape",
+            "services.redaction.shapes.x_label",
+        ),
+    ),
+    "web": Area(
+        tuple(f"services/knowledge/web/{name}.py" for name in ("contents", "exchange", "fetcher", "html", "pdf")),
+        ("tests/services/knowledge/web",),
+        without=("tests/services/knowledge/web/test_browser.py",),
+    ),
+}
+"""The browser of `services/knowledge/web` is left out: its tests need Chromium."""

@@ -1,0 +1,82 @@
+"""The newest messages, whatever the order in which they come."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.messages import AuthorType
+from services.conversations.newest import NewestIds, NewestSpoken, Spoken
+from services.conversations.spoken import Memory
+from tests.services.quickly import QUICKLY
+from tests.talk import ANN, CHANNEL, Talk
+
+MOST = 5
+IDS = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 20), unique=True)
+NEVER = 2**64 + 1
+
+
+def told_of(message_id: int) -> Spoken:
+    return Spoken(message_id // 2, message_id // 3, message_id // 5, list(AuthorType)[message_id % 3], message_id / 7)
+
+
+@QUICKLY
+@given(IDS)
+def test_the_newest_are_known_and_the_others_are_not(message_ids: list[int]) -> None:
+    ids, spoken, held = NewestIds(MOST), NewestSpoken(MOST), set[int]()
+    for message_id in message_ids:
+        ids.add(message_id)
+        spoken.add(message_id, told_of(message_id))
+        held = set(sorted({*held, message_id})[-MOST:])
+        for each in (*message_ids, NEVER):
+            known = told_of(each) if each in held else None
+            assert (each in ids) is (each in held)
+            assert spoken.get(each) == known
+            assert spoken.conversation_of(each) == (known and known.conversation)
+            assert spoken.place_of(each) == (known and known.place_id)
+
+
+@QUICKLY
+@given(IDS)
+def test_a_message_moves_to_another_conversation_alone(message_ids: list[int]) -> None:
+    spoken = NewestSpoken(len(message_ids))
+    for message_id in message_ids:
+        spoken.add(message_id, told_of(message_id))
+    moved = message_ids[::2]
+    for message_id in (*moved, NEVER):
+        spoken.move(message_id, 77)
+    for each in message_ids:
+        assert spoken.get(each) == (told_of(each)._replace(conversation=77) if each in moved else told_of(each))
+
+
+def test_many_messages_take_a_few_bytes_each_and_no_more_come_to_be() -> None:
+    """Pitfall 25, in bounded memory: what is looked back on is wide, so each message must be small."""
+    ids, spoken, most = NewestIds(20_000), NewestSpoken(20_000), 20_000
+    first = 1_500_000_000_000_000_000
+
+    def bytes_each(add: Callable[[int], None]) -> float:
+        tracemalloc.start()
+        for number in range(3 * most):
+            add(first + (number << 22))
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return held / most
+
+    assert bytes_each(ids.add) < 12
+    assert bytes_each(lambda each: spoken.add(each, Spoken(each, each, each, AuthorType.BOT, 0.5))) < 60
+
+
+def test_a_word_is_one_string_in_all_conversations() -> None:
+    memory, scene = Memory(), Memory().scene(CHANNEL.id)
+    words = ["".join(("to", "ken")) for _ in range(2)]  # noqa: FLY002 (two strings, not one constant)
+    assert words[0] is not words[1]
+    said = (Talk().says(ANN, second=second) for second in (1, 2))
+    talks = [
+        memory.add(message, AuthorType.COMMUNITY_USER, message.id, [word], scene)
+        for message, word in zip(said, words, strict=True)
+    ]
+    first, second = (next(iter(talk.words)) for talk in talks)
+    assert first is second
