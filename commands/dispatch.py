@@ -202,7 +202,7 @@ def guarded(settings: Settings, options: argparse.Namespace, redact: Callable[[s
 def command(settings: Settings, options: argparse.Namespace) -> int:
     llm = {"record": options.llm_record, "replay": options.llm_replay}
     commands: dict[str, Callable[[], int]] = {
-        "check": lambda: check(settings),
+        "check": lambda: check(settings, options.config),
         "init_kb": lambda: init_kb(settings, **llm),
         "forget": lambda: forget(settings, options.forget),
         "kb": lambda: team_knowledge(settings, *options.kb, conflicts=options.conflicts),

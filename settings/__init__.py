@@ -1,6 +1,7 @@
-"""What the operator has configured: read from config.yaml, .env and the environment, checked once, then fixed.
+"""What the operator has configured: read from files and the environment, checked once, then fixed.
 
-loading     config.yaml + .env + environment → Settings, or one readable line
+loading     config.yaml + config.local.yaml + .env + environment → Settings, or one readable line
+draft       what the two YAML files say, and on which line
 errors      that line: which key is meant, and what to do
 sections    the sections, and how their paths are resolved
 kinds       the types of values
@@ -9,8 +10,9 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 """
 
 # pyright: reportUnusedImport=false
+from settings.draft import files_of, local_file
 from settings.errors import SettingsError
-from settings.loading import load, usable_token
+from settings.loading import load, usable_token, variables_of
 from settings.sections import (
     AnswerSettings,
     ChannelSettings,
