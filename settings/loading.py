@@ -34,7 +34,7 @@ def from_environment(environ: Mapping[str, str]) -> list[Variable]:
     return [
         Variable(path, name, text, f"environment variable {variable(path)}")
         for name, text in sorted(environ.items())
-        if (path := _path(name)) is not None
+        if (path := path_of(name)) is not None
     ]
 
 
@@ -56,7 +56,7 @@ def from_dotenv(file: Path) -> list[Variable]:
         where = f"{file}:{binding.original.line}"
         if binding.error:
             raise SettingsError(f"{where}: this line is not NAME=value; correct it, or begin it with #")
-        path = _path(binding.key or "")
+        path = path_of(binding.key or "")
         if binding.key is None or path is None:
             continue
         if binding.value is None:
@@ -83,7 +83,8 @@ def lay_over(draft: Draft, variables: Iterable[Variable]) -> list[Problem]:
     return problems
 
 
-def _path(name: str) -> tuple[str, ...] | None:
+def path_of(name: str) -> tuple[str, ...] | None:
+    """The key that a variable of this name sets; None: it is somebody else's."""
     lower = name.lower()
     return tuple(lower.removeprefix(PREFIX).split("__")) if lower.startswith(PREFIX) else None
 
@@ -105,10 +106,15 @@ def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def load(path: Path, environ: Mapping[str, str] | None = None) -> Settings:
+def load(
+    path: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    answers: Mapping[tuple[str, ...], object] | None = None,
+) -> Settings:
     """The configuration in `path` and around it, checked, with absolute paths.
 
-    `environ` takes the place of the process's environment.
+    `environ` takes the place of the process's environment; `answers`, by the paths of their keys, win over everything.
 
     Raises:
         SettingsError: something is missing or wrong.
@@ -116,6 +122,8 @@ def load(path: Path, environ: Mapping[str, str] | None = None) -> Settings:
     draft = drafted(path)
     problems = lay_over(draft, from_dotenv(path.with_name(".env")))
     problems += lay_over(draft, from_environment(os.environ if environ is None else environ))
+    for each, value in (answers or {}).items():
+        draft.put(each, value, "this answer")
     settings = None
     try:
         settings = Settings.model_validate(draft.values)
