@@ -29,7 +29,7 @@ from services.team import LibraryUnusable, LibraryUnwritable
 from services.telemetry import logs
 from settings import Settings, SettingsError, load
 
-COMMANDS = ("check", "init_kb", "replay", "import", "regen", "ask", "forget", "kb")
+COMMANDS = ("check", "init", "init_kb", "replay", "import", "regen", "ask", "forget", "kb")
 """Without any of them, the bot runs."""
 
 KB = {"list": None, "show": "TOPIC", "remove": "QA_ID", "restore": "QA_ID"}
@@ -203,6 +203,7 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
     llm = {"record": options.llm_record, "replay": options.llm_replay}
     commands: dict[str, Callable[[], int]] = {
         "check": lambda: check(settings, options.config),
+        "init": lambda: run_set_up(options),
         "init_kb": lambda: init_kb(settings, **llm),
         "forget": lambda: forget(settings, options.forget),
         "kb": lambda: team_knowledge(settings, *options.kb, conflicts=options.conflicts),
@@ -213,6 +214,13 @@ def command(settings: Settings, options: argparse.Namespace) -> int:
         "bot": lambda: run_bot(settings, options),
     }
     return commands[command_of(options)]()
+
+
+def run_set_up(options: argparse.Namespace) -> int:
+    # With discord.py, as for the bot.
+    from commands.setting_up import set_up  # noqa: PLC0415
+
+    return set_up(options.config, None if options.init is True else options.init)
 
 
 def run_replay(settings: Settings, options: argparse.Namespace) -> int:
