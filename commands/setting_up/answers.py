@@ -33,6 +33,11 @@ KEYS = {
 """What a file of answers may say."""
 
 
+LATER, NONE = "later", "none"
+WORDS = {LATER, NONE}
+"""Answers that are no secret, also where one is asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """`key`: its name in a file of answers, one of `KEYS`."""
@@ -89,7 +94,7 @@ class Teller:
         self.console.print(text, soft_wrap=True, highlight=False)
 
 
-class Person:
+class AtTerminal:
     """Somebody at a terminal. Wrong answers are explained in one line, and asked again."""
 
     interactive = True
@@ -100,7 +105,8 @@ class Person:
         self._tell = tell
 
     def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
-        kept = f" [{'as it is' if question.secret else one_line(default)}]" if default else ""
+        shown = "as it is" if question.secret and default not in WORDS else one_line(default)
+        kept = f" [{shown}]" if default else ""
         while True:
             try:
                 given = self._read(f"{question.text}{kept}: ", secret=question.secret)
@@ -173,7 +179,7 @@ class AnswerFile:
     def agrees(self, question: Question, *, default: bool) -> bool:  # noqa: ARG002 (what is left out is not done)
         given = self._draft.values.get(question.key)
         if given not in (None, True, False):
-            raise self._wrong(question.key, "must be true or false")
+            raise self._wrong(question.key, "it must be true or false")
         return given is True
 
     def _checked(self, key: str, text: str, check: Callable[[str], T]) -> T:
@@ -196,10 +202,11 @@ class AnswerFile:
             return f"{name}: {value}"
         if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool)):
             return str(given)
-        raise self._wrong(key, "must be text, or a list of texts")
+        raise self._wrong(key, "it must be text, or a list of texts")
 
     def _wrong(self, key: str, why: str) -> Unusable:
-        return Unusable(f"{self._where(key)}: {key}: {why}")
+        # No colon after the key: what follows "token:" is taken for a secret, and redacted.
+        return Unusable(f"{self._where(key)}: {key} cannot be used: {why}")
 
     def _where(self, key: Any) -> str:
         return self._draft.where([key])

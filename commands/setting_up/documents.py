@@ -54,7 +54,7 @@ def ask_for_documents(answers: Answers, own: OwnFiles, tell: Teller) -> None:
             raise WrongAnswer(f"the folder is {chosen[0]} already, and there is only one: put the others below it")
         count, words = in_folder(kb.model_copy(update={"sources_dir": folder}))
         if not count:
-            raise WrongAnswer(words or f"{folder} is no folder, and {text} no address that begins with https://")
+            raise WrongAnswer(words or f"there is no folder {folder}; an address begins with https://")
         chosen.append(folder)
         tell.good(words)
         return folder
@@ -111,10 +111,11 @@ def _listing(text: str) -> tuple[str, str]:
 
 def reached(kb: KnowledgeSettings, kind: str, url: str) -> str:
     """What is there. Raises WrongAnswer: nothing that can be read."""
-    trouble = next(iter(parse_links(url.encode())[1].values()), None)
+    address = url.split(maxsplit=1)[0] if kind else url  # a list may be followed by what is wanted of it
+    trouble = next(iter(parse_links(address.encode())[1].values()), None)
     if trouble is None:
         try:
-            return run_async(_page(kb, url) if not kind else _announced(kb, kind, url.split(maxsplit=1)[0]))
+            return run_async(_page(kb, url) if not kind else _announced(kb, kind, address))
         except WebError as error:
             trouble = str(error)
     raise WrongAnswer(f"{url}: {trouble}")

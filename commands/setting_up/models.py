@@ -6,12 +6,12 @@ from assembly.llm import endpoint_settings
 from assembly.running import run_async
 from commands.check_servers import asked
 from commands.findings import Finding, Verdict
-from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
+from commands.setting_up.answers import NONE, Answers, Question, Teller, WrongAnswer
 from commands.setting_up.keeping import OwnFiles
 from services.llm import NOT_THIS_KEY, unreachable_because
 from settings import LLMSettings
 
-NONE, BACK = "none", "back"
+BACK = "back"
 LLM = "ai_response.llm"
 METHODS = ("function_calling", "json_schema")
 
@@ -19,17 +19,19 @@ METHODS = ("function_calling", "json_schema")
 def ask_for_model(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     tell.head("Language model: without one, answers are quotes from the documentation")
     present = own.settings.ai_response.llm
+    offered = NONE if present is None else present.base_url
     while True:
         base_url = answers.ask(
             Question("model_base_url", f"Address of an OpenAI-compatible endpoint (usually ends in /v1), or `{NONE}`"),
             lambda text: _address(own, text, present),
-            present.base_url if present else NONE,
+            offered,
         )
         if base_url is None:
             if present is not None:
                 own.keep({LLM: None})
             tell.good("no model is asked")
             return
+        offered = base_url
         key = answers.ask(
             Question("model_api_key", f"Its key (not shown), or `{NONE}`", secret=True),
             lambda text, url=base_url: _key(own, url, text),

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from assembly.running import run_async
 from commands.check import token as judged_token
 from commands.findings import Verdict
-from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
+from commands.setting_up.answers import LATER, NONE, Answers, Question, Teller, WrongAnswer
 from commands.setting_up.keeping import OwnFiles
 from services.discord.live import Identity, Server, identity, invitation, name_of, servers_of
 from services.telemetry import number_of
 
-LATER, NONE = "later", "none"
 PORTAL = "https://discord.com/developers/applications"
 MOST_SHOWN = 40
 """Roles that are listed; the others can be named, too."""
@@ -63,7 +62,7 @@ def _identified(text: str, own: OwnFiles) -> tuple[str, Identity] | None:
         return None
     form = judged_token(own.tried({"discord.token": text}))
     if form.verdict is not Verdict.OK:
-        raise WrongAnswer(f"this {form.says}" if form.says.startswith("is not a") else form.says)
+        raise WrongAnswer(f"{'this' if form.says.startswith('is not a ') else 'it'} {form.says}")
     bot = run_async(identity(text))
     if bot.refused is not None and not bot.name:
         raise WrongAnswer(bot.refused)

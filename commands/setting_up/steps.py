@@ -12,7 +12,7 @@ from assembly import Unusable
 from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.init_kb import init_kb
-from commands.setting_up.answers import AnswerFile, Answers, Person, Question, Teller
+from commands.setting_up.answers import AnswerFile, Answers, AtTerminal, Question, Teller
 from commands.setting_up.documents import ask_for_data_folder, ask_for_documents
 from commands.setting_up.keeping import OwnFiles
 from commands.setting_up.models import ask_for_model
@@ -42,7 +42,7 @@ def set_up(config: Path, file: Path | None) -> int:
     tell = Teller(Console())
     if file is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Unusable("--init asks questions and there is no terminal: answer them in a file, with --init FILE")
-    answers = Person(tell) if file is None else AnswerFile(file)
+    answers = AtTerminal(tell) if file is None else AnswerFile(file)
     own = OwnFiles(config)
     with terminated_as_interrupted():
         _ask_everything(answers, own, tell)

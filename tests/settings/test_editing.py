@@ -99,14 +99,18 @@ ai_response:
 def test_whatever_the_form_of_a_file_it_says_what_it_said_and_the_change(
     text: str, path: tuple[str, ...], value: Any
 ) -> None:
-    before, after = yaml.safe_load(text), yaml.safe_load(with_values(text, {path: value}))
+    before: Any = yaml.safe_load(text)
+    after: Any = yaml.safe_load(with_values(text, {path: value}))
     for word in path:
-        rest_before = {str(key): each for key, each in (before or {}).items() if str(key) != word}
-        rest_after = {str(key): each for key, each in after.items() if str(key) != word}
-        assert rest_before == rest_after
-        named = {str(key): each for key, each in (before or {}).items()}
-        before, after = named.get(word), {str(key): each for key, each in after.items()}[word]
+        old, new = named(before), named(after)
+        before, after = old.pop(word, None), new.pop(word)
+        assert old == new, "nothing else has changed"
     assert after == value
+
+
+def named(values: Any) -> dict[str, Any]:
+    """A mapping with its names as text; empty for none."""
+    return {str(key): value for key, value in (values or {}).items()}
 
 
 def test_the_file_that_is_shipped_can_be_edited_as_well() -> None:
@@ -129,7 +133,7 @@ SECTIONS = st.dictionaries(
 @given(values=SECTIONS, value=VALUES, flow=st.booleans())
 def test_editing_is_setting_one_key(values: dict[str, Any], value: Any, flow: bool) -> None:
     text = yaml.safe_dump(values, default_flow_style=flow)
-    expected = {**values, "kb": {**(values.get("kb") or {}), "sources_dir": value}}
+    expected: dict[str, Any] = {**values, "kb": {**named(values.get("kb")), "sources_dir": value}}
     assert yaml.safe_load(with_values(text, {SOURCES: value})) == expected
 
 
