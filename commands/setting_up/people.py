@@ -27,7 +27,8 @@ def ask_for_discord(answers: Answers, own: OwnFiles, tell: Teller) -> None:
     question = Question("discord_token", "The bot's token (not shown), or `later` to try without Discord", secret=True)
     checked = answers.ask(question, lambda text: _identified(text, own), present or LATER)
     if checked is None:
-        tell.warn("no token: the bot cannot start without one, everything else works")
+        without = "no token: the bot cannot start without one, everything else works"
+        tell.warn("the token stays as it is, unchecked" if present else without)
         return
     token, bot = checked
     if not answers.interactive and bot.refused is not None:

@@ -108,7 +108,7 @@ def test_whatever_the_form_of_a_file_it_says_what_it_said_and_the_change(
     assert after == value
 
 
-def named(values: Any) -> dict[str, Any]:
+def named(values: dict[Any, Any] | None) -> dict[str, Any]:
     """A mapping with its names as text; empty for none."""
     return {str(key): value for key, value in (values or {}).items()}
 

@@ -208,7 +208,8 @@ def test_what_discord_refuses_is_refused(clone: Clone, discord_there: DiscordSer
     assert "has a role 1458745245675032710" in clone.refused(
         discord_token=SECRET_TOKEN, team_roles=[1458745245675032710]
     )
-    discord_there.add_role("Staff"), discord_there.add_role("staff")
+    discord_there.add_role("Staff")
+    discord_there.add_role("staff")
     assert "several roles are called STAFF" in clone.refused(discord_token=SECRET_TOKEN, team_roles="STAFF")
     discord_there.state.content_approved = False
     assert "Switch on Message Content Intent" in clone.refused(discord_token=SECRET_TOKEN)
