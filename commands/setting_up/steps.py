@@ -13,7 +13,7 @@ from assembly.running import terminated_as_interrupted
 from commands.ask import ask
 from commands.init_kb import init_kb
 from commands.setting_up.answers import AnswerFile, Answers, AtTerminal, Question, Teller
-from commands.setting_up.documents import ask_for_data_folder, ask_for_documents
+from commands.setting_up.documents import ask_for_data_folder, ask_for_documents, shown
 from commands.setting_up.keeping import OwnFiles
 from commands.setting_up.models import ask_for_model
 from commands.setting_up.people import ask_for_discord, ask_for_team
@@ -51,7 +51,7 @@ def set_up(config: Path, file: Path | None) -> int:
         for path in own.written:
             tell.good(f"{path} is written")
         code = _first_use(answers, config, tell)
-    command = "python app.py" if config == Path("config.yaml") else f"python app.py --config {config}"
+    command = f"{shown(Path(sys.executable))} app.py" + ("" if config == Path("config.yaml") else f" --config {config}")
     tell.head("Next")
     tell.say(f"{command} --check     whether everything is in place")
     tell.say(f"{command} --dry-run   reads in Discord, posts nothing")
