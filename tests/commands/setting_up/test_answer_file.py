@@ -277,3 +277,17 @@ def test_an_index_that_cannot_be_built_now_is_one_line_after_all_was_written(clo
     assert code != 0
     assert clone.local == {"kb": {"sources_dir": "docs"}}
     assert "✗" in out or err.startswith("app.py: ")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [(503, {}, "Discord answers with HTTP 503"), (200, {"odd": 1}, "what answers is not Discord")],
+)
+def test_a_discord_that_does_not_list_its_servers_leaves_the_ids_to_the_operator(
+    clone: Clone, discord_there: DiscordServer, status: int, body: Any, says: str
+) -> None:
+    discord_there.fail_next("GET", "/users/@me/guilds$", status=status, body=body)
+    code, out, _ = clone.init(discord_token=SECRET_TOKEN, team_roles=[1458745245675032710])
+    assert code == 0
+    assert f"its servers are not known: {says}" in out
+    assert clone.local == {"discord": {"team_role_ids": [1458745245675032710]}}
