@@ -58,6 +58,14 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = cli.add_argument_group("commands").add_mutually_exclusive_group()
     commands.add_argument("--check", action="store_true", help="check whether everything is in place, then exit")
+    commands.add_argument(
+        "--init",
+        type=Path,
+        nargs="?",
+        const=True,
+        metavar="FILE",
+        help="set the bot up, question by question, or with the answers in FILE",
+    )
     commands.add_argument("--init-kb", action="store_true", help="update the knowledge base, then exit")
     commands.add_argument(
         "--replay", type=Path, metavar="FILE", help="play a recording or an export on a virtual clock"

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -22,7 +22,7 @@ from services.knowledge import belongs_to
 from services.storage import held_by_another, why
 from services.team import LibraryUnusable, examine
 from services.telemetry import number_of
-from settings import Settings, SettingsError, usable_token
+from settings import Settings, SettingsError, files_of, usable_token, variables_of
 
 TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 """The id of the bot, a time and a signature, each in Base64 (Discord's documentation, "Authentication")."""
@@ -30,13 +30,15 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{18,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}")
 
 def run(settings: Settings, options: argparse.Namespace) -> int:
     """`commands.dispatch.Verb`."""
-    _ = options  # none concerns it
-    return check(settings)
+    return check(settings, options.config)
 
 
-def check(settings: Settings) -> int:
-    """Print what was found. Gives the exit code: 2 when something is missing, else 0."""
+def check(settings: Settings, config: Path) -> int:
+    """Print what was found. `config`: the file that the settings were read from. Gives the exit code: 2 when something
+    is missing, else 0.
+    """
     found = [
+        configuration(config, os.environ),
         token(settings),
         *folders(settings),
         held(settings),
@@ -54,6 +56,13 @@ def check(settings: Settings) -> int:
         # Not wrapped, so that paths can be copied and lines be searched for.
         console.print(Text.assemble(f"{finding.about:<{width}}  ", verdict, f" {finding.says}"), soft_wrap=True)
     return UNUSABLE if any(finding.verdict is Verdict.MISSING for finding in found) else DONE
+
+
+def configuration(config: Path, environ: Mapping[str, str]) -> Finding:
+    """Which files were read, in their order, and which variables were."""
+    read, absent = ([str(each) for each in files_of(config) if each.exists() is there] for there in (True, False))
+    says = ", ".join([*read, *variables_of(environ)])
+    return Finding("configuration", Verdict.OK, says + (f" (there is no {' and no '.join(absent)})" if absent else ""))
 
 
 def token(settings: Settings) -> Finding:

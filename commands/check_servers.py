@@ -19,6 +19,7 @@ from services.search.embedding import REMEDY, installed
 from services.storage import DataFolder
 from services.telemetry import number_of
 from settings import DocumentSettings, KnowledgeSettings, LLMSettings, Settings, SettingsError, usable_token
+from sinks.terminal import one_line
 
 
 class CheckResult(BaseModel):
@@ -56,7 +57,8 @@ async def discord(settings: Settings) -> list[Finding]:
         return [Finding(about, Verdict.MISSING, bot.refused)]
     if bot.unknown is not None:
         return [Finding(about, Verdict.WARNING, f"{bot.unknown}; a start tries again until it is there")]
-    return [Finding(about, Verdict.OK, f"Discord knows the bot as {bot.name} ({bot.user_id}) and shows it messages")]
+    name = one_line(bot.name)
+    return [Finding(about, Verdict.OK, f"Discord knows the bot as {name} ({bot.user_id}) and shows it messages")]
 
 
 async def metrics(settings: Settings) -> list[Finding]:
@@ -142,10 +144,14 @@ async def model(settings: Settings, about: str, llm: LLMSettings | None, if_none
     """Whether it is there, and answers one question in the shape that is asked for, as every step of an answer does."""
     if llm is None:
         return Finding(about, Verdict.SKIPPED, if_none)
-    endpoint = endpoint_settings(llm)
-    if (trouble := await unreachable_because(endpoint)) is not None:
+    if (trouble := await unreachable_because(endpoint_settings(llm))) is not None:
         return Finding(about, Verdict.MISSING, trouble)
-    begun = time.perf_counter()
+    return await asked(settings, about, llm)
+
+
+async def asked(settings: Settings, about: str, llm: LLMSettings) -> Finding:
+    """Whether it answers one question in the shape that is asked for."""
+    endpoint, begun = endpoint_settings(llm), time.perf_counter()
     try:
         async with open_llm(settings, llm) as asker:
             if asker is not None:

@@ -25,6 +25,7 @@ from settings import Settings, SettingsError, load
 
 COMMANDS = {
     "check": "check",
+    "init": "setting_up",
     "init_kb": "init_kb",
     "replay": "replay",
     "import": "importing",

@@ -1,6 +1,8 @@
-"""What the operator has configured: read from config.yaml, .env and the environment, checked once, then fixed.
+"""What the operator has configured: read from files and the environment, checked once, then fixed.
 
-loading     config.yaml + .env + environment → Settings, or one readable line
+loading     config.yaml + config.local.yaml + .env + environment → Settings, or one readable line
+draft       what the two YAML files say, and on which line
+editing     keys put into config.local.yaml and .env, where the rest stays as it is
 errors      that line: which key is meant, and what to do
 sections    the sections, and how their paths are resolved
 kinds       the types of values
@@ -9,8 +11,10 @@ reference   docs/configuration.md, the short table in README.md, and the comment
 """
 
 # pyright: reportUnusedImport=false
-from settings.errors import SettingsError
-from settings.loading import load, usable_token
+from settings.draft import files_of, local_file, read_yaml
+from settings.editing import with_values, with_variables
+from settings.errors import SettingsError, find
+from settings.loading import from_dotenv, load, usable_token, variables_of
 from settings.sections import (
     AnswerSettings,
     ChannelSettings,

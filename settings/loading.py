@@ -1,4 +1,4 @@
-"""config.yaml, then .env beside it, then the environment: later ones win."""
+"""config.yaml, then config.local.yaml and .env beside it, then the environment: later ones win."""
 
 from __future__ import annotations
 
@@ -6,156 +6,17 @@ import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import yaml
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
+from settings.draft import Draft, drafted, read_text
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
 from settings.kinds import fits_header
 from settings.sections import Settings
-
-
-@dataclass(slots=True)
-class Draft:
-    file: str  # the configuration file, as the operator named it
-    values: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    origins: dict[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
-    """File and line, or environment variable, by path."""
-
-    def where(self, path: Sequence[object]) -> str:
-        """Where the value at `path`, or else the nearest thing around it, was written."""
-        words = tuple(map(str, path))
-        while words and words not in self.origins:
-            words = words[:-1]
-        return self.origins.get(words, self.file)
-
-    def put(self, path: Sequence[str], value: object, origin: str) -> None:
-        """Set the value at `path` and make the mappings on the way there where they are missing or null.
-
-        What stands in the way and is no mapping stays, for the models to refuse.
-        """
-        words = tuple(path)
-        at = self.values
-        for depth, word in enumerate(words[:-1], start=1):
-            name = _name_in(at, word)
-            below: object = at.get(name)
-            if below is None or _gives_way(words[:depth], below):
-                below = None
-                self.origins[words[:depth]] = origin
-            elif not isinstance(below, dict):
-                return
-            # A copy: YAML lets two keys share one mapping.
-            at[name] = dict(cast("dict[Any, Any]", below)) if below else {}
-            at = at[name]
-        at[_name_in(at, words[-1])] = value
-        for old in [known for known in self.origins if known[: len(words)] == words]:
-            del self.origins[old]
-        self.origins[words] = origin
-
-
-def _gives_way(path: tuple[str, ...], value: object) -> bool:
-    """Whether a word stands where a mapping may stand as well, as in `search.embeddings: packaged`."""
-    key = find(path)
-    return isinstance(value, str) and key is not None and key.section is not None and key.nullable
-
-
-def _name_in(mapping: dict[Any, Any], word: str) -> Any:
-    """The key of `mapping` that reads like `word`: YAML makes numbers of ids."""
-    return next((key for key in mapping if str(key) == word), word)
-
-
-MERGE = "tag:yaml.org,2002:merge"
-QUOTES = "check indentation and colons, and put quotes around text with special signs"
-
-
-def read_yaml(path: Path) -> Draft:
-    """What the file says, unchecked.
-
-    Raises:
-        SettingsError: it is missing, unreadable, not YAML, no mapping, or names a key twice.
-    """
-    text = read_text(path, missing="create it, or name another with --config FILE")
-    draft = Draft(str(path))
-    try:
-        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
-        if node is not None:
-            _note(node, (), draft, set())
-        values: object = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        # What PyYAML says of `!!bool x`, `!!int ""` and `!!timestamp x` is none of its own errors.
-        # Without the original, which quotes the line.
-        raise SettingsError(_not_yaml(path, error)) from None
-    if values is None:
-        return draft
-    if not isinstance(values, dict):
-        raise SettingsError(f"{path}: the top level must be a mapping of sections, such as `discord:`")
-    draft.values = cast("dict[Any, Any]", values)
-    return draft
-
-
-def read_text(path: Path, *, missing: str) -> str:
-    """The text of a UTF-8 file; `missing` is the remedy where there is none.
-
-    Raises:
-        SettingsError: it is missing or unreadable.
-    """
-    try:
-        return path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        raise SettingsError(f"{path}: there is no such file; {missing}") from None
-    except IsADirectoryError:
-        raise SettingsError(f"{path}: is a folder; name a file") from None
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path}: is not UTF-8 text; save it in that encoding") from None
-
-
-def _note(node: yaml.Node, path: tuple[str, ...], draft: Draft, seen: set[int]) -> None:
-    """Write down the line of each key, and refuse the second of two."""
-    if id(node) in seen:  # an alias
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for number, item in enumerate(node.value):
-            _note(item, (*path, str(number)), draft, seen)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    lines: dict[str, int] = {}
-    for name, value in node.value:
-        line = name.start_mark.line + 1
-        if isinstance(name, yaml.ScalarNode) and name.tag != MERGE:
-            word: str = name.value
-            if word in lines:
-                key = dotted((*path, word))
-                raise SettingsError(
-                    f"{draft.file}:{line}: {key} stands here again, after line {lines[word]}; keep one of the two"
-                )
-            lines[word] = line
-            draft.origins[*path, word] = f"{draft.file}:{line}"
-            _note(value, (*path, word), draft, seen)
-
-
-def _not_yaml(path: Path, error: Exception) -> str:
-    """Where and what, as far as it can be told without quoting from the file."""
-    where, what = str(path), "not valid YAML"
-    if isinstance(error, yaml.MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        if mark is not None:
-            where = f"{path}:{mark.line + 1}:{mark.column + 1}"
-        # What the parser found stands in quotes, and may be part of a secret.
-        problem = (error.problem or "").split("'")[0].split('"')[0].removesuffix("but found ").strip(" ,")
-        if "'\\t'" in (error.problem or ""):
-            return f"{where}: {what} (a tab stands here); indent with blanks"
-        # Cut short, it says nothing: what was being read says more.
-        said = problem if " " in problem else error.context
-        what = f"{what} ({said})" if said else what
-    return f"{where}: {what}; {QUOTES}"
-
 
 PREFIX = "app__"
 
@@ -173,8 +34,13 @@ def from_environment(environ: Mapping[str, str]) -> list[Variable]:
     return [
         Variable(path, name, text, f"environment variable {variable(path)}")
         for name, text in sorted(environ.items())
-        if (path := _path(name)) is not None
+        if (path := path_of(name)) is not None
     ]
+
+
+def variables_of(environ: Mapping[str, str]) -> list[str]:
+    """The names of the variables that set a key."""
+    return [variable(each.path) for each in from_environment(environ)]
 
 
 def from_dotenv(file: Path) -> list[Variable]:
@@ -190,7 +56,7 @@ def from_dotenv(file: Path) -> list[Variable]:
         where = f"{file}:{binding.original.line}"
         if binding.error:
             raise SettingsError(f"{where}: this line is not NAME=value; correct it, or begin it with #")
-        path = _path(binding.key or "")
+        path = path_of(binding.key or "")
         if binding.key is None or path is None:
             continue
         if binding.value is None:
@@ -217,7 +83,8 @@ def lay_over(draft: Draft, variables: Iterable[Variable]) -> list[Problem]:
     return problems
 
 
-def _path(name: str) -> tuple[str, ...] | None:
+def path_of(name: str) -> tuple[str, ...] | None:
+    """The key that a variable of this name sets; None: it is somebody else's."""
     lower = name.lower()
     return tuple(lower.removeprefix(PREFIX).split("__")) if lower.startswith(PREFIX) else None
 
@@ -239,17 +106,24 @@ def _mapping(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return mapping
 
 
-def load(path: Path, environ: Mapping[str, str] | None = None) -> Settings:
+def load(
+    path: Path,
+    environ: Mapping[str, str] | None = None,
+    *,
+    answers: Mapping[tuple[str, ...], object] | None = None,
+) -> Settings:
     """The configuration in `path` and around it, checked, with absolute paths.
 
-    `environ` takes the place of the process's environment.
+    `environ` takes the place of the process's environment; `answers`, by the paths of their keys, win over everything.
 
     Raises:
         SettingsError: something is missing or wrong.
     """
-    draft = read_yaml(path)
+    draft = drafted(path)
     problems = lay_over(draft, from_dotenv(path.with_name(".env")))
     problems += lay_over(draft, from_environment(os.environ if environ is None else environ))
+    for each, value in (answers or {}).items():
+        draft.put(each, value, "this answer")
     settings = None
     try:
         settings = Settings.model_validate(draft.values)

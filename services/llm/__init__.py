@@ -34,7 +34,7 @@ from services.llm.endpoint import (
 from services.llm.images import MAX_IMAGE_BYTES, AttachedImages, ImageFailed, ImageSource, image_adapter, load_images
 from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_field, one_line, section, system
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
-from services.llm.resilience import import_client, open_endpoint, unreachable_because, vectors_client
+from services.llm.resilience import NOT_THIS_KEY, import_client, open_endpoint, unreachable_because, vectors_client
 from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
 from services.llm.token_days import StepTokens, TokenDays, read_token_days, render_token_days
 from services.llm.tools import Told, Tool, ToolLimits

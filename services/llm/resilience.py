@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 PROBE_SECONDS = 5.0
+NOT_THIS_KEY = "does not accept the key"
+"""In what `unreachable_because` says where the endpoint is there."""
 LIST_BYTES = 1 << 12
 
 
@@ -99,7 +101,7 @@ async def _trouble(settings: EndpointSettings, timeout_seconds: float) -> str | 
         if 300 <= status < 400:  # noqa: PLR2004 (the class of redirects)
             return f"leads to another address, which is sent no key (HTTP {status}); set base_url to the right one"
         if status in {401, 403}:
-            return f"does not accept the key (HTTP {status}); check api_key"
+            return f"{NOT_THIS_KEY} (HTTP {status}); check api_key"
         if status == 429:  # noqa: PLR2004 (too many requests: it answers)
             return None
         if status != 200:  # noqa: PLR2004 (OK)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -61,6 +62,24 @@ def test_where_everything_is_in_place_the_table_says_so_and_nothing_is_written(
     assert "1 file" in lines["kb.sources_dir"]
     assert "no model is asked" in lines["ai_response.llm"]
     assert "Discord cannot be reached: nothing listens there" in out
+
+
+def test_the_table_begins_with_what_was_read(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pitfall 71."""
+    for name in [name for name in os.environ if name.upper().startswith("APP__")]:
+        monkeypatch.delenv(name)
+    local, dotenv = config.with_name("config.local.yaml"), config.with_name(".env")
+    assert check.configuration(config, {}).says == f"{config} (there is no {local} and no {dotenv})"
+    local.write_text("discord: {team_member_ids: [5, 6, 7]}\n")
+    dotenv.write_text(f"APP__DISCORD__TOKEN={SECRET_TOKEN}\n")
+    monkeypatch.setenv("app__app__dry_run", "true")
+    app.main(["--config", str(config), "--check"])
+    out, _ = capsys.readouterr()
+    first, *_ = out.splitlines()
+    assert first.split(maxsplit=2) == ["configuration", "ok", f"{config}, {local}, {dotenv}, APP__APP__DRY_RUN"]
+    assert "3 people" in out
 
 
 @pytest.mark.parametrize("token", ["REPLACE_ME", "", "abcdef0123456789abcdef0123456789", "a.b.c", "two words"])

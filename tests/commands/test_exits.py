@@ -283,7 +283,7 @@ def test_what_ends_a_command_early_is_a_line_and_a_failure(
     error: BaseException,
     line: str,
 ) -> None:
-    def ends(settings: object) -> int:
+    def ends(settings: object, config: Path) -> int:
         raise error
 
     monkeypatch.setattr("commands.check.check", ends)
@@ -299,7 +299,7 @@ def test_a_bug_is_reported_with_its_traceback_and_without_secrets(
     unreachable(config, 9)
     config.write_text(f"{config.read_text()}logging: {{format: {style}}}\n")
 
-    def breaks(settings: object) -> int:
+    def breaks(settings: object, config: Path) -> int:
         logging.getLogger("x").error("sent %s", SECRET_KEY)
         raise RuntimeError(f"Authorization: Bot {SECRET_TOKEN}, Bearer {SECRET_KEY}")
 
@@ -320,7 +320,7 @@ def test_other_commands_leave_the_log_file_to_the_bot_and_say_less(
 ) -> None:
     seen: list[int] = []
 
-    def looks(settings: object) -> int:
+    def looks(settings: object, config: Path) -> int:
         seen.append(logging.getLogger().level)
         return 0
 

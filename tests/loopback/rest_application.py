@@ -47,6 +47,27 @@ def gateway_bot(state: State, call: Call) -> Answer:
     return {"url": state.gateway_url, "shards": 1, "session_start_limit": limit}
 
 
+@routes.on("GET", "/users/@me/guilds")
+def guilds(state: State, call: Call) -> Answer:
+    if not state.joined:
+        return []
+    return [{"id": str(state.guild.id), "name": state.guild.name, "icon": None, "owner": False, "permissions": "0"}]
+
+
+@routes.on("GET", "/users/{user}")
+def user(state: State, call: Call) -> Answer:
+    found = state.guild.members.get(call.id("user"))
+    if found is None:
+        raise unknown("User")
+    return payloads.user(found.user)
+
+
+@routes.on("GET", "/guilds/{guild}/roles")
+def roles(state: State, call: Call) -> Answer:
+    _check_guild(state, call)
+    return [payloads.role(each, position) for position, each in enumerate(state.guild.roles.values())]
+
+
 @routes.on("GET", "/guilds/{guild}")
 def guild(state: State, call: Call) -> Answer:
     _check_guild(state, call)

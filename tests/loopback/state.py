@@ -59,6 +59,8 @@ class State:
         """Part of every attachment's address; a new one makes the old addresses worthless."""
         self.content_approved = True
         """Whether the application may read message content at all, over REST as well."""
+        self.joined = True
+        """Whether REST tells that the bot is in the guild."""
         self._emit = emit
         owner = User(self.snowflake(), "owner")
         self.guild = Guild(self.snowflake(), "loopback", owner)

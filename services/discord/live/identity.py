@@ -1,11 +1,11 @@
-"""Who the bot is, by a question to Discord that connects nothing: for `--check`."""
+"""Who the bot is and where, by questions to Discord that connect nothing: for `--check` and `--init`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import aiohttp
 from discord.http import Route
@@ -18,7 +18,12 @@ PROBE_SECONDS = 10.0
 MESSAGE_CONTENT = 1 << 18 | 1 << 19
 """Flags of an application that have the intent, in servers of any number or in few (API reference, "Application")."""
 
+MOST_SERVERS = 20
+"""Of a bot in more, the roles of the others are not looked at."""
+
 _BAD_TOKEN, _NO_INTENT = 4004, 4014
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,45 +32,109 @@ class Identity:
 
     Attributes:
         name, user_id: of the bot; empty and 0 where it did not say.
+        application_id: of the application whose bot it is; 0 where it did not say.
         refused: why a start would be refused, and what to do.
         unknown: why Discord could not be asked; a start tries again until it can.
     """
 
     name: str = ""
     user_id: int = 0
+    application_id: int = 0
     refused: str | None = None
     unknown: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ServerRole:
+    """A role that can be given to people."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One that the bot is in; `roles`: the highest first."""
+
+    id: int
+    name: str
+    roles: tuple[ServerRole, ...]
+
+
 async def identity(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> Identity:
+    return await _asked(token, _who, timeout_seconds)
+
+
+async def servers_of(token: str, *, timeout_seconds: float = PROBE_SECONDS) -> tuple[Server, ...] | Identity:
+    """The servers that the bot is in, with their roles; an `Identity` that says why they are not known."""
+    return await _asked(token, _where, timeout_seconds)
+
+
+async def name_of(token: str, user_id: int, *, timeout_seconds: float = PROBE_SECONDS) -> str | Identity | None:
+    """What a user is called; None: there is no such user; an `Identity` that says why it is not known."""
+
+    async def asked(session: aiohttp.ClientSession) -> str | Identity | None:
+        user = await _get(session, f"/users/{user_id}")
+        return user if user is None or isinstance(user, Identity) else str(user["username"])
+
+    return await _asked(token, asked, timeout_seconds)
+
+
+async def _asked(
+    token: str, ask: Callable[[aiohttp.ClientSession], Awaitable[T]], timeout_seconds: float
+) -> T | Identity:
+    headers = {"Authorization": f"Bot {token}"}
+
+    async def in_time() -> T:
+        async with asyncio.timeout(timeout_seconds), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
+            return await ask(session)
+
     try:
-        return await clock.real_time(lambda: _asked(token, timeout_seconds))
+        return await clock.real_time(in_time)
     except TimeoutError:
         return Identity(unknown=f"Discord did not answer within {timeout_seconds:g} s: check this machine's network")
     except (aiohttp.ClientError, OSError) as error:
         return Identity(unknown=f"Discord cannot be reached: {why_unreached(error)}")
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, LookupError):
         return Identity(unknown="what answers is not Discord: check for a proxy in between")
 
 
-async def _asked(token: str, timeout_seconds: float) -> Identity:
-    headers = {"Authorization": f"Bot {token}"}
-    async with asyncio.timeout(timeout_seconds), aiohttp.ClientSession(headers=headers, trust_env=True) as session:
-        me = await _get(session, "/users/@me")
-        application = me if isinstance(me, Identity) else await _get(session, "/applications/@me")
+async def _who(session: aiohttp.ClientSession) -> Identity:
+    me = await _get(session, "/users/@me")
+    application = me if isinstance(me, Identity) else await _get(session, "/applications/@me")
     if isinstance(me, Identity):
         return me
     name, user_id = str(me["username"]), int(me["id"])
     if isinstance(application, Identity):
-        return Identity(name, user_id, application.refused, application.unknown)
+        return Identity(name, user_id, refused=application.refused, unknown=application.unknown)
     missing = not int(application["flags"]) & MESSAGE_CONTENT
-    return Identity(name, user_id, refused=CLOSED[_NO_INTENT] if missing else None)
+    return Identity(name, user_id, int(application["id"]), refused=CLOSED[_NO_INTENT] if missing else None)
 
 
-async def _get(session: aiohttp.ClientSession, path: str) -> Mapping[str, Any] | Identity:
+async def _where(session: aiohttp.ClientSession) -> tuple[Server, ...] | Identity:
+    guilds = await _get(session, "/users/@me/guilds")
+    if isinstance(guilds, Identity):
+        return guilds
+    servers: list[Server] = []
+    for guild in list(guilds)[:MOST_SERVERS]:
+        roles = await _get(session, f"/guilds/{guild['id']}/roles")
+        if isinstance(roles, Identity):
+            return roles
+        # Not @everyone, which has the id of its server, and none that belongs to a bot.
+        given = [role for role in roles or () if role["id"] != guild["id"] and not role.get("managed")]
+        given.sort(key=lambda role: -int(role["position"]))
+        kept = tuple(ServerRole(int(role["id"]), str(role["name"])) for role in given)
+        servers.append(Server(int(guild["id"]), str(guild["name"]), kept))
+    return tuple(servers)
+
+
+async def _get(session: aiohttp.ClientSession, path: str) -> Any:
+    """The JSON of the answer, None where there is no such user, or an `Identity` that says what is wrong."""
     async with session.get(f"{Route.BASE}{path}", allow_redirects=False) as response:
         if response.status == 401:  # noqa: PLR2004 (Unauthorized)
             return Identity(refused=CLOSED[_BAD_TOKEN])
+        if response.status == 404 and path.startswith("/users/") and "@" not in path:  # noqa: PLR2004 (Not Found)
+            return None
         if response.status != 200:  # noqa: PLR2004 (OK)
             return Identity(unknown=f"Discord answers with HTTP {response.status}: try again later")
-        return cast("Mapping[str, Any]", dict(await response.json(content_type=None)))
+        return await response.json(content_type=None)

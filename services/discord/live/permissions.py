@@ -20,6 +20,14 @@ _NAMES = {
 }
 
 
+def invitation(application_id: int, *, feedback: bool) -> str:
+    """The address at which a server's owner lets the bot in, with what it needs there and nothing else. `feedback`:
+    whether it reacts to its own answers.
+    """
+    needed = discord.Permissions(**dict.fromkeys(_NAMES, True), add_reactions=feedback)
+    return discord.utils.oauth_url(application_id, permissions=needed, scopes=("bot", "applications.commands"))
+
+
 def chosen_channels(guild: discord.Guild, allowlist: Collection[int], denylist: Collection[int]) -> Sequence[Channel]:
     """The channels of a guild in which people write, narrowed by the two lists (ids; an empty list narrows nothing)."""
     return [

@@ -1,0 +1,216 @@
+"""Who answers the questions: a person at a terminal, who is told what is wrong and asked again, or a file."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+from rich.console import Console
+from rich.text import Text
+
+from assembly import Unusable
+from settings import read_yaml
+from sinks.terminal import one_line, visible_lines
+
+T = TypeVar("T")
+
+KEYS = {
+    "discord_token": "the bot's token, or `later`",
+    "team_roles": "names or ids of roles whose holders answer for the team",
+    "team_people": "ids of users who do",
+    "data_dir": "the folder for everything that the bot keeps",
+    "documentation": "a folder, and addresses: `https://…`, `sitemap: https://…`, `llms: https://…`, `git: https://…`",
+    "model_base_url": "the address of an OpenAI-compatible endpoint, or `none`",
+    "model_api_key": "its key, or `none`",
+    "model_name": "the model's name there",
+    "build_index": "true to build the index at the end",
+    "first_question": "what to ask at the end",
+}
+"""What a file of answers may say."""
+
+
+LATER, NONE = "later", "none"
+WORDS = {LATER, NONE}
+"""Answers that are no secret, also where one is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`key`: its name in a file of answers, one of `KEYS`."""
+
+    key: str
+    text: str
+    secret: bool = False
+
+
+class WrongAnswer(Exception):
+    """An answer cannot be used; one line that says why, without repeating a secret."""
+
+
+class Answers(Protocol):
+    """`interactive`: somebody is there, and can be asked again."""
+
+    interactive: bool
+
+    def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
+        """What `check` makes of the answer; of `default`, where there is none. `check` raises WrongAnswer."""
+        ...
+
+    def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
+        """The same for each of several answers; empty where there is none."""
+        ...
+
+    def agrees(self, question: Question, *, default: bool) -> bool: ...
+
+
+class Teller:
+    """Prints lines in which nothing from outside can colour, move or clear anything."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def head(self, text: str) -> None:
+        self.console.print()
+        self._line(Text(text, "bold"))
+
+    def say(self, text: str) -> None:
+        self._line(Text(" ".join(visible_lines(text))))  # indented as it is
+
+    def good(self, text: str) -> None:
+        self._line(Text.assemble(("✓ ", "green"), one_line(text)))
+
+    def bad(self, text: str) -> None:
+        self._line(Text.assemble(("✗ ", "bold red"), one_line(text)))
+
+    def warn(self, text: str) -> None:
+        self._line(Text.assemble(("! ", "yellow"), one_line(text)))
+
+    def _line(self, text: Text) -> None:
+        # Not wrapped, so that addresses can be copied.
+        self.console.print(text, soft_wrap=True, highlight=False)
+
+
+class AtTerminal:
+    """Somebody at a terminal. Wrong answers are explained in one line, and asked again."""
+
+    interactive = True
+
+    def __init__(self, tell: Teller) -> None:
+        with contextlib.suppress(ImportError):
+            import readline  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport] (arrow keys in `input`)
+        self._tell = tell
+
+    def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
+        shown = "as it is" if question.secret and default not in WORDS else one_line(default)
+        kept = f" [{shown}]" if default else ""
+        while True:
+            try:
+                given = self._read(f"{question.text}{kept}: ", secret=question.secret)
+                with self._tell.console.status("one moment …"):
+                    return check(given or default)
+            except WrongAnswer as error:
+                self._tell.bad(str(error))
+
+    def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
+        found: list[T] = []
+
+        def one(text: str) -> T | None:
+            return check(text) if text else None
+
+        while (answer := self.ask(question, one)) is not None:
+            found.append(answer)
+        return found
+
+    def agrees(self, question: Question, *, default: bool) -> bool:
+        words = {"y": True, "yes": True, "n": False, "no": False, "": default}
+
+        def meant(text: str) -> bool:
+            if text.lower() not in words:
+                raise WrongAnswer("write y or n")
+            return words[text.lower()]
+
+        return self.ask(Question(question.key, f"{question.text} ({'Y/n' if default else 'y/N'})"), meant)
+
+    def _read(self, prompt: str, *, secret: bool) -> str:
+        try:
+            given = (getpass.getpass(prompt) if secret else input(prompt)).strip()
+        except EOFError:  # Ctrl-D
+            raise KeyboardInterrupt from None
+        except UnicodeDecodeError:
+            raise WrongAnswer("this is not UTF-8 text") from None
+        return presentable(given)
+
+
+def presentable(given: str) -> str:
+    """`given`; raises WrongAnswer where it holds what nobody sees."""
+    if not given.isprintable():
+        raise WrongAnswer("this holds invisible characters")
+    return given
+
+
+class AnswerFile:
+    """A YAML file. A key that is left out leaves what it is about as it is; a wrong answer ends everything."""
+
+    interactive = False
+
+    def __init__(self, path: Path) -> None:
+        """Raises SettingsError or Unusable: it cannot be read, or holds what nobody asks for."""
+        self._draft = read_yaml(path, option="--init")
+        known = ", ".join(KEYS)
+        for name in self._draft.values:
+            if name not in KEYS:
+                # Whatever else it is may be a secret that slipped to where a key belongs.
+                shown = f"{name} " if isinstance(name, str) and name.isidentifier() and len(name) < MOST_LETTERS else ""
+                raise Unusable(f"{self._where(name)}: {shown}is none of the answers; known are {known}")
+        if not self._draft.values:
+            raise Unusable(f"{path}: there are no answers in it; known are {known}")
+
+    def ask(self, question: Question, check: Callable[[str], T], default: str = "") -> T:
+        given = self._given(question.key)
+        return self._checked(question.key, ", ".join(given) if given else default, check)
+
+    def ask_for_all(self, question: Question, check: Callable[[str], T]) -> list[T]:
+        return [self._checked(question.key, text, check) for text in self._given(question.key)]
+
+    def agrees(self, question: Question, *, default: bool) -> bool:  # noqa: ARG002 (what is left out is not done)
+        given = self._draft.values.get(question.key)
+        if given not in (None, True, False):
+            raise self._wrong(question.key, "it must be true or false")
+        return given is True
+
+    def _checked(self, key: str, text: str, check: Callable[[str], T]) -> T:
+        try:
+            return check(presentable(text.strip()))
+        except WrongAnswer as error:
+            raise self._wrong(key, str(error)) from None
+
+    def _given(self, key: str) -> list[str]:
+        given: object = self._draft.values.get(key)
+        if given is None:
+            return []
+        several = cast("Sequence[object]", given) if isinstance(given, list) else [given]
+        return [self._text(key, each) for each in several]
+
+    def _text(self, key: str, given: object) -> str:
+        if isinstance(given, dict) and len(cast("dict[object, object]", given)) == 1:
+            # `sitemap: https://…` without quotes
+            ((name, value),) = cast("dict[object, object]", given).items()
+            return f"{name}: {value}"
+        if isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool)):
+            return str(given)
+        raise self._wrong(key, "it must be text, or a list of texts")
+
+    def _wrong(self, key: str, why: str) -> Unusable:
+        # No colon after the key: what follows "token:" is taken for a secret, and redacted.
+        return Unusable(f"{self._where(key)}: {key} cannot be used: {why}")
+
+    def _where(self, key: Any) -> str:
+        return self._draft.where([key])
+
+
+MOST_LETTERS = 30
+"""Of a name that is repeated in an error."""

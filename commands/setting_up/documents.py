@@ -1,0 +1,141 @@
+"""Where the bot keeps its data, and what it answers from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from assembly.running import run_async
+from assembly.sources import SourceSetup, files, web_for
+from commands.findings import unwritable_because
+from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
+from commands.setting_up.keeping import OwnFiles, text_of
+from services.knowledge import NOT_DOCUMENTATION, CannotList, Page, WebError, parse_links
+from services.knowledge.web import LISTS, announced
+from services.telemetry import number_of
+from settings import KnowledgeSettings
+
+
+def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+    tell.head("Data: everything that the bot keeps")
+    present = own.settings.app.data_dir
+
+    def checked(text: str) -> Path:
+        folder = placed(text)
+        trouble = unwritable_because(folder)
+        if trouble is not None:
+            raise WrongAnswer(f"{folder} {trouble}")
+        return folder
+
+    folder = answers.ask(Question("data_dir", "Folder"), checked, shown(present))
+    if folder != present:
+        own.keep({"app.data_dir": kept_as(folder, own.config)})
+    tell.good(str(folder) if folder.is_dir() else f"{folder} will be made")
+
+
+def ask_for_documents(answers: Answers, own: OwnFiles, tell: Teller) -> None:
+    tell.head("Documentation: what the bot answers from")
+    kb = own.settings.kb
+    chosen: list[Path] = []
+    if answers.interactive:
+        tell.say("A folder of text files (Markdown, reStructuredText, …), or addresses on the web; one a line.")
+        tell.say("  https://…  one page      sitemap: https://…/sitemap.xml  a whole site")
+        tell.say("  llms: https://…/llms.txt  what that lists      git: https://…  a repository")
+        there = [words for words in (in_folder(kb)[1], in_list(kb)) if words]
+        tell.say(f"There is now: {', '.join(there)}." if there else "There is nothing yet.")
+
+    def checked(text: str) -> str | Path:
+        kind, url = _listing(text)
+        if kind or text.lower().startswith(("http://", "https://")):
+            tell.good(f"{text}: {reached(kb, kind, url)}")
+            return f"{kind}: {url}" if kind else text
+        folder = placed(text)
+        if chosen and folder not in chosen:
+            raise WrongAnswer(f"the folder is {chosen[0]} already, and there is only one: put the others below it")
+        count, words = in_folder(kb.model_copy(update={"sources_dir": folder}))
+        if not count:
+            raise WrongAnswer(words or f"there is no folder {folder}; an address begins with https://")
+        chosen.append(folder)
+        tell.good(words)
+        return folder
+
+    question = Question("documentation", "Folder or address; Enter when that is all")
+    own.list_pages([each for each in answers.ask_for_all(question, checked) if isinstance(each, str)])
+    if chosen and chosen[0] != kb.sources_dir:
+        own.keep({"kb.sources_dir": kept_as(chosen[0], own.config)})
+
+
+def placed(text: str) -> Path:
+    """A path as it is meant where the command was given."""
+    return Path(os.path.normpath(Path.cwd() / Path(text or ".").expanduser()))
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def kept_as(path: Path, config: Path) -> str:
+    """As it stands in a configuration: what lies beside that moves with it."""
+    home = config.absolute().parent
+    return path.relative_to(home).as_posix() if path.is_relative_to(home) else str(path)
+
+
+def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
+    """How many documents are in a folder, and what to say of it; nothing where it is not there."""
+    folder = kb.sources_dir
+    if not folder.exists():
+        return 0, ""
+    try:
+        listing = files(SourceSetup(kb)).list_sources({}, 0)
+    except CannotList as error:
+        return 0, f"{folder}: {error}"
+    count = len(listing.due)
+    passed = sum(1 for why in listing.left_out.values() if why == NOT_DOCUMENTATION)
+    others = f", and {number_of(passed, 'other file')}" if passed else ""
+    return count, f"{folder}: {number_of(count, 'document')}{others}"
+
+
+def in_list(kb: KnowledgeSettings) -> str:
+    """What to say of the list of pages; nothing where it is empty."""
+    urls, others = parse_links(text_of(kb.links_file_path).encode())
+    count = len(urls) + len(others)
+    return f"{kb.links_file_path}: {number_of(count, 'address', 'addresses')}" if count else ""
+
+
+def _listing(text: str) -> tuple[str, str]:
+    """Of `sitemap: URL` the two halves; of anything else the first is empty."""
+    kind, _, url = text.partition(":")
+    kind, url = kind.strip().lower(), url.strip()
+    return (kind, url) if kind in LISTS and url else ("", text)
+
+
+def reached(kb: KnowledgeSettings, kind: str, url: str) -> str:
+    """What is there. Raises WrongAnswer: nothing that can be read."""
+    address = url.split(maxsplit=1)[0] if kind else url  # a list may be followed by what is wanted of it
+    trouble = next(iter(parse_links(address.encode())[1].values()), None)
+    if trouble is None:
+        try:
+            return run_async(_page(kb, url) if not kind else _announced(kb, kind, address))
+        except WebError as error:
+            trouble = str(error)
+    raise WrongAnswer(f"{url}: {trouble}")
+
+
+async def _page(kb: KnowledgeSettings, url: str) -> str:
+    async with web_for(kb) as web:
+        page = await web.fetch(url, etag=None, last_modified=None)
+    if not isinstance(page, Page):
+        return "1 page"
+    title = f", “{page.title}”" if page.title else ""
+    return f"1 page{title}, {number_of(len(page.text.split()), 'word')}"
+
+
+async def _announced(kb: KnowledgeSettings, kind: str, url: str) -> str:
+    count, noun = await announced(
+        kind,
+        url,
+        timeout_seconds=kb.web_fetch_timeout_seconds,
+        max_bytes=kb.max_source_bytes,
+        private_hosts=kb.web_fetch_private_hosts,
+    )
+    return f"it is there; its {noun}s are counted when they are fetched" if count is None else number_of(count, noun)

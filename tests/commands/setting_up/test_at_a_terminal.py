@@ -1,0 +1,96 @@
+"""`--init` with somebody who types, in a process of its own."""
+
+from __future__ import annotations
+
+import stat
+
+from settings import load
+from tests.commands.conftest import SECRET_KEY, SECRET_TOKEN
+from tests.commands.setting_up.conftest import Clone
+from tests.commands.setting_up.typist import CTRL_C, CTRL_D, Typist
+from tests.loopback.discord_server import DiscordServer
+from tests.loopback.listener import API
+from tests.loopback.llm_server import LLMServer
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+def at_work(clone: Clone, rest: str = NOWHERE) -> Typist:
+    return Typist(rest, "--config", "config.yaml", "--init", folder=clone.folder)
+
+
+def test_a_newcomer_is_led_from_a_clone_to_an_answer(
+    clone: Clone, discord_there: DiscordServer, model_there: LLMServer
+) -> None:
+    """Pitfall 22: what is secret never stands on the screen."""
+    staff = discord_there.add_role("Staff")
+    discord_there.state.content_approved = False
+    discord_there.state.joined = False
+    with at_work(clone, discord_there.origin + API) as typist:
+        typist.answers("The bot's token (not shown), or `later` to try without Discord [later]: ", "abc")
+        assert "✗ this is not a bot token" in typist.answers("without Discord [later]: ", SECRET_TOKEN)
+        typist.until("Switch on Message Content Intent")
+        discord_there.state.content_approved = True
+        typist.answers("Enter when it is switched on, or `later`: ", "")
+        assert "&permissions=309237711872" in typist.until("The team")
+        typist.until("in no server yet")
+        discord_there.state.joined = True
+        typist.answers("Enter to look again", "")
+        assert f"1  Staff ({staff.id}, loopback)" in typist.answers("Roles of the team, numbers", "7")
+        assert "✗ 7 is not the id of a role" in typist.answers("Roles of the team, numbers", "1")
+        typist.answers("Single people of the team", "")
+        assert "✓ 1 role, 0 people: Staff" in typist.answers("Folder [data]: ", "")
+        typist.answers("Folder or address; Enter when that is all: ", "nowhere")
+        assert "✗ there is no folder /" in typist.answers("Enter when that is all: ", "docs")
+        assert "docs: 1 document" in typist.answers("Enter when that is all: ", "")
+        typist.answers("or `none` [none]: ", "http://127.0.0.1:9/v1")
+        assert "✗ 127.0.0.1:9 cannot be reached: nothing listens" in typist.answers("[none]: ", model_there.base_url)
+        typist.answers("Its key (not shown), or `none` [none]: ", SECRET_KEY)
+        typist.answers("Name of the model, or `back`: ", "back")
+        typist.answers(f"or `none` [{model_there.base_url}]: ", "none")
+        assert "config.local.yaml is written" in typist.answers("Build the index now? (Y/n): ", "perhaps")
+        assert "✗ write y or n" in typist.answers("Build the index now? (Y/n): ", "")
+        typist.answers("A first question to the bot; Enter for none: ", "How do I install Lanternfish?")
+        typist.until("lanternfish setup")
+        assert typist.end() == 0
+        for secret in (SECRET_TOKEN, SECRET_KEY):
+            assert secret not in typist.seen
+    settings = load(clone.config, {})
+    assert settings.discord.token.get_secret_value() == SECRET_TOKEN
+    assert settings.discord.team_role_ids == {staff.id}
+    assert settings.kb.sources_dir == clone.folder / "docs"
+    assert stat.S_IMODE((clone.folder / ".env").stat().st_mode) == 0o600
+
+
+def test_ctrl_c_keeps_what_was_answered_whole_and_says_so(clone: Clone) -> None:
+    with at_work(clone) as typist:
+        typist.answers("or `later` to try without Discord", "later")
+        typist.types(CTRL_C)
+        typist.until("nothing was written; everything is as it was")
+        assert typist.end() == 1
+    assert clone.written == {}
+    with at_work(clone) as typist:
+        typist.answers("or `later` to try without Discord", "later")
+        typist.answers("Roles of the team, ids", "1458745245675032710")
+        typist.answers("Single people", "")
+        typist.answers("Folder [data]: ", "store")
+        typist.until("Enter when that is all: ")
+        typist.types(CTRL_C)
+        typist.until("kept: Discord, the team, the data folder (in config.local.yaml); the rest is as it was")
+        assert typist.end() == 1
+        assert "Traceback" not in typist.seen
+    assert clone.local == {"discord": {"team_role_ids": [1458745245675032710]}, "app": {"data_dir": "store"}}
+    assert not list(clone.folder.glob(".unfinished-*"))
+    with at_work(clone) as typist:
+        typist.answers("or `later` to try without Discord", "")
+        typist.answers("Roles of the team, ids, with commas between; or `none` [1458745245675032710]: ", "none")
+        typist.until("Single people")
+        typist.types(CTRL_D)
+        assert typist.end() == 1
+    assert clone.local["discord"] == {"team_role_ids": [1458745245675032710]}, "half a step is no step"
+
+
+def test_without_a_terminal_the_answers_must_be_in_a_file(clone: Clone) -> None:
+    code, out, err = clone.run("--init")
+    assert (code, out) == (2, "")
+    assert err == "app.py: --init asks questions and there is no terminal: answer them in a file, with --init FILE\n"
