@@ -20,7 +20,7 @@ from services.knowledge import cache
 from services.knowledge.cache import Record
 from services.knowledge.source_pages import UrlRecord, page_name
 from services.knowledge.web import exchange, fetcher
-from services.knowledge.web.fetcher import CheckedClient
+from services.knowledge.web.client import CheckedClient
 from tests.loopback.served import serving
 from tests.loopback.web_server import Play, WebServer, hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import Names

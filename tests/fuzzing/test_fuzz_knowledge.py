@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from services.knowledge import cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
-from services.knowledge.source_pages import FetchFailed, parse_links
+from services.knowledge.links_file import parse_links
 from services.knowledge.web import contents
+from services.knowledge.web_answers import FetchFailed
 from services.search.text import read
 from tests.fuzzing.mutations import TEXTS, THOROUGHLY, damaged, damaged_text, distorted, one_line
 from tests.fuzzing.samples import MARKDOWN, REST
@@ -113,9 +114,10 @@ def test_a_document_is_read_as_sections_whatever_it_is_called(name: str, text: s
 @THOROUGHLY
 @given(damaged(LINKS))
 def test_a_file_of_links_gives_addresses_and_what_was_left_out(data: bytes) -> None:
-    urls, left_out = parse_links(data)
-    assert len(set(urls)) == len(urls)
-    for each in (*urls, *left_out, *left_out.values()):
+    links = parse_links(data)
+    urls = [*links.pages, *(line.url for line in (*links.sites, *links.repositories))]
+    assert len(set(links.pages)) == len(links.pages)
+    for each in (*urls, *links.left_out, *links.left_out.values(), *(line.prefix for line in links.repositories)):
         assert "\n" not in each
     for url in urls:
         assert url.startswith(("http://", "https://"))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
-from services.knowledge.source_pages import parse_links
 from services.storage import Outside
 
 
@@ -101,27 +100,3 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
     for name in ("out", "pipe", "../secret", ".hidden"):
         with pytest.raises(Outside):
             files.read(name)
-
-
-def test_links_are_trimmed_and_each_counts_once() -> None:
-    links = b"\xef\xbb\xbf# pages\n\n  https://a.example/x \r\nhttp://b.example\nhttps://a.example/x\n"
-    assert parse_links(links) == (["https://a.example/x", "http://b.example"], {})
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ftp://a.example",
-        "a.example",
-        "https://",
-        "https://u:p@a.example",
-        "https://a.example/x y",
-        "https://[x",
-        "https://a:b",
-    ],
-)
-def test_what_is_no_web_page_is_left_out_with_its_line_number(line: str) -> None:
-    urls, left_out = parse_links(f"https://good.example\n{line}\n".encode())
-    assert urls == ["https://good.example"]
-    assert list(left_out) == ["links, line 2"]
-    assert "p@" not in str(left_out)

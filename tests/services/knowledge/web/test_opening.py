@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from services.knowledge.source_pages import FetchFailed
-from services.knowledge.web.fetcher import OpenWeb, RendererMissing, WebFetcher, open_web
+from services.knowledge.web.fetcher import RendererMissing, WebFetcher, open_web
+from services.knowledge.web_answers import FetchFailed
+from services.knowledge.webs import OpenWeb
 from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
@@ -19,7 +20,7 @@ def opened(renderer: str) -> OpenWeb:
         max_bytes=1000,
         requests_per_second=100,
         private_hosts=["127.0.0.1"],
-    )
+    ).pages
 
 
 async def test_pages_are_fetched_over_plain_http(server: WebServer) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import clock
 from clock import VirtualLoop
-from services.knowledge.web.fetcher import Turns
+from services.knowledge.web.client import Turns
 
 
 @pytest.mark.parametrize("start", [0.0, 1_792_540_800.123])
