@@ -11,6 +11,7 @@ from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
 from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
+from services.knowledge.links_file import read_links
 from services.knowledge.repositories import hosted_address
 from services.knowledge.searching import LibrarySearch, Search
 from services.knowledge.sites import Sites

@@ -53,6 +53,11 @@ class Copy:
     blobs: dict[str, str] = field(default_factory=dict[str, str])
     left_out: dict[str, int] = field(default_factory=dict[str, int])
 
+    @property
+    def note(self) -> str:
+        """What of the repository does not count, for people."""
+        return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
+
 
 _COPY = TypeAdapter(Copy)
 
@@ -115,7 +120,7 @@ class Repositories:
             if not records:
                 return Listing()
             raise no_links(self._links_file)
-        listing, unknown = Listing(), list[str]()
+        listing, unknown = Listing(), list[str]()  # wrong lines are told with the pages
         self._blobs = {}
         for line in links.repositories:
             copy = self.copy(line)
@@ -123,9 +128,8 @@ class Repositories:
                 unknown.append(line.prefix)
                 continue
             self._blobs |= {f"{line.prefix}{path}": blob for path, blob in copy.blobs.items()}
-            if copy.left_out:
-                note = ", ".join(f"{count} {reason}" for reason, count in copy.left_out.items())
-                listing.left_out[line.place] = f"of {line.url} these are no sources: {note}"
+            if copy.note:
+                listing.left_out[line.place] = f"of {line.url} these are no sources: {copy.note}"
         for source_id, blob in self._blobs.items():
             record = records.get(source_id)
             if record is not None and record.git.blob == blob and record.content_hash and record.gone_at is None:

@@ -190,6 +190,7 @@ class _Limiter(AsyncLimiter):
 
 
 NOT_MODIFIED = 304
+_TEXTS = (".md", ".mdx", ".markdown", ".rst", ".txt")
 _LONGEST_VALIDATOR = 1024
 """Characters of an ETag or a time. Longer ones are not kept."""
 
@@ -225,7 +226,10 @@ def checked_page(answer: Answer) -> Answer:
 
 
 def content_type(answer: Answer) -> str:
-    return answer.headers.get("Content-Type", "")
+    """What the server says; of a text that many servers have no name for, what its own name says."""
+    named = answer.headers.get("Content-Type", "")
+    unnamed = named.partition(";")[0].strip().lower() in {"", "application/octet-stream", "binary/octet-stream"}
+    return "text/markdown" if unnamed and answer.url.path.lower().endswith(_TEXTS) else named
 
 
 def _keeps(value: str) -> bool:

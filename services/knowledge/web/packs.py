@@ -13,11 +13,13 @@ from dulwich.object_format import SHA1
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import PackData, PackInflater
 
+from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION
 from services.knowledge.repositories import RepositoryFiles, Taken
 from services.knowledge.web_answers import FetchFailed
 
 _DEEPEST = 64
 """Folders within folders."""
+_IN_SHORT = {NOT_DOCUMENTATION: "no documents, by their names", NOT_CHOSEN: "left out by kb.include or kb.exclude"}
 _LINKS = 5
 """Tags of tags."""
 
@@ -116,4 +118,4 @@ def _refusal(path: str, mode: int, taken: Taken) -> str | None:
     if own[-1] == " " or "\\" in path or not path.isprintable() or "\ufffd" in path:
         return "with names that cannot stand in an index"
     below = path.removeprefix(f"{taken.folder}/") if taken.folder else path
-    return taken.choice.refusal(below)
+    return _IN_SHORT.get(taken.choice.refusal(below) or "")
