@@ -11,6 +11,7 @@ from services.telemetry import number_of
 from settings import KnowledgeSettings
 
 ABOUT = "kb.links_file_path"
+FAILED = "the last attempt failed; app.py --init-kb tries again and says why"
 NOT_YET = "not asked yet; app.py --init-kb does that, and so does the running bot"
 
 
@@ -31,18 +32,22 @@ def links(kb: KnowledgeSettings) -> Iterator[Finding]:
         complete = brought is not None and brought.complete
         count = "" if brought is None else number_of(len(brought.pages), "page")
         note = "" if brought is None else brought.note
-        yield _row(line.place, f"{line.kind}: {line.url}", count if complete else "", note)
+        failed = brought is not None and brought.failed
+        yield _row(line.place, f"{line.kind}: {line.url}", count if complete else "", note, failed=failed)
     for line in found.repositories:
         copy = repositories.copy(line)
         count = "" if copy is None or not copy.commit else number_of(len(copy.blobs), "file")
         note = "" if copy is None else copy.note
         where = f"git: {line.url}{'@' if line.branch else ''}{line.branch}{' ' if line.folder else ''}{line.folder}"
-        yield _row(line.place, where, count, note)
+        yield _row(line.place, where, count, note, failed=copy is not None and copy.failed)
     for place, reason in found.left_out.items():
         yield Finding(ABOUT, Verdict.WARNING, f"{place}: {reason}")
 
 
-def _row(place: str, what: str, count: str, note: str) -> Finding:
-    if not count:
-        return Finding(ABOUT, Verdict.WARNING, f"{place}: {what}: {NOT_YET}")
-    return Finding(ABOUT, Verdict.OK, f"{place}: {what}: {count}" + (f" (not {note})" if note else ""))
+def _row(place: str, what: str, count: str, note: str, *, failed: bool) -> Finding:
+    said = f"{count}; left out: {note}" if note else count
+    if failed:
+        said = f"{said}; {FAILED}" if said else FAILED
+    return Finding(
+        ABOUT, Verdict.OK if count and not failed else Verdict.WARNING, f"{place}: {what}: {said or NOT_YET}"
+    )

@@ -63,7 +63,7 @@ class SiteWeb(Protocol):
         ...
 
     def pause(self, url: str, seconds: float) -> None:
-        """Ask the host of `url` no more often than once in so many seconds. Raises WebError: it is never asked."""
+        """Ask the host of `url` no more often than once in so many seconds."""
         ...
 
 
@@ -96,11 +96,14 @@ _KNOWN = TypeAdapter(Known)
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people."""
+    """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people. `complete`
+    and `failed` as in `Known`.
+    """
 
     pages: Mapping[str, str]
     note: str
     complete: bool
+    failed: bool
 
 
 class Sites:
@@ -150,7 +153,7 @@ class Sites:
         if known.not_looked_at:
             left_out["further lists, not looked at"] = known.not_looked_at
         note = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        return Brought(dict(list(pages.items())[: self._most]), note, known.complete)
+        return Brought(dict(list(pages.items())[: self._most]), note, known.complete, known.failed)
 
     async def _refresh(self, line: SiteLine, at: float) -> list[Trouble]:
         async with self._turns:

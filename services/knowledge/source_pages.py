@@ -112,7 +112,7 @@ class WebPages:
             if brought is not None:
                 pages |= {url: lastmod for url, lastmod in brought.pages.items() if url not in pages}
                 if brought.note:
-                    left_out[line.place] = f"of {line.url} these are no sources: {brought.note}"
+                    left_out[f"a part of what {line.place} names"] = brought.note
         self._lastmods = pages
         try:
             kept = frozenset(os.listdir(self._cache_dir))  # noqa: PTH208 (only names are wanted)

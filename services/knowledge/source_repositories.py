@@ -129,7 +129,7 @@ class Repositories:
                 continue
             self._blobs |= {f"{line.prefix}{path}": blob for path, blob in copy.blobs.items()}
             if copy.note:
-                listing.left_out[line.place] = f"of {line.url} these are no sources: {copy.note}"
+                listing.left_out[f"a part of what {line.place} names"] = copy.note
         for source_id, blob in self._blobs.items():
             record = records.get(source_id)
             if record is not None and record.git.blob == blob and record.content_hash and record.gone_at is None:

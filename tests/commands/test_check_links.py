@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from commands.check_links import NOT_YET, links
+from commands.check_links import FAILED, NOT_YET, links
 from commands.findings import Finding, Verdict
 from settings import load
 from tests.commands.kb_folder import Base, html
 from tests.commands.test_init_kb_sites import urlset
 from tests.loopback.git_server import GIT, Repository, backend
-from tests.loopback.web_server import page
+from tests.loopback.web_server import page, status
 
 
 def rows(base: Base) -> list[tuple[Verdict, str]]:
@@ -38,13 +38,33 @@ def test_each_line_tells_what_it_brings(base: Base) -> None:
     assert base.run() == 0
     assert rows(base) == [
         (Verdict.OK, "named by themselves: 1 page"),
-        (Verdict.OK, f"links.txt, line 2: sitemap: {origin}/sitemap.xml: 1 page (not 1 no documents, by their names)"),
-        (Verdict.OK, f"links.txt, line 3: git: {origin}/mill@main docs: 1 file (not 1 no documents, by their names)"),
+        (
+            Verdict.OK,
+            f"links.txt, line 2: sitemap: {origin}/sitemap.xml: 1 page; left out: 1 no documents, by their names",
+        ),
+        (
+            Verdict.OK,
+            f"links.txt, line 3: git: {origin}/mill@main docs: 1 file; left out: 1 no documents, by their names",
+        ),
         (
             Verdict.WARNING,
             "links.txt, line 4: it is no http or https URL, and begins with none of `sitemap:`, `llms:`, `git:`",
         ),
     ]
+
+
+def test_a_line_that_could_not_be_had_says_so(base: Base) -> None:
+    one = base.serve("/one", page(html("Mill one grinds rye.")))
+    url = base.serve("/sitemap.xml", status(500))
+    base.link(f"sitemap: {url}", f"git: {base.server.origin}/nothing")
+    assert base.run() == 1
+    failed = [f"links.txt, line 1: sitemap: {url}: ", f"links.txt, line 2: git: {base.server.origin}/nothing: "]
+    assert rows(base) == [(Verdict.WARNING, f"{line}{FAILED}") for line in failed]
+    base.serve("/sitemap.xml", page(urlset((one, ""))))
+    base.run()
+    base.serve("/sitemap.xml", status(500))
+    base.run()
+    assert rows(base)[0] == (Verdict.WARNING, f"{failed[0]}1 page; {FAILED}")
 
 
 def test_a_list_that_is_not_there_or_cannot_be_read_has_no_rows(base: Base) -> None:

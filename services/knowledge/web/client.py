@@ -89,7 +89,7 @@ class CheckedClient:
 
     def pause(self, url: str, seconds: float) -> None:
         """Let the turns of a host be at least `seconds` apart from now on."""
-        self._turns.slow_down(checked_url(url, self._private_hosts).raw_host or "", seconds)
+        self._turns.slow_down(URL(url).raw_host or "", seconds)
 
     async def _ask(
         self, budget: _TimeBudget, url: URL, headers: Mapping[str, str], body: bytes | None, max_bytes: int | None
