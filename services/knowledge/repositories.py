@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from services.knowledge.choosing import Choice
 
-_ID = re.compile(r"git:(?P<host>[^/@]+)/(?P<path>[^@]+?)(?:@(?P<branch>.+?))?//(?P<file>.+)")
 _HOSTED: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"github\.com"), "https://{host}/{path}/blob/{branch}/{file}"),
     (re.compile(r"gitlab\..+"), "https://{host}/{path}/-/blob/{branch}/{file}"),
@@ -24,11 +23,13 @@ def hosted_address(source_id: str) -> str | None:
     """Where the host of a repository shows a file of it, given its id (without `kb:`); None: it is no such file, or
     nobody knows. Where no branch was named it is `HEAD`, which all of these hosts understand.
     """
-    found = _ID.fullmatch(source_id)
-    if found is None:
+    if not source_id.startswith("git:"):
         return None
-    parts = {name: quote(value or "HEAD", safe="/~") for name, value in found.groupdict().items()}
-    return next((form.format(**parts) for host, form in _HOSTED if host.fullmatch(found["host"])), None)
+    repository, _, file = source_id.removeprefix("git:").partition("//")
+    repository, _, branch = repository.partition("@")
+    host, _, path = repository.partition("/")
+    parts = {name: quote(value) for name, value in (("path", path), ("branch", branch or "HEAD"), ("file", file))}
+    return next((form.format(host=host, **parts) for known, form in _HOSTED if known.fullmatch(host)), None)
 
 
 @dataclass(frozen=True, slots=True)

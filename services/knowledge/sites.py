@@ -96,8 +96,8 @@ _KNOWN = TypeAdapter(Known)
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people. `complete`
-    and `failed` as in `Known`.
+    """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people.
+    `complete` and `failed` are as in `Known`.
     """
 
     pages: Mapping[str, str]
