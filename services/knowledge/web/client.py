@@ -163,11 +163,10 @@ class Turns:
     def slow_down(self, host: str, pause: float) -> None:
         """Let a host have its turns at least `pause` seconds apart, from its next but one on."""
         key = host_key(host)
-        if pause <= self._pause:
-            self._pauses.pop(key, None)
-        elif self._pauses.get(key) != pause:
-            self._pauses[key] = pause
-            self._hosts.pop(key, None)
+        if self._pauses.get(key, self._pause) == max(pause, self._pause):
+            return
+        self._pauses[key] = max(pause, self._pause)
+        self._hosts.pop(key, None)
 
     @property
     def remembered(self) -> int:

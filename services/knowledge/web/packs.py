@@ -57,10 +57,10 @@ def read_blobs(pack: bytes, wanted: Collection[str]) -> Mapping[str, bytes]:
 
 def _objects(pack: bytes) -> dict[str, ShaFile]:
     try:
-        data = PackData.from_file(BytesIO(pack), SHA1, len(pack))
-        data.check()
-        # The name of an object follows from its content, so nothing can pass for another.
-        return {found.id.decode(): found for found in PackInflater.for_pack_data(data)}
+        with PackData.from_file(BytesIO(pack), SHA1, len(pack)) as data:
+            data.check()
+            # The name of an object follows from its content, so nothing can pass for another.
+            return {found.id.decode(): found for found in PackInflater.for_pack_data(data)}
     except MemoryError:
         raise
     except Exception as error:  # damaged packs break readers in more ways than those document
