@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from assembly import Unusable
 from clock import Processes
-from services.knowledge import AnyKind, Choice, FetchStatus, TextFiles, Web, WebPages
+from services.knowledge import AnyKind, Choice, FetchStatus, Repositories, Sites, TextFiles, WebPages, Webs
 from settings import KnowledgeSettings
 
 
@@ -19,7 +19,7 @@ class SourceSetup:
     """
 
     kb: KnowledgeSettings
-    web: Web | None = None
+    web: Webs | None = None
     on_result: Callable[[FetchStatus], object] | None = None
     by_hand: bool = False
 
@@ -29,13 +29,47 @@ def files(setup: SourceSetup) -> AnyKind:
     return TextFiles(kb.sources_dir, max_bytes=kb.max_source_bytes, choice=Choice(kb.include, kb.exclude))
 
 
+def repositories_of(setup: SourceSetup) -> Repositories:
+    kb = setup.kb
+    return Repositories(
+        kb.links_file_path,
+        kb.web_fetch_cache_dir,
+        max_bytes=kb.max_source_bytes,
+        choice=Choice(kb.include, kb.exclude),
+        web=None if setup.web is None else setup.web.repositories,
+        most_files=kb.max_pages_per_site,
+        at_once=kb.url_download_concurrency,
+        fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
+        again_seconds=kb.runtime_refresh_tick_seconds,
+        by_hand=setup.by_hand,
+    )
+
+
+def sites_of(setup: SourceSetup) -> Sites:
+    kb = setup.kb
+    return Sites(
+        kb.web_fetch_cache_dir / "sites",
+        web=None if setup.web is None else setup.web.sites,
+        most_pages=kb.max_pages_per_site,
+        concurrency=kb.url_download_concurrency,
+        fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
+        again_seconds=kb.runtime_refresh_tick_seconds,
+        by_hand=setup.by_hand,
+    )
+
+
+def repositories(setup: SourceSetup) -> AnyKind:
+    return repositories_of(setup)
+
+
 def pages(setup: SourceSetup) -> AnyKind:
     kb = setup.kb
     return WebPages(
         kb.links_file_path,
         kb.web_fetch_cache_dir,
         max_bytes=kb.max_source_bytes,
-        web=setup.web,
+        sites=sites_of(setup),
+        web=None if setup.web is None else setup.web.pages,
         concurrency=kb.url_download_concurrency,
         fresh_seconds=kb.url_refresh_min_interval_hours * 3600,
         again_seconds=kb.runtime_refresh_tick_seconds,
@@ -44,7 +78,7 @@ def pages(setup: SourceSetup) -> AnyKind:
     )
 
 
-KINDS = [files, pages]
+KINDS = [files, repositories, pages]
 """Makes each kind of source, in the order of the index. A new kind is registered here."""
 
 
@@ -53,8 +87,8 @@ def source_kinds(setup: SourceSetup) -> tuple[AnyKind, ...]:
 
 
 @asynccontextmanager
-async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
-    """The fetcher that `kb` asks for, closed at the end of the block. Raises Unusable: its extra is not installed."""
+async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Webs]:
+    """What asks the web, as `kb` says, closed at the end of the block. Raises Unusable: its extra is not installed."""
     # Only now: extraction brings a good deal along that no other command needs.
     from services.knowledge.web import RendererMissing, open_web  # noqa: PLC0415
 
@@ -73,5 +107,5 @@ async def web_for(kb: KnowledgeSettings) -> AsyncGenerator[Web]:
     try:
         yield web
     finally:
-        await web.aclose()
+        await web.pages.aclose()
         await processes.close()

@@ -28,7 +28,8 @@ from services.knowledge.library import DiskLibrary
 from services.knowledge.searching import LibrarySearch
 from services.knowledge.source_files import FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import How, UpdateEvent, UpdateReport
-from services.knowledge.source_pages import Fetched, FetchFailed, WebPages
+from services.knowledge.source_pages import WebPages
+from services.knowledge.web_answers import Fetched, FetchFailed
 from services.search.store import PassageStore
 from services.storage import files
 from sinks.knowledge import CacheAndIndex

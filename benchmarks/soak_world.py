@@ -35,7 +35,7 @@ from services.discord.dispatches import Dispatch
 from services.discord.protocols import Rehearsal
 from services.documents.tools.toolset import Toolset
 from services.knowledge.library import Source
-from services.knowledge.source_pages import Fetched, FetchFailed, Page
+from services.knowledge.web_answers import Fetched, FetchFailed, Page
 from services.llm.endpoint import Unavailable
 from services.llm.usage import Usage
 
@@ -277,3 +277,6 @@ class SmallWeb:
             raise FetchFailed("HTTP 503")
         day = int((now() - START) // DAY_SECONDS)
         return Page(f"# {url}\n\nThe token is set in config.yaml, as of day {day}. " * 20, f"Page {url}", None, None)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""

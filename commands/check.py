@@ -15,6 +15,7 @@ from rich.text import Text
 from assembly.running import run_async
 from assembly.state import read_state
 from assembly.team import team_places
+from commands.check_links import links
 from commands.check_servers import servers
 from commands.exit_codes import DONE, UNUSABLE
 from commands.findings import STYLES, Finding, Verdict, judged, unwritable_because
@@ -119,6 +120,7 @@ def knowledge(settings: Settings) -> Iterator[Finding]:
     yield file("kb.index_path", kb.index_path, "there are no answers from documents until it is written")
     if kb.links_file_path.exists():
         yield file("kb.links_file_path", kb.links_file_path, "")
+        yield from links(kb)
     else:
         yield Finding("kb.links_file_path", Verdict.SKIPPED, f"{kb.links_file_path} does not exist: no web pages")
 

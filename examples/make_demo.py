@@ -52,10 +52,11 @@ def fetched() -> bytes:
     """What `--init-kb` would know of the pages, had it fetched them: their text, and no descriptions yet."""
     sys.path.insert(0, str(HERE.parent))
     from services.knowledge import cache  # noqa: PLC0415 - found only once the path is set
-    from services.knowledge.source_pages import UrlFacts, UrlRecord, page_name, parse_links  # noqa: PLC0415 - as above
+    from services.knowledge.links_file import parse_links  # noqa: PLC0415 - as above
+    from services.knowledge.source_pages import UrlFacts, UrlRecord, page_name  # noqa: PLC0415 - as above
 
     records: list[cache.Record] = []
-    for url in parse_links((KNOWLEDGE / "links.txt").read_bytes())[0]:
+    for url in parse_links((KNOWLEDGE / "links.txt").read_bytes()).pages:
         facts = UrlFacts(url, FETCHED_AT, None, None, "success", CHECKED_AGAIN_AT)
         text = (KNOWLEDGE / "web-cache" / page_name(url)).read_bytes().decode()
         records.append(UrlRecord.new(FETCHED_AT, url=facts).holding(cache.hash_text(text)))

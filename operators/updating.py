@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -35,50 +35,58 @@ KEPT_SECONDS = 24 * 3600.0
 """How long a source that is gone is remembered, so that an empty mount costs no descriptions (SPEC 7)."""
 
 
-def discover(ledger: Ledger, key: str) -> Callable[[object], Coroutine[Any, Any, list[UpdateEvent]]]:
-    """Look at everything once. `key` names the prompt and model that descriptions are to come from.
-
-    The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Each kind of source
-    is looked at by itself: where that fails, nothing of the kind changes, and the others go on.
+def begin(ledger: Ledger) -> Callable[[object], Coroutine[Any, Any, Sequence[AnyKind]]]:
+    """What an update goes over: the kinds of sources there are, once it is known what was there before.
 
     Raises:
         OSError: the cache file is there and cannot be read.
     """
 
-    async def discovered(_trigger: object) -> list[UpdateEvent]:
+    async def begun(_trigger: object) -> Sequence[AnyKind]:
         if not ledger.loaded:
             await ledger.load()
-        # Nothing else touches the ledger until this has ended: one update at a time, and this is its first step.
-        return await in_thread(_look, ledger, key, now())
+        return ledger.kinds
+
+    return begun
+
+
+def discover(ledger: Ledger, key: str) -> Callable[[AnyKind], Coroutine[Any, Any, list[UpdateEvent]]]:
+    """Look at a kind of sources. `key` names the prompt and model that descriptions are to come from.
+
+    The first event is `Discovered`; troubles come next, then what is to be done, in a fixed order. Each kind is looked
+    at by itself: where that fails, nothing of the kind changes; where it takes long, it delays no other.
+    """
+
+    async def discovered(kind: AnyKind) -> list[UpdateEvent]:
+        troubles = await kind.survey(now())
+        # Nothing else touches the records of this kind until this has ended: it is their first step in an update.
+        records = ledger.records_of(kind)
+        first, *rest = await in_thread(_look, kind, ledger.kinds, records, key, now())
+        return [first, *troubles, *rest]
 
     return discovered
 
 
-def _look(ledger: Ledger, key: str, at: float) -> list[UpdateEvent]:
-    counts: dict[str, int] = {}
-    troubles: list[UpdateEvent] = []
-    events: list[UpdateEvent] = []
-    for kind in ledger.kinds:
-        records = ledger.records_of(kind)
-        counts[kind.noun] = 0
-        try:
-            listing = kind.list_sources(records, at)
-        except CannotList as error:
-            troubles.append(Trouble(error.about, "discover", str(error), fatal=True))
-            continue
-        counts[kind.noun] = len(listing.unchanged) + len(listing.due)
-        troubles += [Trouble(where, "discover", message) for where, message in listing.troubles.items()]
-        events += [LeftOut(name, reason) for name, reason in listing.left_out.items()]
-        for source_id in listing.due:
-            mine = kind_of(ledger.kinds, source_id) is kind
-            events.append(Due(kind, source_id) if mine else LeftOut(source_id, TAKEN))
-        for source_id in listing.unchanged:
-            events += _unless_done(records[source_id], key)
-        there = {*listing.unchanged, *listing.due}
-        for source_id, record in records.items():
-            if source_id not in there and not (listing.unsure is not None and listing.unsure(source_id)):
-                events += gone(record, kind, at)
-    return [Discovered(counts), *troubles, *events]
+def _look(
+    kind: AnyKind, kinds: Sequence[AnyKind], records: Mapping[str, Record], key: str, at: float
+) -> list[UpdateEvent]:
+    try:
+        listing = kind.list_sources(records, at)
+    except CannotList as error:
+        return [Discovered({kind.noun: 0}), Trouble(error.about, "discover", str(error), fatal=True)]
+    events: list[UpdateEvent] = [Discovered({kind.noun: len(listing.unchanged) + len(listing.due)})]
+    events += [Trouble(where, "discover", message) for where, message in listing.troubles.items()]
+    events += [LeftOut(name, reason) for name, reason in listing.left_out.items()]
+    for source_id in listing.due:
+        mine = kind_of(kinds, source_id) is kind
+        events.append(Due(kind, source_id) if mine else LeftOut(source_id, TAKEN))
+    for source_id in listing.unchanged:
+        events += _unless_done(records[source_id], key)
+    there = {*listing.unchanged, *listing.due}
+    for source_id, record in records.items():
+        if source_id not in there and not (listing.unsure is not None and listing.unsure(source_id)):
+            events += gone(record, kind, at)
+    return events
 
 
 def _unless_done(record: Record, key: str) -> Iterator[UpdateEvent]:

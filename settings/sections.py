@@ -250,7 +250,9 @@ class KnowledgeSettings(SettingsSection):
 
     llm: LLMSettings | None = setting(None, "The LLM for knowledge work; null: the one of ai_response.")
     sources_dir: KnowledgePath = setting(KNOWLEDGE / "sources", "The folder of documents.")
-    links_file_path: KnowledgePath = setting(KNOWLEDGE / "links.txt", "The list of web pages, one URL a line.")
+    links_file_path: KnowledgePath = setting(
+        KNOWLEDGE / "links.txt", "The list of web pages, sites (sitemap:, llms:) and repositories (git:), one a line."
+    )
     index_path: KnowledgePath = setting(KNOWLEDGE / "index.txt", "The index of descriptions.")
     index_cache_path: KnowledgePath = setting(
         KNOWLEDGE / "index-cache.json", "What is known about each source, so that nothing is done twice."
@@ -268,6 +270,7 @@ class KnowledgeSettings(SettingsSection):
     max_source_bytes: Count = setting(2_000_000, "Larger documents and pages are left out.")
     include: Globs = setting((), "Only files that match one of these are documents; empty: all that are documentation.")
     exclude: Globs = setting((), "Files that match one of these are no documents.")
+    max_pages_per_site: Count = setting(2_000, "How many pages or files one line of kb.links_file_path brings at most.")
     source_base_url: Addresses = setting(
         "", "Where the files of kb.sources_dir are published, so that answers link to them; or one URL a folder."
     )

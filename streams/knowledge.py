@@ -2,7 +2,7 @@
 
 start-up, tick, file change
         │ one update at a time, triggers meanwhile cause one more
-    discover ── what is gone, what is left out ────────────┐
+    discover, each kind by itself ── gone, left out ───────┐
         ├── due files ── fetch, many at once ───────┬──────┤
         ├── due pages ── fetch, throttled ──────────┤      │      (one such line for each kind of source)
         └── descriptions missing or out of date ────┤      │
@@ -26,7 +26,7 @@ from reactivex import operators as ops
 from operators import concat_map_iterable, map_async, only
 from operators.step import Gauge, expected, named
 from operators.triggering import checkpoint, coalesce
-from operators.updating import discover, fetch, summarise
+from operators.updating import begin, discover, fetch, summarise
 from services.assistant import Describer
 from services.knowledge import (
     AnyKind,
@@ -98,11 +98,15 @@ def knowledge(triggers: Observable[object], parts: KnowledgeParts) -> Observable
 
 def update(parts: KnowledgeParts) -> Observable[UpdateEvent | UpdateReport]:
     """One update; wired anew for each, so that none leaves anything behind."""
-    report = UpdateReport()
     ledger, gauge, key = parts.ledger, parts.gauge, parts.describer.key
+    report = UpdateReport({kind.noun: 0 for kind in ledger.kinds})
 
-    discovered: Observable[Events] = rx.of(None).pipe(
-        step("discover", discover(ledger, key), fails_whole, 1, gauge),
+    begun: Observable[Sequence[AnyKind] | Trouble] = rx.of(None).pipe(
+        step("load", begin(ledger), fails_at_once, 1, gauge), ops.share()
+    )
+    kinds = begun.pipe(concat_map_iterable(kinds_in))
+    looked = kinds.pipe(step("discover", discover(ledger, key), fails_whole, len(ledger.kinds), gauge))
+    discovered: Observable[Events] = rx.merge(begun.pipe(only(Trouble), ops.map(alone)), looked).pipe(
         concat_map_iterable(few_at_once),
         map_async(in_its_turn, on_failure=raising, max_concurrent=1),
         ops.share(),
@@ -153,9 +157,13 @@ def step(
     return map_async(fn, on_failure=failed, max_concurrent=max_concurrent, gauge=named(gauge, name))
 
 
-def fails_whole(name: str, _item: object, error: Exception) -> Events:
+def fails_at_once(name: str, _item: object, error: Exception) -> Trouble:
     about = getattr(error, "filename", None) or "knowledge base"
-    return [Trouble(str(about), name, message_of(error), fatal=True)]
+    return Trouble(str(about), name, message_of(error), fatal=True)
+
+
+def fails_whole(name: str, item: object, error: Exception) -> Events:
+    return [fails_at_once(name, item, error)]
 
 
 def fails_together(name: str, due: Sequence[Due], error: Exception) -> Events:
@@ -188,6 +196,14 @@ def raising(_events: Events, error: Exception) -> Events:
 
 def members(events: Events) -> Events:
     return events
+
+
+def kinds_in(begun: Sequence[AnyKind] | Trouble) -> Sequence[AnyKind]:
+    return () if isinstance(begun, Trouble) else begun
+
+
+def alone(trouble: Trouble) -> Events:
+    return [trouble]
 
 
 def batches_of(kind: AnyKind) -> Callable[[Events], Iterator[list[Due]]]:

@@ -12,11 +12,13 @@ from services.knowledge.cache import Record, parse
 from services.knowledge.ledger import Ledger
 from services.knowledge.source_files import FileRecord, TextFiles
 from services.knowledge.source_kinds import UpdateEvent, UpdateReport
-from services.knowledge.source_pages import Fetched, FetchFailed, Page, UrlRecord, WebPages
+from services.knowledge.source_pages import UrlRecord, WebPages
+from services.knowledge.source_repositories import GitRecord
+from services.knowledge.web_answers import Fetched, FetchFailed, Page
 from sinks.knowledge import CacheAndIndex
 from streams.knowledge import KnowledgeParts, update
 
-RECORDS = (FileRecord, UrlRecord)
+RECORDS = (FileRecord, GitRecord, UrlRecord)
 
 
 class FakeDescriber:

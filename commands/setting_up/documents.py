@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+import tempfile
 from pathlib import Path
 
 from assembly.running import run_async
-from assembly.sources import SourceSetup, files, web_for
+from assembly.sources import SourceSetup, files, pages, repositories, web_for
+from clock import now
 from commands.findings import unwritable_because
 from commands.setting_up.answers import Answers, Question, Teller, WrongAnswer
 from commands.setting_up.keeping import OwnFiles, text_of
 from services.knowledge import NOT_DOCUMENTATION, CannotList, Page, WebError, parse_links
-from services.knowledge.web import LISTS, announced
 from services.telemetry import number_of
 from settings import KnowledgeSettings
+
+_ADDRESS = re.compile(r"https?://|(?:sitemap|llms|git):\s*\S", re.IGNORECASE)
+"""What a line of the list of pages begins with; anything else is a folder."""
 
 
 def ask_for_data_folder(answers: Answers, own: OwnFiles, tell: Teller) -> None:
@@ -45,10 +50,9 @@ def ask_for_documents(answers: Answers, own: OwnFiles, tell: Teller) -> None:
         tell.say(f"There is now: {', '.join(there)}." if there else "There is nothing yet.")
 
     def checked(text: str) -> str | Path:
-        kind, url = _listing(text)
-        if kind or text.lower().startswith(("http://", "https://")):
-            tell.good(f"{text}: {reached(kb, kind, url)}")
-            return f"{kind}: {url}" if kind else text
+        if _ADDRESS.match(text):
+            tell.good(f"{text}: {reached(kb, text)}")
+            return text
         folder = placed(text)
         if chosen and folder not in chosen:
             raise WrongAnswer(f"the folder is {chosen[0]} already, and there is only one: put the others below it")
@@ -97,45 +101,44 @@ def in_folder(kb: KnowledgeSettings) -> tuple[int, str]:
 
 def in_list(kb: KnowledgeSettings) -> str:
     """What to say of the list of pages; nothing where it is empty."""
-    urls, others = parse_links(text_of(kb.links_file_path).encode())
-    count = len(urls) + len(others)
+    links = parse_links(text_of(kb.links_file_path).encode())
+    count = len(links.pages) + len(links.sites) + len(links.repositories)
     return f"{kb.links_file_path}: {number_of(count, 'address', 'addresses')}" if count else ""
 
 
-def _listing(text: str) -> tuple[str, str]:
-    """Of `sitemap: URL` the two halves; of anything else the first is empty."""
-    kind, _, url = text.partition(":")
-    kind, url = kind.strip().lower(), url.strip()
-    return (kind, url) if kind in LISTS and url else ("", text)
-
-
-def reached(kb: KnowledgeSettings, kind: str, url: str) -> str:
-    """What is there. Raises WrongAnswer: nothing that can be read."""
-    address = url.split(maxsplit=1)[0] if kind else url  # a list may be followed by what is wanted of it
-    trouble = next(iter(parse_links(address.encode())[1].values()), None)
+def reached(kb: KnowledgeSettings, line: str) -> str:
+    """What a line of the list of pages brings. Raises WrongAnswer: nothing that can be read."""
+    links = parse_links(line.encode())
+    trouble = next(iter(links.left_out.values()), None)
     if trouble is None:
         try:
-            return run_async(_page(kb, url) if not kind else _announced(kb, kind, address))
+            return run_async(_page(kb, line) if links.pages else _brought(kb, line))
         except WebError as error:
             trouble = str(error)
-    raise WrongAnswer(f"{url}: {trouble}")
+    raise WrongAnswer(f"{line}: {trouble}")
+
+
+async def _brought(kb: KnowledgeSettings, line: str) -> str:
+    """As an update would ask for it, in a folder of its own. Raises WebError."""
+    with tempfile.TemporaryDirectory(prefix="millrace-init-") as folder:
+        alone = {"links_file_path": Path(folder, "links.txt"), "web_fetch_cache_dir": Path(folder, "cache")}
+        alone["links_file_path"].write_text(f"{line}\n")
+        count = 0
+        async with web_for(kb) as web:
+            setup = SourceSetup(kb.model_copy(update=alone), web, by_hand=True)
+            for kind in (repositories(setup), pages(setup)):
+                for trouble in await kind.survey(now()):
+                    raise WebError(trouble.message)
+                count += len(kind.list_sources({}, now()).due)
+    if not count:
+        raise WebError("it lists no pages; is this the right address?")
+    return number_of(count, "document")
 
 
 async def _page(kb: KnowledgeSettings, url: str) -> str:
-    async with web_for(kb) as web:
-        page = await web.fetch(url, etag=None, last_modified=None)
+    async with web_for(kb) as webs:
+        page = await webs.pages.fetch(url, etag=None, last_modified=None)
     if not isinstance(page, Page):
         return "1 page"
     title = f", “{page.title}”" if page.title else ""
     return f"1 page{title}, {number_of(len(page.text.split()), 'word')}"
-
-
-async def _announced(kb: KnowledgeSettings, kind: str, url: str) -> str:
-    count, noun = await announced(
-        kind,
-        url,
-        timeout_seconds=kb.web_fetch_timeout_seconds,
-        max_bytes=kb.max_source_bytes,
-        private_hosts=kb.web_fetch_private_hosts,
-    )
-    return f"it is there; its {noun}s are counted when they are fetched" if count is None else number_of(count, noun)

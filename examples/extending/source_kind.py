@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from assembly.sources import SourceSetup
 from clock import now, rfc3339
 from services.knowledge.cache import Record, hash_text
-from services.knowledge.source_kinds import AnyKind, CannotList, Listing, Text
+from services.knowledge.source_kinds import AnyKind, CannotList, Listing, Text, Trouble
 from services.storage import confined, in_thread
 
 ANSWERS = TypeAdapter(dict[str, str])
@@ -47,6 +47,9 @@ class Questions:
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith("faq:")
+
+    async def survey(self, _at: float) -> Sequence[Trouble]:
+        return ()  # nothing has to be asked for outside
 
     def list_sources(self, records: Mapping[str, QuestionRecord], _at: float) -> Listing:
         if not records and not self._file.exists():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urljoin
 
-from services.knowledge import Source
+from services.knowledge import Source, hosted_address
 from services.search import Kept
 
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
@@ -25,7 +25,8 @@ class Addresses:
 
     Attributes:
         bases: by folder of the sources (empty: all of them) the address below which its files are published. It may say
-            how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it.
+            how with `{path}`, which keeps the ending of the file, or `{page}`, which drops it. A folder may be one of a
+            repository (`git:github.com/example/project//docs`), whose files are else where its host shows them.
         of_pair: given the id of a pair, the address of the message that the team wrote; None: there are none.
     """
 
@@ -39,7 +40,8 @@ class Addresses:
         if source_id.startswith("team:"):
             return self.of_pair(anchor) if self.of_pair is not None and anchor else None
         own = permalink if permalink.startswith(_WEB) else None
-        page = Source(source_id, "").url or own or self._published(source_id.removeprefix("kb:"), permalink)
+        bare = source_id.removeprefix("kb:")
+        page = Source(source_id, "").url or own or self._published(bare, permalink) or hosted_address(bare)
         return f"{page.partition('#')[0]}#{quote(anchor, safe='-._~:@!$&*()+,;=/?%')}" if page and anchor else page
 
     def section(self, kept: Kept) -> str | None:
@@ -72,14 +74,12 @@ class Addresses:
             return f"{page.partition('#')[0]}#{anchor}" if anchor else None
         if Source(source_id, "").url or path.startswith("/") or not _ENDING.search(path):
             return urljoin(page, target)
-        own = source_id.removeprefix("kb:")
+        repository, inside, own = source_id.removeprefix("kb:").rpartition("//")
         beside = unquote(urljoin(f"https://x/{quote(own)}", path).removeprefix("https://x/"))
-        return self.of(f"kb:{beside}", anchor=anchor)
+        return self.of(f"kb:{repository}{inside}{beside}", anchor=anchor)
 
     def _published(self, path: str, permalink: str) -> str | None:
-        folder = max(
-            (f for f in self.bases if not f or path == f or path.startswith(f"{f.rstrip('/')}/")), key=len, default=None
-        )
+        folder = max((f for f in self.bases if _is_below(path, f)), key=len, default=None)
         if folder is None:
             return None
         base = self.bases[folder]
@@ -96,3 +96,10 @@ class Addresses:
             return f"{home}/{quote(page)}.html"
         page = _FOLDER_PAGE.sub("", page)
         return f"{home}/{quote(page)}/" if page else f"{home}/"
+
+
+def _is_below(path: str, folder: str) -> bool:
+    """An empty folder is that of the documents, and no repository."""
+    if not folder:
+        return not path.startswith("git:")
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")

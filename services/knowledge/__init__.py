@@ -1,7 +1,7 @@
 """The knowledge base: where sources come from, what is known of each, and the library that answers read.
 
-`source_kinds` says what a kind of source is, `source_files` and `source_pages` are the two there are; `cache` and
-`index_file` are the formats on disk, `web` fetches pages.
+`source_kinds` says what a kind of source is, `source_files`, `source_repositories` and `source_pages` are those there
+are; `links_file`, `cache` and `index_file` are the formats on disk, `web` fetches pages, lists of them, repositories.
 """
 
 # pyright: reportUnusedImport=false
@@ -11,7 +11,10 @@ from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION, Choice
 from services.knowledge.index_file import IndexEntry, harmless
 from services.knowledge.ledger import Ledger
 from services.knowledge.library import DiskLibrary, Library, Source, SourceUnavailable
+from services.knowledge.links_file import parse_links, read_links
+from services.knowledge.repositories import hosted_address
 from services.knowledge.searching import LibrarySearch, Search
+from services.knowledge.sites import Sites
 from services.knowledge.source_files import HIDDEN, FileFacts, FileRecord, TextFiles
 from services.knowledge.source_kinds import (
     AnyKind,
@@ -28,6 +31,9 @@ from services.knowledge.source_kinds import (
     UpdateReport,
     kind_of,
 )
-from services.knowledge.source_pages import FetchStatus, Page, Web, WebError, WebPages, parse_links
+from services.knowledge.source_pages import FetchStatus, WebPages
+from services.knowledge.source_repositories import Repositories
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
 from services.knowledge.topic_texts import answered_in, as_shown, pair_ids
+from services.knowledge.web_answers import Page, WebError
+from services.knowledge.webs import Webs

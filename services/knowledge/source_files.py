@@ -64,6 +64,9 @@ class TextFiles:
     def owns(self, source_id: str) -> bool:
         return bool(source_id)
 
+    async def survey(self, _at: float) -> Sequence[Trouble]:
+        return ()  # the folder is all there is
+
     def list_sources(self, records: Mapping[str, FileRecord], _at: float) -> Listing:
         found = list_files(self._folder, self._max_bytes)
         self._stamps = found.files
@@ -92,7 +95,7 @@ class TextFiles:
 
     def read(self, source_id: str) -> Text:
         text = read_inside(self._folder, confined.locate(self._folder, source_id), self._max_bytes)
-        return replace(text, text=text.text.removeprefix("\ufeff"), flaw=self._flaw(text))
+        return replace(text, text=text.text.removeprefix("\ufeff"), flaw=text_flaw(text, self._max_bytes))
 
     def forget(self, source_id: str) -> None:
         """Nothing is kept besides the file."""
@@ -119,14 +122,16 @@ class TextFiles:
             return [LeftOut(name, flaw)]
         return [LeftOut(name, flaw), replace(record, gone_at=at)]
 
-    def _flaw(self, text: Text) -> str:
-        if text.cut:
-            return too_large(self._max_bytes)
-        if "\0" in text.text:
-            return "it is binary"
-        if text.text.count("\ufffd") * _TENTH > len(text.text):
-            return "it is binary, or not UTF-8"
-        return "" if text.text.strip() else "it is empty"
+
+def text_flaw(text: Text, max_bytes: int) -> str:
+    """Why a file can be no source, by what was read of it; empty when it can."""
+    if text.cut:
+        return too_large(max_bytes)
+    if "\0" in text.text:
+        return "it is binary"
+    if text.text.count("\ufffd") * _TENTH > len(text.text):
+        return "it is binary, or not UTF-8"
+    return "" if text.text.strip() else "it is empty"
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ class SourceKind(Protocol[R]):
     `read`, which the answering side also calls on an object of its own. It is registered in `assembly.sources`.
 
     Attributes:
-        noun: what people call one source of it, such as `file`.
+        noun: what people call one source of it, such as `file`; kinds with the same are counted together.
         step: what the log and the metrics call its fetching; no two kinds may have the same.
         record: what the cache keeps of one source.
         batch: how many sources are handed to one call of `fetch`.
@@ -91,10 +91,18 @@ class SourceKind(Protocol[R]):
         """
         ...
 
+    async def survey(self, at: float, /) -> Sequence[Trouble]:
+        """Bring up to date what `list_sources` goes by, where that has to be asked for outside; `at`: now, in seconds
+        since 1970. Runs before it, at the beginning of each update; a slow one delays no other kind. Gives what could
+        not be had: there, what was known before stays.
+        """
+        ...
+
     def list_sources(self, records: Mapping[str, R], at: float, /) -> Listing:
         """What there is now. `records`: what is known of each source, gone ones too; `at`: now, in seconds since 1970.
 
-        Blocking; runs off the event loop, at the beginning of each update and never during `fetch`.
+        Blocking; runs off the event loop, at the beginning of each update and never during `fetch`. Asks nothing
+        outside: what `survey` has brought is on disk.
 
         Raises:
             CannotList: that cannot be known.
@@ -140,7 +148,7 @@ def read_inside(folder: Path, path: Path, max_bytes: int) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The first event of an update: how many sources there are, by the noun of their kind."""
+    """The first event about a kind in an update: how many sources there are, by its noun."""
 
     counts: Mapping[str, int]
 
@@ -210,7 +218,9 @@ UpdateEvent = Discovered | Due | Settled | Pending | Purged | LeftOut | Trouble
 
 @dataclass(slots=True)
 class UpdateReport:
-    """Adds up the events of one update; `descriptions`: how many entries the index has afterwards."""
+    """Adds up the events of one update; `descriptions`: how many entries the index has afterwards. `counts` begins
+    with the nouns in the order in which they are told, and none of each.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     settled: Counter[How] = field(default_factory=Counter[How])
@@ -221,7 +231,8 @@ class UpdateReport:
     def add(self, event: UpdateEvent) -> None:
         match event:
             case Discovered(counts=counts):
-                self.counts = counts
+                nouns = dict.fromkeys((*self.counts, *counts))
+                self.counts = {noun: self.counts.get(noun, 0) + counts.get(noun, 0) for noun in nouns}
             case Settled(how=how):
                 self.settled[how] += 1
             case LeftOut():

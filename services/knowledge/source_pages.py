@@ -1,75 +1,35 @@
-"""Web pages that a file lists, as sources: the list, when a page is due, their texts, and the seam to the web."""
+"""Web pages as sources, those that a file names and those that its sites list: when one is due, and their texts."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urlsplit
 
 from clock import from_rfc3339, now, rfc3339
 from services.knowledge.cache import Record, Time, hash_text
+from services.knowledge.links_file import SiteLine, no_links, read_links
+from services.knowledge.sites import Brought, Sites, may_be_of
 from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
+from services.knowledge.web_answers import FetchFailed, FetchTimedOut, Page, Web, WebError
 from services.storage import files, in_thread
-
-
-@dataclass(frozen=True, slots=True)
-class NotModified:
-    """304: what was fetched before is still current. A validator that is None stays as it was."""
-
-    etag: str | None
-    last_modified: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """200: the main text of a page, or of a document of another type; `title` is empty when it names none."""
-
-    text: str
-    title: str
-    etag: str | None
-    last_modified: str | None
-
-
-Fetched = NotModified | Page
-
-
-class WebError(Exception):
-    """A page was not fetched: the message says why in one line, without the URL."""
-
-
-class FetchFailed(WebError):
-    """There is no answer, or it is an error."""
-
-
-class FetchTimedOut(WebError):
-    """The answer did not come in time."""
-
-
-class Web(Protocol):
-    async def fetch(self, url: str, *, etag: str | None, last_modified: str | None) -> Fetched:
-        """Fetch one page, conditionally on `etag` and `last_modified` where they are given.
-
-        Bounded in time and size, and in how often one host is asked; the caller limits how many run at once.
-
-        Raises:
-            FetchFailed: there is no usable answer.
-            FetchTimedOut: there was none in time.
-        """
-        ...
-
 
 FetchStatus = Literal["success", "not_modified", "timeout", "error"]
 ANSWERED = frozenset({"success", "not_modified"})
+TRUSTED_SECONDS = 30 * 86_400.0
+"""For so long a site is believed that a page has not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlFacts:
-    """`last_fetched_at`: when the server last sent the page, or said that it is unchanged; None: never."""
+    """`last_fetched_at`: when the server last sent the page, or said that it is unchanged; None: never. `lastmod`: what
+    its site said of it then; None: nothing.
+    """
 
     url: str
     last_fetched_at: Time | None
@@ -77,6 +37,7 @@ class UrlFacts:
     last_modified: str | None
     fetch_status: FetchStatus
     next_check_at: Time
+    lastmod: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +53,9 @@ class UrlRecord(Record):
 class WebPages:
     """The `SourceKind` of web pages, by their URLs.
 
-    A page is asked for again `fresh_seconds` after an answer and `again_seconds` after a failure. A page that cannot
-    be had keeps its text and description. How often one host is asked is up to `web`, which sees every redirect.
+    A page is asked for again `fresh_seconds` after an answer and `again_seconds` after a failure; one of which its site
+    tells when it has changed, when it has, or after `TRUSTED_SECONDS`. A page that cannot be had keeps its text and
+    description. How often one host is asked is up to `web`, which sees every redirect.
     """
 
     noun, step, record = "page", "fetch", UrlRecord
@@ -105,6 +67,7 @@ class WebPages:
         cache_dir: Path,
         *,
         max_bytes: int,
+        sites: Sites | None = None,
         web: Web | None = None,
         concurrency: int = 1,
         fresh_seconds: float = 0,
@@ -112,13 +75,15 @@ class WebPages:
         on_result: Callable[[FetchStatus], object] | None = None,
         by_hand: bool = False,
     ) -> None:
-        """`web`: None where nothing is fetched; `on_result`: is given the result of each download; `by_hand`: somebody
-        waits, so what could not be had is asked for now.
+        """`sites`: None where their lines bring nothing; `web`: None where nothing is fetched; `on_result`: gets the
+        result of each download; `by_hand`: somebody waits, so what could not be had is asked for now.
         """
         self._by_hand = by_hand
         self._links_file, self._cache_dir = links_file, cache_dir
         self._max_bytes = max_bytes
-        self._web = web
+        self._sites, self._web = sites, web
+        self._lastmods: dict[str, str] = {}
+        """What sites say of their pages, as of the last listing; empty: nothing."""
         self.concurrency = concurrency
         self._fresh_seconds, self._again_seconds = fresh_seconds, again_seconds
         self._on_result = on_result
@@ -126,25 +91,44 @@ class WebPages:
     def owns(self, source_id: str) -> bool:
         return source_id.startswith(("http://", "https://"))
 
-    def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
-        file = str(self._links_file)
+    async def survey(self, at: float) -> Sequence[Trouble]:
         try:
-            urls, left_out = parse_links(self._links_file.read_bytes(), self._links_file.name)
-        except FileNotFoundError:
+            links = await in_thread(read_links, self._links_file)
+        except CannotList:
+            return ()  # the listing says so
+        return () if links is None or self._sites is None else await self._sites.refresh(links.sites, at)
+
+    def list_sources(self, records: Mapping[str, UrlRecord], at: float) -> Listing:
+        links = read_links(self._links_file)
+        if links is None:
             if not records:
                 return Listing()
-            remedy = "web pages stay as they are; to have none, leave an empty file"
-            raise CannotList(file, f"there is no such file any more; {remedy}", "kb.links_file_path") from None
-        except OSError as error:
-            message = f"{error.strerror}; web pages stay as they are"
-            raise CannotList(file, message, "kb.links_file_path") from error
+            raise no_links(self._links_file)
+        pages = dict.fromkeys(links.pages, "")
+        left_out, unknown = links.left_out, list[SiteLine]()
+        for line, brought in self._brought(links.sites):
+            if brought is None or not brought.complete:
+                unknown.append(line)
+            if brought is not None:
+                pages |= {url: lastmod for url, lastmod in brought.pages.items() if url not in pages}
+                if brought.note:
+                    left_out[f"a part of what {line.place} names"] = brought.note
+        self._lastmods = pages
         try:
             kept = frozenset(os.listdir(self._cache_dir))  # noqa: PTH208 (only names are wanted)
         except OSError:
             kept = frozenset[str]()  # the pages are fetched again
-        due = [url for url in urls if is_due(url, records.get(url), kept, at, by_hand=self._by_hand)]
+        due = [
+            url
+            for url, lastmod in pages.items()
+            if is_due(url, records.get(url), kept, at, by_hand=self._by_hand, lastmod=lastmod)
+        ]
         listed = frozenset(due)
-        return Listing([url for url in urls if url not in listed], host_by_host(due), left_out)
+        unchanged = [url for url in pages if url not in listed]
+        return Listing(unchanged, host_by_host(due), left_out, unsure=lambda url: may_be_of(unknown, url))
+
+    def _brought(self, lines: Sequence[SiteLine]) -> Iterator[tuple[SiteLine, Brought | None]]:
+        return iter(()) if self._sites is None else ((line, self._sites.brought(line)) for line in lines)
 
     async def fetch(self, due: Mapping[str, UrlRecord | None]) -> Sequence[UrlRecord | LeftOut | Trouble]:
         return [each for url, record in due.items() for each in await self._fetch(url, record)]
@@ -203,6 +187,7 @@ class WebPages:
             fetch_status=status,
             last_fetched_at=rfc3339(at) if answered else record.url.last_fetched_at,
             next_check_at=rfc3339(at + (self._fresh_seconds if answered else self._again_seconds)),
+            lastmod=(self._lastmods.get(url) or None) if answered else record.url.lastmod,
             **changes,
         )
         return replace(record, url=facts).holding(content_hash)
@@ -216,16 +201,25 @@ def page_name(url: str) -> str:
     return hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
 
 
-def is_due(url: str, record: UrlRecord | None, kept: frozenset[str], at: float, *, by_hand: bool = False) -> bool:
-    """Whether a page is to be asked for: it is new, its time has come, or its text was lost. `kept`: names of files.
-    `by_hand`: its time has come when it could not be had.
+def is_due(
+    url: str, record: UrlRecord | None, kept: frozenset[str], at: float, *, by_hand: bool = False, lastmod: str = ""
+) -> bool:
+    """Whether a page is to be asked for: it is new, it has changed, its time has come, or its text was lost. `kept`:
+    names of files. `by_hand`: its time has come when it could not be had. `lastmod`: when its site says that it last
+    changed; while that stays the same, its time does not come for long.
     """
-    if by_hand and record is not None and record.url.fetch_status not in ANSWERED:
+    if record is None or (by_hand and record.url.fetch_status not in ANSWERED):
         return True
-    if record is None or from_rfc3339(record.url.next_check_at) <= at:
+    answered = record.url.fetch_status in ANSWERED
+    if answered and bool(record.content_hash) and page_name(url) not in kept:
         return True
-    lost = bool(record.content_hash) and page_name(url) not in kept
-    return lost and record.url.fetch_status in ANSWERED
+    due_at = from_rfc3339(record.url.next_check_at)
+    if answered and lastmod:
+        if record.url.lastmod != lastmod:
+            return True
+        if record.url.last_fetched_at is not None:
+            due_at = max(due_at, from_rfc3339(record.url.last_fetched_at) + TRUSTED_SECONDS)
+    return due_at <= at
 
 
 def with_title(page: Page) -> str:
@@ -242,39 +236,3 @@ def host_by_host(urls: Iterable[str]) -> list[str]:
     for url in urls:
         hosts.setdefault(urlsplit(url).netloc.lower(), []).append(url)
     return [url for url in chain.from_iterable(zip_longest(*hosts.values())) if url is not None]
-
-
-def parse_links(data: bytes, file: str = "links") -> tuple[list[str], dict[str, str]]:
-    """The URLs of a list, in order and each once; and by line number, why something is no web page.
-
-    Lines are trimmed; empty ones and `#` comments do not count. Only `http` and `https`, without credentials.
-    """
-    urls: dict[str, None] = {}
-    left_out: dict[str, str] = {}
-    for number, raw in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
-        reason = _unfit(line)
-        if reason:
-            left_out[f"{file}, line {number}"] = reason
-        else:
-            urls[line] = None
-    return list(urls), left_out
-
-
-def _unfit(line: str) -> str:
-    try:
-        parts = urlsplit(line)
-        host = parts.hostname
-        _ = parts.port
-    except ValueError:
-        return "it is no URL"
-    if not line.startswith(("http://", "https://")) or not host:
-        return "it is no http or https URL"
-    if parts.username is not None:
-        # It would show in the index, in prompts and under answers.
-        return "it holds a user name or password"
-    if not line.isprintable() or any(letter.isspace() for letter in line):
-        return "it holds blanks or invisible characters"
-    return ""

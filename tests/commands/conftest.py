@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import discord.http
 import pytest
 
+from tests.commands.kb_folder import Base
+from tests.loopback.served import serving
 from tests.root_logger import logging_restored
 
 __all__ = ["logging_restored"]
@@ -46,3 +49,9 @@ def export(tmp_path: Path) -> Path:
         ' "attachments": [], "embeds": [], "mentions": []}]}'
     )
     return path
+
+
+@pytest.fixture
+def base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Base]:
+    with serving() as server:
+        yield Base(tmp_path, server, capsys)

@@ -5,101 +5,21 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import pytest
-import yaml
 from aiohttp import web
 
 import streams.knowledge
-from app import main
-from services.knowledge import cache
-from services.knowledge.cache import Record
-from services.knowledge.source_pages import UrlRecord, page_name
+from services.knowledge.source_pages import page_name
 from services.knowledge.web import exchange, fetcher
-from services.knowledge.web.fetcher import CheckedClient
-from tests.loopback.served import serving
-from tests.loopback.web_server import Play, WebServer, hang, kept, page, redirect, status, stream
+from services.knowledge.web.client import CheckedClient
+from tests.commands.kb_folder import Base, html
+from tests.loopback.web_server import hang, kept, page, redirect, status, stream
 from tests.services.knowledge.web.fetching import Names
-from tests.shelves import RECORDS
 
-SOON_HOURS = 1e-6
-"""A page counts as fresh for less than a run takes, so that the next one asks again."""
-MAX_BYTES = 100_000
 FILES = 40
 PUBLIC = "93.184.215.14"
-
-
-def html(words: str) -> str:
-    return f"<html><head><title>{words}</title></head><body><article><p>{words}</p></article></body></html>"
-
-
-@dataclass
-class Base:
-    """A knowledge base below `root`, and what a run over it says."""
-
-    root: Path
-    server: WebServer
-    capsys: pytest.CaptureFixture[str]
-    out: str = ""
-    err: str = ""
-    settings: dict[str, object] = field(default_factory=dict[str, object])
-
-    def __post_init__(self) -> None:
-        (self.folder / "sources").mkdir(parents=True)
-        self.settings = {
-            "web_fetch_private_hosts": ["127.0.0.1"],
-            "url_requests_per_second": 1000,
-            "url_download_concurrency": 20,
-            "url_refresh_min_interval_hours": SOON_HOURS,
-            "max_source_bytes": MAX_BYTES,
-        }
-
-    @property
-    def folder(self) -> Path:
-        return self.root / "data" / "knowledge-base"
-
-    @property
-    def index(self) -> str:
-        return (self.folder / "index.txt").read_text()
-
-    def link(self, *urls: str) -> None:
-        (self.folder / "links.txt").write_text("".join(f"{url}\n" for url in urls))
-
-    def serve(self, path: str, play: Play) -> str:
-        self.server.paths[path] = play
-        return f"{self.server.origin}{path}"
-
-    def run(self) -> int:
-        (self.root / "config.yaml").write_text(yaml.safe_dump({"kb": self.settings}))
-        self.server.seen.clear()
-        self.server.body_bytes = 0
-        code = main(["--config", str(self.root / "config.yaml"), "--init-kb"])
-        self.out, self.err = self.capsys.readouterr()
-        return code
-
-    def record(self, url: str) -> Record:
-        return cache.parse((self.folder / "index-cache.json").read_bytes(), RECORDS)[url]
-
-    def status(self, url: str) -> str:
-        record = self.record(url)
-        assert isinstance(record, UrlRecord)
-        return record.url.fetch_status
-
-    def text(self, url: str) -> str:
-        return (self.folder / "web-cache" / page_name(url)).read_text()
-
-    def stamps(self) -> set[int]:
-        return {path.stat().st_mtime_ns for path in (self.folder / "web-cache").iterdir()}
-
-
-@pytest.fixture
-def base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Base]:
-    with serving() as server:
-        yield Base(tmp_path, server, capsys)
 
 
 def test_two_hundred_pages_cost_a_description_each_once(base: Base) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 
 import pytest
+from dulwich.object_format import SHA1
+from dulwich.objects import Blob, Commit, Tree
+from dulwich.pack import write_pack_objects
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge import cache, index_file
+from services.knowledge import Choice, cache, index_file
 from services.knowledge.index_file import IndexEntry, is_id
-from services.knowledge.source_pages import FetchFailed, parse_links
+from services.knowledge.links_file import SiteKind, SiteLine, parse_links
+from services.knowledge.repositories import Taken
 from services.knowledge.web import contents
+from services.knowledge.web.packs import read_pack
+from services.knowledge.web.page_lists import LONGEST_PAUSE, pause_in, read_list
+from services.knowledge.web_answers import FetchFailed
 from services.search.text import read
 from tests.fuzzing.mutations import TEXTS, THOROUGHLY, damaged, damaged_text, distorted, one_line
 from tests.fuzzing.samples import MARKDOWN, REST
@@ -40,6 +48,9 @@ https://example.org/faq
 
 http://b.example:8080/x?y=z#f
 ftp://c.example
+sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
+llms: https://docs.example.org/llms.txt
+git: https://github.com/example/project@main docs
 https://user:pw@d.example/
 no link
 """
@@ -113,9 +124,10 @@ def test_a_document_is_read_as_sections_whatever_it_is_called(name: str, text: s
 @THOROUGHLY
 @given(damaged(LINKS))
 def test_a_file_of_links_gives_addresses_and_what_was_left_out(data: bytes) -> None:
-    urls, left_out = parse_links(data)
-    assert len(set(urls)) == len(urls)
-    for each in (*urls, *left_out, *left_out.values()):
+    links = parse_links(data)
+    urls = [*links.pages, *(line.url for line in (*links.sites, *links.repositories))]
+    assert len(set(links.pages)) == len(links.pages)
+    for each in (*urls, *links.left_out, *links.left_out.values(), *(line.prefix for line in links.repositories)):
         assert "\n" not in each
     for url in urls:
         assert url.startswith(("http://", "https://"))
@@ -129,3 +141,68 @@ def test_a_file_of_links_gives_addresses_and_what_was_left_out(data: bytes) -> N
 )
 def test_bytes_are_decoded_whatever_charset_they_claim(body: bytes, charset: str | None) -> None:
     assert isinstance(contents.decode(body, charset, html=True), str)
+
+
+SITEMAP = b"""<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:i="http://www.google.com/schemas/sitemap-image/1.1">
+<url><loc>https://docs.example.org/a</loc><lastmod>2026-01-01</lastmod><i:image><i:loc>/x</i:loc></i:image></url>
+<url><loc> https://docs.example.org/b?x=1&amp;y=2 </loc></url><url><loc>https://other.example/</loc></url></urlset>
+"""
+LLMS = b"# Mill\n\n> Rye.\n\n- [Guide](https://docs.example.org/guide.md): all\n- [More](more.md)\n[x]: /y\n[x]\n"
+ROBOTS = "User-agent: *\nDisallow: /private/*.md$\nAllow: /\nCrawl-delay: 3\nSitemap: /x\n"
+MOST = 3
+
+
+@THOROUGHLY
+@given(
+    st.sampled_from(["sitemap", "llms"]).flatmap(
+        lambda kind: st.tuples(st.just(kind), damaged(LLMS if kind == "llms" else SITEMAP))
+    ),
+    damaged_text(ROBOTS),
+)
+def test_a_list_of_pages_gives_addresses_of_its_host_or_is_refused(found: tuple[SiteKind, bytes], robots: str) -> None:
+    kind, body = found
+    line = SiteLine("links, line 1", kind, "https://docs.example.org/list")
+    try:
+        listed = read_list(body, line.url, line, robots, MOST)
+    except FetchFailed as refused:
+        one_line(refused)
+        return
+    assert len(listed.pages) <= MOST
+    for url in (*listed.pages, *listed.lists):
+        assert url.startswith(("https://docs.example.org", "http://docs.example.org", "https://www.docs.example.org"))
+        assert is_id(f"kb:{url}")
+    assert 0 <= pause_in(robots) <= LONGEST_PAUSE
+
+
+def made_pack() -> tuple[bytes, str]:
+    blob, tree = Blob.from_string(b"# Rye\n"), Tree()
+    tree.add(b"rye.md", 0o100644, blob.id)
+    tree.add(b"link.md", 0o120000, blob.id)
+    commit = Commit()
+    commit.tree, commit.message, commit.encoding = tree.id, b"More", b"UTF-8"
+    commit.author = commit.committer = b"Mill <mill@example.org>"
+    commit.author_time = commit.commit_time = commit.author_timezone = commit.commit_timezone = 0
+    file = BytesIO()
+    write_pack_objects(file, [(commit, None), (tree, None), (blob, None)], object_format=SHA1)
+    return file.getvalue(), commit.id.decode()
+
+
+PACK, COMMIT = made_pack()
+
+
+def test_the_pack_that_is_damaged_here_is_a_good_one() -> None:
+    files = read_pack(PACK, COMMIT, Taken("", Choice(), MOST))
+    assert list(files.blobs) == ["rye.md"]
+    assert list(files.texts.values()) == [b"# Rye\n"]
+
+
+@THOROUGHLY
+@given(damaged(PACK))
+def test_a_pack_gives_files_or_is_refused(pack: bytes) -> None:
+    try:
+        files = read_pack(pack, COMMIT, Taken("", Choice(), MOST))
+    except FetchFailed as refused:
+        one_line(refused)
+    else:
+        assert set(files.texts.values()) <= {b"# Rye\n"}

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from clock import now, rfc3339
-from operators.updating import KEPT_SECONDS, TAKEN, discover, fetch, next_of, summarise
+from operators.updating import KEPT_SECONDS, TAKEN, begin, discover, fetch, next_of, summarise
 from services.assistant import NotDescribed, SaysNothing
 from services.knowledge import (
     CannotList,
@@ -67,6 +67,7 @@ class Notes:
 
     listing: Listing | CannotList = field(default_factory=Listing)
     fetched: Sequence[NoteRecord | LeftOut | Trouble] = ()
+    surveyed: Sequence[Trouble] = ()
     texts: dict[str, Text] = field(default_factory=dict[str, Text])
     asked_for: list[Mapping[str, NoteRecord | None]] = field(default_factory=list[Mapping[str, NoteRecord | None]])
     forgotten: list[str] = field(default_factory=list[str])
@@ -78,6 +79,9 @@ class Notes:
 
     def owns(self, source_id: str) -> bool:
         return source_id.startswith(self.prefix)
+
+    async def survey(self, _at: float) -> Sequence[Trouble]:
+        return self.surveyed
 
     def list_sources(self, _records: Mapping[str, NoteRecord], _at: float) -> Listing:
         if isinstance(self.listing, CannotList):
@@ -125,19 +129,30 @@ def ledger_of(folder: Path, kind: Notes, *records: Record, others: Sequence[Note
 
 async def looked(folder: Path, kind: Notes, *records: Record) -> list[UpdateEvent]:
     """The events of one discovery, after the first."""
-    first, *events = await discover(ledger_of(folder, kind, *records), KEY)(None)
+    first, *events = await look(ledger_of(folder, kind, *records))
     assert isinstance(first, Discovered)
     return events
+
+
+async def look(ledger: Ledger) -> list[UpdateEvent]:
+    """The events of one discovery, of the first kind."""
+    kind, *_ = await begin(ledger)(None)
+    return await discover(ledger, KEY)(kind)
 
 
 # discover
 
 
+async def test_what_a_survey_could_not_have_is_told_and_the_rest_is_looked_at(tmp_path: Path) -> None:
+    trouble = Trouble("https://mill.example/sitemap.xml", "list", "HTTP 500")
+    kind = Notes(Listing(due=["a"]), surveyed=[trouble])
+    assert await look(ledger_of(tmp_path, kind)) == [Discovered({"note": 1}), trouble, Due(kind, "a")]
+
+
 async def test_a_source_that_is_done_costs_nothing(tmp_path: Path) -> None:
     kind = Notes(Listing(unchanged=["a"]))
     ledger = ledger_of(tmp_path, kind, note("a", "A", said="About A."))
-    discovering = discover(ledger, KEY)
-    assert await discovering(None) == await discovering(None) == [Discovered({"note": 1})]
+    assert await look(ledger) == await look(ledger) == [Discovered({"note": 1})]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,7 @@ async def test_an_unchanged_source_gets_what_it_lacks(tmp_path: Path, record: Re
 async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_path: Path) -> None:
     kind = Notes(Listing(due=["a"], left_out={"b": "it is binary"}, troubles={"c": "cannot be read"}))
     ledger = ledger_of(tmp_path, kind)
-    assert await discover(ledger, KEY)(None) == [
+    assert await look(ledger) == [
         Discovered({"note": 1}),
         Trouble("c", "discover", "cannot be read"),
         LeftOut("b", "it is binary"),
@@ -170,8 +185,8 @@ async def test_troubles_come_first_then_what_is_left_out_then_what_is_due(tmp_pa
 async def test_a_name_that_belongs_to_another_kind_is_left_out(tmp_path: Path) -> None:
     kind = Notes(Listing(due=["faq:why", "a"]))
     ledger = ledger_of(tmp_path, kind, others=[questions()])
-    assert await discover(ledger, KEY)(None) == [
-        Discovered({"note": 2, "question": 0}),
+    assert await look(ledger) == [
+        Discovered({"note": 2}),
         LeftOut("faq:why", TAKEN),
         Due(kind, "a"),
     ]

@@ -9,7 +9,8 @@ import pytest
 
 from services.assistant.describing import NotDescribed
 from services.knowledge.source_kinds import How
-from services.knowledge.source_pages import FetchFailed, FetchTimedOut, NotModified, Page, UrlRecord, page_name
+from services.knowledge.source_pages import UrlRecord, page_name
+from services.knowledge.web_answers import FetchFailed, FetchTimedOut, NotModified, Page
 from tests.shelves import Shelf
 
 ONE, TWO = "https://one.example/a", "https://two.example/b"

@@ -5,5 +5,4 @@ every hop is checked, and the checked one is dialled. Pitfall 21: size, type and
 """
 
 # pyright: reportUnusedImport=false
-from services.knowledge.web.announced import LISTS, announced
 from services.knowledge.web.fetcher import RendererMissing, open_web

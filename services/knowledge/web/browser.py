@@ -15,10 +15,10 @@ from collections.abc import AsyncGenerator
 from playwright.async_api import Browser, BrowserContext, Playwright, Route, WebSocketRoute, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
-from services.knowledge.source_pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
+from services.knowledge.web.client import CheckedClient, ask, checked_page, content_type, validators
 from services.knowledge.web.contents import HTML, Extraction, media_type
 from services.knowledge.web.exchange import Answer
-from services.knowledge.web.fetcher import CheckedClient, ask, checked_page, content_type, validators
+from services.knowledge.web_answers import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, WebError
 
 MAX_REQUESTS = 100
 """What one page may ask for on top of itself."""

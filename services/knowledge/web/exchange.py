@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from services.knowledge.source_pages import FetchFailed
+from services.knowledge.web_answers import FetchFailed
 
 Address = IPv4Address | IPv6Address
 
@@ -174,11 +174,13 @@ class HttpExchange:
         self._headers = {"User-Agent": user_agent, "Accept": "text/html, text/*;q=0.9, */*;q=0.5"}
         self._resolver = resolver
 
-    async def get(self, url: URL, headers: Mapping[str, str]) -> Answer:
-        """Ask for `url`, which has been checked. The caller bounds the time.
+    async def ask(
+        self, url: URL, headers: Mapping[str, str], body: bytes | None = None, max_bytes: int | None = None
+    ) -> Answer:
+        """Ask for `url`, which has been checked: GET, or with a `body` POST. The caller bounds the time.
 
         Raises:
-            FetchFailed: it cannot be reached safely, breaks off, or sends more than `max_bytes`.
+            FetchFailed: it cannot be reached safely, breaks off, or sends more than `max_bytes` (None: as usual).
         """
         public_only = host_key(url.raw_host or "") not in self._private_hosts
         try:
@@ -190,30 +192,32 @@ class HttpExchange:
                     trust_env=False,
                     headers=self._headers,
                 ) as session,
-                session.get(url, headers=headers, allow_redirects=False) as response,
+                session.request(
+                    "GET" if body is None else "POST", url, data=body, headers=headers, allow_redirects=False
+                ) as response,
             ):
-                body = await self._body(response) if response.status in PAGES else b""
-                return Answer(url, response.status, response.headers, body)
+                got = await self._body(response, max_bytes) if response.status in PAGES else b""
+                return Answer(url, response.status, response.headers, got)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if isinstance(error, TimeoutError):
                 raise
             raise FetchFailed(_reason(error)) from error
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _body(self, response: aiohttp.ClientResponse, max_bytes: int | None) -> bytes:
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
             raise FetchFailed(f"its body is packed in a way that is not understood ({encoding[:40]!r})")
-        self._check(response.content_length or 0)
+        most = max_bytes or self._max_bytes
+        setting = "" if max_bytes else " (kb.max_source_bytes)"
         body = bytearray()
+        if (response.content_length or 0) > most:
+            raise FetchFailed(f"it is larger than {most} bytes{setting}")
         # aiohttp unpacks chunk by chunk and only as it is read, so a bomb goes off in small pieces.
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             body += chunk
-            self._check(len(body))
+            if len(body) > most:
+                raise FetchFailed(f"it is larger than {most} bytes{setting}")
         return bytes(body)
-
-    def _check(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise FetchFailed(f"it is larger than {self._max_bytes} bytes (kb.max_source_bytes)")
 
 
 class PublicOnly(AbstractResolver):

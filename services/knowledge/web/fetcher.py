@@ -1,183 +1,21 @@
-"""Web pages over plain HTTP, with every redirect checked and counted, and the choice of a fetcher."""
+"""Web pages over plain HTTP, and the choice of a fetcher."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
-from typing import Literal, Protocol
+from collections.abc import Collection
+from typing import Literal
 
-from aiohttp import ThreadedResolver
-from aiohttp.abc import AbstractResolver
-from aiolimiter import AsyncLimiter
-from yarl import URL
-
-import clock
 from clock import Run
-from services.knowledge.source_pages import Fetched, FetchFailed, FetchTimedOut, NotModified, Page, Web
+from services.knowledge.web.client import CheckedClient, ask, content_type, validators
 from services.knowledge.web.contents import Extraction
-from services.knowledge.web.exchange import PAGES, Answer, HttpExchange, allowed, checked_url, host_key
-
-MAX_REDIRECTS = 5
-USER_AGENT = "Millrace/0.1.0 (+https://millrace.example/bot)"
-"""Who asks, and where a site's owner can read about it."""
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_DIGITS = 3
-"""A host's turn is back when all but half a thousandth of its pause is over."""
-
-
-class CheckedClient:
-    """Fetches from the public internet and from `private_hosts`, and reaches nothing else.
-
-    `timeout_seconds` bounds a whole fetch with its redirects, without the wait for a host's turn, of which there is
-    one every `1 / requests_per_second`. `max_bytes` bounds a body, packed or unpacked. On a virtual clock, turns are
-    waited for in virtual time, and the exchange itself takes none.
-    """
-
-    def __init__(
-        self,
-        *,
-        timeout_seconds: float = 30,
-        max_bytes: int = 2_000_000,
-        requests_per_second: float = 2,
-        private_hosts: Collection[str] = (),
-        user_agent: str = USER_AGENT,
-        resolver: Callable[[], AbstractResolver] = ThreadedResolver,
-    ) -> None:
-        self._timeout = timeout_seconds
-        self._private_hosts = frozenset(map(host_key, private_hosts))
-        self._turns = Turns(requests_per_second)
-        self._exchange = HttpExchange(
-            max_bytes=max_bytes, private_hosts=self._private_hosts, user_agent=user_agent, resolver=resolver
-        )
-
-    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> Answer:
-        """The answer at the end of all redirects, of any status. GET only: nothing is changed at the other end.
-
-        Of the conditions in `headers`, If-Modified-Since is not sent on after a redirect: where that leads elsewhere
-        than last time, the page may well be older, and its text still new to us.
-
-        Raises:
-            FetchFailed: there is no answer, or it may not be asked for.
-            FetchTimedOut: there was none in time.
-        """
-        budget = _TimeBudget(self._timeout)
-        at = checked_url(url, self._private_hosts)
-        sent = dict(headers or {})
-        seen: set[URL] = set()
-        while True:
-            seen.add(at)
-            await self._turns.take(at.raw_host or "")
-            answer = await clock.real_time(partial(self._ask, budget, at, sent))
-            if answer.status not in _REDIRECTS:
-                return answer
-            at = next_url(answer, self._private_hosts)
-            if at in seen:
-                raise FetchFailed("its redirects lead in a circle")
-            if len(seen) > MAX_REDIRECTS:
-                raise FetchFailed(f"it redirects more than {MAX_REDIRECTS} times")
-            sent.pop("If-Modified-Since", None)
-
-    async def _ask(self, budget: _TimeBudget, url: URL, headers: Mapping[str, str]) -> Answer:
-        async with budget.spending():
-            return await self._exchange.get(url, headers)
-
-
-def next_url(answer: Answer, private_hosts: Collection[str]) -> URL:
-    """Where a redirect leads, if that may be fetched.
-
-    Raises:
-        FetchFailed: it leads nowhere, to what `checked_url` refuses, or from https to http: on that stretch anybody
-            could put words into the knowledge base. (A site that is meant to be read so can be listed as http.)
-    """
-    location = answer.headers.get("Location", "")
-    try:
-        url = answer.url.join(URL(location)).with_fragment(None)
-    except ValueError:
-        raise FetchFailed("it redirects to something that is no URL") from None
-    if not location:
-        raise FetchFailed("it redirects without saying where to")
-    if answer.url.scheme == "https" and url.scheme == "http":
-        raise FetchFailed("it redirects from https to http, which is not followed")
-    try:
-        return allowed(url, private_hosts)
-    except FetchFailed as refused:
-        raise FetchFailed(f"it redirects to where nothing is fetched: {refused}") from None
-
-
-class _TimeBudget:
-    """`seconds` that a fetch may take over all its redirects; what lies between them costs nothing."""
-
-    def __init__(self, seconds: float) -> None:
-        self._whole = seconds
-        self._left = seconds
-
-    @asynccontextmanager
-    async def spending(self) -> AsyncGenerator[None]:
-        """Ends the block when nothing is left, however slowly it trickles. Raises FetchTimedOut then."""
-        loop = asyncio.get_running_loop()
-        begun = loop.time()
-        try:
-            async with asyncio.timeout(self._left):
-                yield
-        except TimeoutError:
-            raise FetchTimedOut(f"no whole answer within {self._whole:g} s") from None
-        finally:
-            self._left = max(0.0, self._left - (loop.time() - begun))
-
-
-class Turns:
-    """Gives each host its turns, evenly `1 / per_second` apart, by the clock of the loop that waits for them."""
-
-    def __init__(self, per_second: float) -> None:
-        self._pause = 1 / per_second
-        self._hosts: dict[str, AsyncLimiter] = {}
-
-    async def take(self, host: str) -> None:
-        """Wait until `host` may be asked. Waiting for one host does not delay others."""
-        key = host_key(host)
-        limiter = self._hosts.get(key)
-        if limiter is None:
-            # One that may be asked at once needs no memory; redirects and rendered pages would collect hosts for ever.
-            self._hosts = {host: limiter for host, limiter in self._hosts.items() if not limiter.has_capacity()}
-            limiter = self._hosts[key] = _Limiter(1, self._pause)
-        await limiter.acquire()
-
-    @property
-    def remembered(self) -> int:
-        """How many hosts are remembered."""
-        return len(self._hosts)
-
-
-class _Limiter(AsyncLimiter):
-    """Is content with almost enough.
-
-    At the time it has calculated itself, rounding can leave it short by 10⁻¹⁶ of a turn, for which it waits again: no
-    time at all. A real clock moves on meanwhile, a virtual one does not.
-    """
-
-    __slots__ = ()
-
-    def _leak(self) -> None:
-        super()._leak()
-        self._level = round(self._level, _DIGITS)
-
-
-NOT_MODIFIED = 304
-_LONGEST_VALIDATOR = 1024
-"""Characters of an ETag or a time. Longer ones are not kept."""
+from services.knowledge.web.crawling import Crawler
+from services.knowledge.web.smart_http import SmartHttp
+from services.knowledge.web_answers import Fetched, NotModified, Page
+from services.knowledge.webs import OpenWeb, Webs
 
 
 class RendererMissing(Exception):
     """`kb.web_fetch_renderer` asks for what is not installed; the message says what to do."""
-
-
-class OpenWeb(Web, Protocol):
-    """One for a run, used from one loop, closed at its end."""
-
-    async def aclose(self) -> None: ...
 
 
 def open_web(
@@ -188,8 +26,8 @@ def open_web(
     max_bytes: int,
     requests_per_second: float,
     private_hosts: Collection[str],
-) -> OpenWeb:
-    """What fetches pages. Nothing is dialled or started yet.
+) -> Webs:
+    """What fetches pages, lists of pages and repositories. Nothing is dialled or started yet; `pages` is to be closed.
 
     `run`: where text is read out of what was fetched. The other arguments are those of `kb`: `web_fetch_renderer`,
     `web_fetch_timeout_seconds`, `max_source_bytes`, `url_requests_per_second` and `web_fetch_private_hosts`.
@@ -204,6 +42,10 @@ def open_web(
         private_hosts=private_hosts,
     )
     extraction = Extraction(run, max_bytes=max_bytes)
+    return Webs(_pages(renderer, client, extraction, timeout_seconds), Crawler(client, run), SmartHttp(client, run))
+
+
+def _pages(renderer: str, client: CheckedClient, extraction: Extraction, timeout_seconds: float) -> OpenWeb:
     if renderer == "http":
         return WebFetcher(client, extraction)
     try:
@@ -232,38 +74,3 @@ class WebFetcher:
 
     async def aclose(self) -> None:
         """There is nothing to close: each fetch has a connection of its own."""
-
-
-async def ask(client: CheckedClient, url: str, etag: str | None, last_modified: str | None) -> Answer | NotModified:
-    """Ask for a page, unless it is unchanged. A validator that no header can hold is left out.
-
-    Raises:
-        FetchFailed: there is no page; the message has the status.
-        FetchTimedOut: there was none in time.
-    """
-    conditions = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-    answer = await client.get(url, {name: value for name, value in conditions.items() if value and _keeps(value)})
-    if answer.status == NOT_MODIFIED and (etag or last_modified):
-        return NotModified(*validators(answer.headers))
-    return checked_page(answer)
-
-
-def validators(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The ETag and the time of the last change, as far as an answer gives them."""
-    etag, last_modified = headers.get("ETag"), headers.get("Last-Modified")
-    return (etag if etag and _keeps(etag) else None, last_modified if last_modified and _keeps(last_modified) else None)
-
-
-def checked_page(answer: Answer) -> Answer:
-    """`answer`, if it brings a page. Raises FetchFailed, with the status."""
-    if answer.status not in PAGES:
-        raise FetchFailed(f"the server answered HTTP {answer.status}")
-    return answer
-
-
-def content_type(answer: Answer) -> str:
-    return answer.headers.get("Content-Type", "")
-
-
-def _keeps(value: str) -> bool:
-    return len(value) <= _LONGEST_VALIDATOR and value.isascii() and value.isprintable()

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from clock import from_rfc3339
+from services.knowledge.cache import hash_text
 from services.knowledge.source_files import HIDDEN, TextFiles, list_files
-from services.knowledge.source_pages import parse_links
+from services.knowledge.source_pages import UrlFacts, UrlRecord, is_due, page_name
 from services.storage import Outside
 
 
@@ -103,25 +105,14 @@ def test_only_ordinary_files_inside_are_read(tmp_path: Path) -> None:
             files.read(name)
 
 
-def test_links_are_trimmed_and_each_counts_once() -> None:
-    links = b"\xef\xbb\xbf# pages\n\n  https://a.example/x \r\nhttp://b.example\nhttps://a.example/x\n"
-    assert parse_links(links) == (["https://a.example/x", "http://b.example"], {})
-
-
 @pytest.mark.parametrize(
-    "line",
-    [
-        "ftp://a.example",
-        "a.example",
-        "https://",
-        "https://u:p@a.example",
-        "https://a.example/x y",
-        "https://[x",
-        "https://a:b",
-    ],
+    ("lastmod", "days", "due"),
+    [("", 1, False), ("", 4, True), ("monday", 4, False), ("tuesday", 1, True), ("monday", 31, True)],
+    ids=["fresh", "its time has come", "it has not changed", "it has changed", "nobody is believed for ever"],
 )
-def test_what_is_no_web_page_is_left_out_with_its_line_number(line: str) -> None:
-    urls, left_out = parse_links(f"https://good.example\n{line}\n".encode())
-    assert urls == ["https://good.example"]
-    assert list(left_out) == ["links, line 2"]
-    assert "p@" not in str(left_out)
+def test_a_page_is_due_when_its_site_says_so_or_when_its_time_has_come(lastmod: str, days: float, *, due: bool) -> None:
+    at, url = "2026-01-01T00:00:00Z", "https://mill.example/rye"
+    facts = UrlFacts(url, at, None, None, "success", "2026-01-04T00:00:00Z", "monday")
+    record = UrlRecord.new(at, url=facts).holding(hash_text("Rye"))
+    now = from_rfc3339(at) + days * 86_400
+    assert is_due(url, record, frozenset({page_name(url)}), now, lastmod=lastmod) is due

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from services.knowledge.source_pages import FetchFailed, NotModified, Page, Web
+from services.knowledge.web.client import CheckedClient
 from services.knowledge.web.contents import Extraction
-from services.knowledge.web.fetcher import CheckedClient, WebFetcher
+from services.knowledge.web.fetcher import WebFetcher
+from services.knowledge.web_answers import FetchFailed, NotModified, Page, Web
 from services.storage import in_thread
 
 LOOPBACK = ("127.0.0.1",)

@@ -10,8 +10,8 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from clock import Processes, WorkStopped
-from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.contents import Extraction, PageText, decode, read
+from services.knowledge.web_answers import FetchFailed
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, fetching, page_of
 

@@ -7,8 +7,9 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from clock import Run
-from services.knowledge.source_pages import FetchFailed
-from services.knowledge.web.fetcher import OpenWeb, RendererMissing, WebFetcher, open_web
+from services.knowledge.web.fetcher import RendererMissing, WebFetcher, open_web
+from services.knowledge.web_answers import FetchFailed
+from services.knowledge.webs import OpenWeb
 from services.storage import in_thread
 from tests.loopback.web_server import WebServer, page
 from tests.services.knowledge.web.fetching import failure_of, page_of
@@ -25,7 +26,7 @@ def opened(renderer: str, run: Run = in_thread) -> OpenWeb:
         max_bytes=1000,
         requests_per_second=100,
         private_hosts=["127.0.0.1"],
-    )
+    ).pages
 
 
 async def test_pages_are_fetched_over_plain_http(server: WebServer) -> None:

@@ -11,10 +11,10 @@ from aiohttp.abc import ResolveResult
 from yarl import URL
 
 import clock
-from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web import exchange
+from services.knowledge.web.client import CheckedClient, next_url
 from services.knowledge.web.exchange import Answer, HttpExchange
-from services.knowledge.web.fetcher import CheckedClient, next_url
+from services.knowledge.web_answers import FetchFailed
 from tests.loopback.web_server import WebServer, drop, page, redirect, status
 from tests.services.knowledge.web.fetching import LOOPBACK, Names, client, failure_of, fetching, page_of
 
@@ -125,7 +125,7 @@ async def test_the_last_gate_is_at_the_dialling_itself(inside: WebServer) -> Non
     """Should a URL ever get by its check."""
     exchange = HttpExchange(max_bytes=100, private_hosts=(), user_agent="mill", resolver=lambda: Names(LOOPBACK))
     with pytest.raises(FetchFailed, match="cannot be reached"):
-        await clock.real_time(lambda: exchange.get(URL(inside.origin), {}))
+        await clock.real_time(lambda: exchange.ask(URL(inside.origin), {}))
     assert inside.seen == []
 
 

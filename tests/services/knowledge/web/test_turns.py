@@ -6,7 +6,7 @@ import pytest
 
 import clock
 from clock import VirtualLoop
-from services.knowledge.web.fetcher import Turns
+from services.knowledge.web.client import Turns
 
 
 @pytest.mark.parametrize("start", [0.0, 1_792_540_800.123])
@@ -48,3 +48,21 @@ async def test_hosts_that_have_their_turn_back_are_forgotten() -> None:
     await asyncio.sleep(2)
     await turns.take("last.example")
     assert turns.remembered == 1
+
+
+async def test_a_host_that_asks_for_longer_pauses_gets_them_and_shorter_ones_again() -> None:
+    turns = Turns(1)
+
+    async def seconds_of_three() -> float:
+        begun = clock.now()
+        for _ in range(3):
+            await turns.take("mill.example")
+        return clock.now() - begun
+
+    turns.slow_down("MILL.example.", 10)
+    assert await seconds_of_three() == 20
+    turns.slow_down("mill.example", 10)
+    assert await seconds_of_three() == 30
+    await asyncio.sleep(60)
+    turns.slow_down("mill.example", 0)
+    assert await seconds_of_three() == 2

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.knowledge.source_pages import FetchFailed
 from services.knowledge.web.exchange import checked_url
+from services.knowledge.web_answers import FetchFailed
 
 
 @pytest.mark.parametrize(

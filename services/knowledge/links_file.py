@@ -1,0 +1,204 @@
+"""The grammar of the links file: single pages, and lines that bring many sources at once (SPEC 7).
+
+# comment
+https://example.org/faq
+sitemap: https://docs.example.org/sitemap.xml guides/** !guides/old/**
+llms: https://docs.example.org/llms.txt
+git: https://github.com/example/project@main docs
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from services.knowledge.source_kinds import CannotList
+
+SiteKind = Literal["sitemap", "llms"]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLine:
+    """A list of pages. `place`: file and line; `include`, `exclude`: globs for the paths of its pages, if any."""
+
+    place: str = field(compare=False)
+    kind: SiteKind
+    url: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def host(self) -> str:
+        return site_host(self.url)
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryLine:
+    """A git repository. `branch` (or tag): empty for its own choice; `folder`: without slashes at its ends, empty for
+    all of it.
+    """
+
+    place: str = field(compare=False)
+    url: str
+    branch: str = ""
+    folder: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of its files begin with: `git:github.com/example/project@main//`."""
+        parts = urlsplit(self.url)
+        branch = f"@{self.branch}" if self.branch else ""
+        return f"git:{parts.netloc.lower()}{parts.path.rstrip('/').removesuffix('.git')}{branch}//"
+
+
+@dataclass(slots=True)
+class Links:
+    """What a links file says; each thing once, in order. `left_out`: by file and line, why a line says nothing."""
+
+    pages: list[str] = field(default_factory=list[str])
+    sites: list[SiteLine] = field(default_factory=list[SiteLine])
+    repositories: list[RepositoryLine] = field(default_factory=list[RepositoryLine])
+    left_out: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def site_host(url: str) -> str:
+    """The host that an address is on, by which a site is told from others: with and without `www.` it is the same."""
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".").removeprefix("www.")
+    except ValueError:
+        return ""
+
+
+def read_links(path: Path) -> Links | None:
+    """None: there is no such file. Blocking. Raises CannotList: it cannot be read."""
+    try:
+        return parse_links(path.read_bytes(), path.name)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        message = f"{error.strerror}; what it names stays as it is"
+        raise CannotList(str(path), message, "kb.links_file_path") from error
+
+
+def no_links(path: Path) -> CannotList:
+    """What to raise where the file is gone although there are sources from it."""
+    remedy = "what it named stays as it is; to have none, leave an empty file"
+    return CannotList(str(path), f"there is no such file any more; {remedy}", "kb.links_file_path")
+
+
+_WORD = re.compile(r"([a-z][a-z0-9+-]*):(?!//)\s*(.*)", re.IGNORECASE)
+
+
+def parse_links(data: bytes, file: str = "links") -> Links:
+    """Lines are trimmed; empty ones and `#` comments do not count. Only `http` and `https`, without credentials."""
+    links = Links()
+    seen: set[object] = set()
+    for number, raw in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
+        line, place = raw.strip(), f"{file}, line {number}"
+        if not line or line.startswith("#"):
+            continue
+        try:
+            found = _parsed(line, place)
+        except ValueError as error:
+            links.left_out[place] = str(error)
+            continue
+        if found in seen:
+            continue
+        seen.add(found)
+        match found:
+            case str():
+                links.pages.append(found)
+            case SiteLine():
+                links.sites.append(found)
+            case RepositoryLine():
+                links.repositories.append(found)
+    return links
+
+
+def _parsed(line: str, place: str) -> str | SiteLine | RepositoryLine:
+    """Raises ValueError: why a line says nothing; it repeats no part that may be secret."""
+    found = _WORD.fullmatch(line)
+    if found is None:
+        return _checked(line)
+    word = found[1].lower()
+    reader = _KINDS.get(word)
+    if reader is None:
+        known = ", ".join(f"`{each}:`" for each in _KINDS)
+        raise ValueError(f"it is no http or https URL, and begins with none of {known}")
+    url, *rest = found[2].split() or [""]
+    return reader(place, url, rest)
+
+
+def _site(kind: SiteKind) -> Callable[[str, str, list[str]], SiteLine]:
+    def read(place: str, url: str, globs: list[str]) -> SiteLine:
+        checked = _checked(url)
+        if "" in (cleaned := [glob.removeprefix("!").lstrip("/") for glob in globs]):
+            raise ValueError("a glob is empty; globs are paths such as guides/** and !guides/old/**")
+        if kind == "llms" and globs:
+            raise ValueError("after the address of an llms.txt nothing follows; globs are for `sitemap:`")
+        pairs = list(zip(globs, cleaned, strict=True))
+        include = tuple(glob for raw, glob in pairs if not raw.startswith("!"))
+        exclude = tuple(glob for raw, glob in pairs if raw.startswith("!"))
+        return SiteLine(place, kind, checked, include, exclude)
+
+    return read
+
+
+_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
+_FOLDER = re.compile(r"[^\\\x00-\x1f\x7f]+")
+
+
+def _repository(place: str, url: str, rest: list[str]) -> RepositoryLine:
+    if url and not url.startswith(("http://", "https://")):
+        raise ValueError("repositories are fetched over http and https only")
+    scheme, _, tail = url.partition("://")
+    host, slash, path = tail.partition("/")
+    path, at, branch = path.partition("@")
+    checked = _checked(f"{scheme}://{host}{slash}{path}" if url else url)
+    if urlsplit(checked).query or urlsplit(checked).fragment or not path.strip("/"):
+        raise ValueError("it is no address of a repository, such as https://github.com/example/project")
+    if at and (not _BRANCH.fullmatch(branch) or ".." in branch or "//" in branch or branch.endswith(("/", ".lock"))):
+        raise ValueError("what follows the @ is no name of a branch or tag")
+    if len(rest) > 1:
+        raise ValueError("after the address of a repository one folder may follow, and nothing else")
+    folder = "".join(rest).strip("/")
+    if folder and (not _FOLDER.fullmatch(folder) or any(step in {"", ".", ".."} for step in folder.split("/"))):
+        raise ValueError("what follows the address is no folder of a repository, such as docs/guides")
+    return RepositoryLine(place, checked.rstrip("/"), branch, folder)
+
+
+_KINDS: dict[str, Callable[[str, str, list[str]], SiteLine | RepositoryLine]] = {
+    "sitemap": _site("sitemap"),
+    "llms": _site("llms"),
+    "git": _repository,
+}
+
+
+def _checked(url: str) -> str:
+    """The URL itself. Raises ValueError: why it names no page."""
+    reason = unfit(url)
+    if reason:
+        raise ValueError(reason)
+    return url
+
+
+def unfit(url: str) -> str:
+    """Why a URL cannot be the id of a page; empty when it can."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port
+    except ValueError:
+        return "it is no URL"
+    if not url.startswith(("http://", "https://")) or not host:
+        return "it is no http or https URL"
+    if parts.username is not None:
+        # It would show in the index, in prompts and under answers.
+        return "it holds a user name or password"
+    if not url.isprintable() or any(letter.isspace() for letter in url):
+        return "it holds blanks or invisible characters"
+    return ""

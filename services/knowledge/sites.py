@@ -1,0 +1,248 @@
+"""Lists of pages that sites keep (sitemaps, llms.txt): what each line of the links file brings, when to ask again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import TypeAdapter, ValidationError
+
+from clock import now
+from services.knowledge.links_file import SiteLine, site_host
+from services.knowledge.source_kinds import Trouble
+from services.knowledge.web_answers import WebError
+from services.storage import files, in_thread
+
+MOST_DOCUMENTS = 100
+"""Sitemaps that one line may lead to."""
+MOST_LEVELS = 3
+"""Indexes of indexes. The protocol allows none in another; some sites have them."""
+BEYOND = "beyond kb.max_pages_per_site"
+ROBOTS_SECONDS = 24 * 3600.0
+"""How long a robots.txt may be kept (RFC 9309, 2.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageList:
+    """One document of a site: the pages that it lists, or the further lists.
+
+    Attributes:
+        pages: addresses, each once, in order, with when it says that they were last changed (empty: it does not).
+        lists: addresses of further lists, likewise.
+        left_out: why others are none of them, and how many.
+    """
+
+    pages: dict[str, str] = field(default_factory=dict[str, str])
+    lists: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+class SiteWeb(Protocol):
+    """The web, as far as lists of pages are asked for, bounded in time and size. Nothing is parsed here."""
+
+    async def page_list(self, line: SiteLine, url: str, known: PageList | None, robots: str, most: int) -> PageList:
+        """The list at `url`: `known` itself where the server says that it is unchanged. No more than `most` pages or
+        lists, and only those that `line` and `robots` let in.
+
+        Raises:
+            WebError: it cannot be had, or not be understood.
+        """
+        ...
+
+    async def robots(self, url: str) -> tuple[str, float]:
+        """The robots.txt of the host of `url`, empty where there is none; and the seconds between two requests that it
+        asks for, 0 where it does not. Raises WebError: that cannot be known.
+        """
+        ...
+
+    def pause(self, url: str, seconds: float) -> None:
+        """Ask the host of `url` no more often than once in so many seconds."""
+        ...
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a line, as it is kept in a file.
+
+    Attributes:
+        next_check_at: in seconds since 1970.
+        complete: whether all of its lists have been had at least once.
+        failed: whether something could not be had the last time.
+        not_looked_at: how many further lists there are beyond the limits.
+        documents: by address.
+        seen: the `lastmod` that an index gave of each of its lists when that was had.
+    """
+
+    next_check_at: float = 0.0
+    complete: bool = False
+    failed: bool = False
+    robots: str = ""
+    pause: float = 0.0
+    robots_at: float | None = None
+    not_looked_at: int = 0
+    documents: dict[str, PageList] = field(default_factory=dict[str, PageList])
+    seen: dict[str, str] = field(default_factory=dict[str, str])
+
+
+_KNOWN = TypeAdapter(Known)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What a line brings: pages with their `lastmod`, in order; `note`: what of it does not count, for people.
+    `complete` and `failed` are as in `Known`.
+    """
+
+    pages: Mapping[str, str]
+    note: str
+    complete: bool
+    failed: bool
+
+
+class Sites:
+    """The lists of pages, kept in `folder`, one file for each line.
+
+    A list is asked for again `fresh_seconds` after an answer and `again_seconds` after a failure.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        web: SiteWeb | None = None,
+        most_pages: int = 2000,
+        concurrency: int = 1,
+        fresh_seconds: float = 0,
+        again_seconds: float = 0,
+        by_hand: bool = False,
+    ) -> None:
+        """`web`: None where nothing is asked for; `by_hand`: somebody waits, so what failed is asked for now."""
+        self._folder, self._web, self._most = folder, web, most_pages
+        self._turns = asyncio.Semaphore(concurrency)
+        self._fresh_seconds, self._again_seconds = fresh_seconds, again_seconds
+        self._by_hand = by_hand
+
+    async def refresh(self, lines: Sequence[SiteLine], at: float) -> list[Trouble]:
+        """Ask for the lists that are due; forget those of lines that are no more."""
+        await in_thread(self._forget_others, lines)
+        found = await asyncio.gather(*(self._refresh(line, at) for line in lines))
+        return [trouble for some in found for trouble in some]
+
+    def brought(self, line: SiteLine) -> Brought | None:
+        """What a line brings, from disk; None: it was never asked for. Blocking."""
+        known = self._known(line)
+        if known is None:
+            return None
+        pages: dict[str, str] = {}
+        for document in known.documents.values():
+            for url, lastmod in document.pages.items():
+                pages.setdefault(url, lastmod)
+        left_out: dict[str, int] = {}
+        for document in known.documents.values():
+            for reason, count in document.left_out.items():
+                left_out[reason] = left_out.get(reason, 0) + count
+        if len(pages) > self._most:
+            left_out[BEYOND] = left_out.get(BEYOND, 0) + len(pages) - self._most
+        if known.not_looked_at:
+            left_out["further lists, not looked at"] = known.not_looked_at
+        note = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
+        return Brought(dict(list(pages.items())[: self._most]), note, known.complete, known.failed)
+
+    async def _refresh(self, line: SiteLine, at: float) -> list[Trouble]:
+        async with self._turns:
+            known = await in_thread(self._known, line) or Known()
+            if self._web is None:
+                raise RuntimeError("these lists can only be read")
+            if known.pause:
+                self._web.pause(line.url, known.pause)
+            if known.next_check_at > at and not (self._by_hand and known.failed):
+                return []
+            # What fails leaves `known` as it is: it names what was had before.
+            found, troubles = await self._asked(line, known, self._web)
+            found.failed = bool(troubles)
+            found.next_check_at = now() + (self._again_seconds if troubles else self._fresh_seconds)
+            try:
+                await in_thread(files.replace, self._path(line), _KNOWN.dump_json(found))
+            except OSError as error:
+                troubles.append(Trouble(str(error.filename), "list", error.strerror or str(error)))
+            return troubles
+
+    async def _asked(self, line: SiteLine, known: Known, web: SiteWeb) -> tuple[Known, list[Trouble]]:
+        found = Known(robots=known.robots, pause=known.pause, robots_at=known.robots_at, complete=True)
+        troubles: list[Trouble] = []
+
+        def failed(url: str, error: WebError) -> None:
+            where = line.place if url == line.url else f"{line.place}, {url}"
+            troubles.append(Trouble(line.url, "list", f"{where}: {error}; its pages stay as they are"))
+
+        if found.robots_at is None or now() - found.robots_at >= ROBOTS_SECONDS:
+            try:
+                found.robots, found.pause = await web.robots(line.url)
+                found.robots_at = now()
+            except WebError as error:
+                failed("its robots.txt, which says what may be fetched", error)
+                return known, troubles
+            web.pause(line.url, found.pause)
+        same_rules = found.robots == known.robots
+        waiting: list[tuple[str, str, int]] = [(line.url, "", 1)]
+        asked: set[str] = set()
+        count = 0
+        while waiting and len(asked) < MOST_DOCUMENTS and count < self._most:
+            url, lastmod, level = waiting.pop(0)
+            if url in asked:
+                continue
+            asked.add(url)
+            before = known.documents.get(url)
+            try:
+                if before is not None and same_rules and lastmod and known.seen.get(url) == lastmod:
+                    document = before
+                else:
+                    rest = self._most - count
+                    document = await web.page_list(line, url, before if same_rules else None, found.robots, rest)
+                found.seen[url] = lastmod
+            except WebError as error:
+                failed(url, error)
+                document = before
+            if document is None:
+                found.complete = False
+                continue
+            found.documents[url] = document
+            count += len(document.pages)
+            if level < MOST_LEVELS:
+                waiting += [(each, changed, level + 1) for each, changed in document.lists.items()]
+        found.not_looked_at = len({url for url, _, _ in waiting} - asked)
+        return found, troubles
+
+    def _known(self, line: SiteLine) -> Known | None:
+        try:
+            return _KNOWN.validate_json(self._path(line).read_bytes())
+        except (OSError, ValidationError):
+            return None  # asked for anew
+
+    def _path(self, line: SiteLine) -> Path:
+        return self._folder / f"{self._name(line)}.json"
+
+    def _name(self, line: SiteLine) -> str:
+        """Of all that decides what the line brings: where that changes, it is asked for anew."""
+        parts = [line.kind, line.url, line.include, line.exclude, self._most]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _forget_others(self, lines: Sequence[SiteLine]) -> None:
+        names = {self._path(line).name for line in lines}
+        if self._folder.is_dir():
+            for path in self._folder.glob("*.json"):
+                if path.name not in names:
+                    path.unlink(missing_ok=True)
+
+
+def may_be_of(lines: Sequence[SiteLine], source_id: str) -> bool:
+    """Whether a page may be one of those that these lines, which are not known yet, would bring."""
+    host = site_host(source_id)
+    return any(line.host == host for line in lines)

@@ -1,0 +1,247 @@
+"""Text files of git repositories that the links file names, as sources."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from clock import now, rfc3339
+from services.knowledge.cache import Record, hash_text
+from services.knowledge.choosing import Choice
+from services.knowledge.links_file import RepositoryLine, no_links, read_links
+from services.knowledge.repositories import RepositoryWeb, Taken
+from services.knowledge.source_files import text_flaw
+from services.knowledge.source_kinds import CannotList, LeftOut, Listing, Text, Trouble, read_inside
+from services.knowledge.web_answers import WebError
+from services.storage import files, in_thread
+
+_LARGE_FILE = "version https://git-lfs."
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """`file`: the id, `git:github.com/example/project@main//docs/setup.md`; `blob`: what git calls its content."""
+
+    file: str
+    blob: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitRecord(Record):
+    git: GitFacts
+    source_type: Literal["git"] = "git"
+
+    @property
+    def source_id(self) -> str:
+        return self.git.file
+
+
+@dataclass(slots=True)
+class Copy:
+    """What is known of a line, as it is kept in a file; `next_check_at`: in seconds since 1970; `blobs`: by path."""
+
+    commit: str = ""
+    next_check_at: float = 0.0
+    failed: bool = False
+    blobs: dict[str, str] = field(default_factory=dict[str, str])
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def note(self) -> str:
+        """What of the repository does not count, for people."""
+        return ", ".join(f"{count} {reason}" for reason, count in self.left_out.items())
+
+
+_COPY = TypeAdapter(Copy)
+
+
+class Repositories:
+    """The `SourceKind` of files of git repositories. Their texts are kept in `cache_dir`, each in a file named by a
+    hash: what a repository calls its files is the name of none here.
+
+    A repository is asked for its newest commit `fresh_seconds` after an answer and `again_seconds` after a failure.
+    """
+
+    noun, step, record = "file", "copy", GitRecord
+    batch, concurrency = 64, 2
+
+    def __init__(
+        self,
+        links_file: Path,
+        cache_dir: Path,
+        *,
+        max_bytes: int,
+        choice: Choice | None = None,
+        web: RepositoryWeb | None = None,
+        most_files: int = 2000,
+        at_once: int = 1,
+        fresh_seconds: float = 0,
+        again_seconds: float = 0,
+        by_hand: bool = False,
+    ) -> None:
+        """`choice`: of the files below the folder of a line; `web`: None where they are only read; `at_once`: how many
+        repositories; `by_hand`: somebody waits, so what failed is asked for now.
+        """
+        self._links_file, self._cache_dir, self._copies = links_file, cache_dir, cache_dir / "repositories"
+        self._max_bytes, self._choice, self._most = max_bytes, choice or Choice(), most_files
+        self._web = web
+        self._turns = asyncio.Semaphore(at_once)
+        self._fresh_seconds, self._again_seconds = fresh_seconds, again_seconds
+        self._by_hand = by_hand
+        self._blobs: dict[str, str] = {}
+        """Of each file, as it was last listed."""
+        self._unfit: dict[str, tuple[str, str]] = {}
+        """Files that were read and are no sources: their blobs then, and why."""
+
+    def owns(self, source_id: str) -> bool:
+        return source_id.startswith("git:")
+
+    async def survey(self, at: float) -> Sequence[Trouble]:
+        try:
+            links = await in_thread(read_links, self._links_file)
+        except CannotList:
+            return ()  # the listing says so
+        if links is None:
+            return ()
+        await in_thread(self._forget_others, links.repositories)
+        found = await asyncio.gather(*(self._refresh(line, at) for line in links.repositories))
+        return [trouble for some in found for trouble in some]
+
+    def list_sources(self, records: Mapping[str, GitRecord], _at: float) -> Listing:
+        links = read_links(self._links_file)
+        if links is None:
+            if not records:
+                return Listing()
+            raise no_links(self._links_file)
+        listing, unknown = Listing(), list[str]()  # wrong lines are told with the pages
+        self._blobs = {}
+        for line in links.repositories:
+            copy = self.copy(line)
+            if copy is None or not copy.commit:
+                unknown.append(line.prefix)
+                continue
+            self._blobs |= {f"{line.prefix}{path}": blob for path, blob in copy.blobs.items()}
+            if copy.note:
+                listing.left_out[f"a part of what {line.place} names"] = copy.note
+        for source_id, blob in self._blobs.items():
+            record = records.get(source_id)
+            if record is not None and record.git.blob == blob and record.content_hash and record.gone_at is None:
+                listing.unchanged.append(source_id)
+            elif (unfit := self._unfit.get(source_id)) is not None and unfit[0] == blob:
+                listing.left_out[source_id] = unfit[1]
+            else:
+                listing.due.append(source_id)
+        listing.unsure = lambda source_id: source_id.startswith(tuple(unknown))
+        return listing
+
+    async def fetch(self, due: Mapping[str, GitRecord | None]) -> Sequence[GitRecord | LeftOut | Trouble]:
+        at = rfc3339(now())
+        return await in_thread(lambda: [each for name in due for each in self._examine(name, due[name], at)])
+
+    def read(self, source_id: str) -> Text:
+        text = read_inside(self._cache_dir, self._path(source_id), self._max_bytes)
+        flaw = "it is kept elsewhere (Git LFS)" if text.text.startswith(_LARGE_FILE) else ""
+        return replace(text, text=text.text.removeprefix("\ufeff"), flaw=flaw or text_flaw(text, self._max_bytes))
+
+    def forget(self, source_id: str) -> None:
+        self._path(source_id).unlink(missing_ok=True)
+
+    def copy(self, line: RepositoryLine) -> Copy | None:
+        """What is known of a line; None: nothing. Blocking."""
+        try:
+            return _COPY.validate_json(self._manifest(line).read_bytes())
+        except (OSError, ValidationError):
+            return None  # asked for anew
+
+    async def _refresh(self, line: RepositoryLine, at: float) -> list[Trouble]:
+        async with self._turns:
+            copy = await in_thread(self.copy, line) or Copy()
+            if copy.next_check_at > at and not (self._by_hand and copy.failed):
+                return []
+            if self._web is None:
+                raise RuntimeError("these repositories can only be read")
+            troubles: list[Trouble] = []
+            try:
+                copy = await self._brought(line, copy, self._web)
+            except (WebError, OSError) as error:
+                message = getattr(error, "strerror", None) or str(error)
+                troubles.append(Trouble(line.url, "copy", f"{line.place}: {message}; its files stay as they are"))
+            seconds = self._again_seconds if troubles else self._fresh_seconds
+            copy = replace(copy, failed=bool(troubles), next_check_at=now() + seconds)
+            try:
+                await in_thread(files.replace, self._manifest(line), _COPY.dump_json(copy))
+            except OSError as error:
+                troubles.append(Trouble(str(error.filename), "copy", error.strerror or str(error)))
+            return troubles
+
+    async def _brought(self, line: RepositoryLine, before: Copy, web: RepositoryWeb) -> Copy:
+        """The copy as the repository is now; texts of new and changed files are written."""
+        taken = Taken(line.folder, self._choice, self._most)
+        wanted = self._wanted(line, before)
+        found = await web.files(line.url, line.branch, taken, before.commit, wanted)
+        if found is None:
+            return before
+        new = await in_thread(wanted, found.blobs)
+        changed = {path: found.texts[blob] for path, blob in found.blobs.items() if blob in new and blob in found.texts}
+        await in_thread(self._keep, line, {path: data for path, data in changed.items() if data.strip()})
+        lacking = {path for path, blob in found.blobs.items() if blob in new and not found.texts.get(blob, b"").strip()}
+        blobs = {path: blob for path, blob in found.blobs.items() if path not in lacking}
+        left_out = {**found.left_out, **({"empty or not sent": len(lacking)} if lacking else {})}
+        return Copy(found.commit, blobs=blobs, left_out=left_out)
+
+    def _wanted(self, line: RepositoryLine, before: Copy) -> Callable[[Mapping[str, str]], set[str]]:
+        def wanted(blobs: Mapping[str, str]) -> set[str]:
+            return {
+                blob
+                for path, blob in blobs.items()
+                if before.blobs.get(path) != blob or not self._path(f"{line.prefix}{path}").exists()
+            }
+
+        return wanted
+
+    def _keep(self, line: RepositoryLine, texts: Mapping[str, bytes]) -> None:
+        for path, data in texts.items():
+            # With a byte more than may be read, a file that is too large is told from one that is not.
+            files.renew(self._path(f"{line.prefix}{path}"), data[: self._max_bytes + 1])
+
+    def _examine(self, name: str, record: GitRecord | None, at: str) -> list[GitRecord | LeftOut | Trouble]:
+        facts = GitFacts(name, self._blobs.get(name, ""))
+        try:
+            found = self.read(name)
+        except OSError as error:
+            return [Trouble(name, "copy", error.strerror or str(error))]
+        if not found.flaw:
+            known = GitRecord.new(at, git=facts) if record is None else replace(record, git=facts)
+            return [known.holding(hash_text(found.text))]
+        self._unfit[name] = facts.blob, found.flaw
+        if record is None or record.gone_at is not None:
+            return [LeftOut(name, found.flaw)]
+        return [LeftOut(name, found.flaw), replace(record, gone_at=at)]
+
+    def _path(self, source_id: str) -> Path:
+        return self._cache_dir / hashlib.sha256(source_id.encode("utf-8", "replace")).hexdigest()
+
+    def _manifest(self, line: RepositoryLine) -> Path:
+        # Of all that decides what the line brings: where that changes, it is asked for anew.
+        parts = [
+            line.url,
+            line.branch,
+            line.folder,
+            *map(list, (self._choice.include, self._choice.exclude)),
+            self._most,
+        ]
+        return self._copies / f"{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}.json"
+
+    def _forget_others(self, lines: Sequence[RepositoryLine]) -> None:
+        names = {self._manifest(line).name for line in lines}
+        if self._copies.is_dir():
+            for path in self._copies.glob("*.json"):
+                if path.name not in names:
+                    path.unlink(missing_ok=True)

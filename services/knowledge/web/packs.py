@@ -1,0 +1,121 @@
+"""Reads packs of git objects, which anybody may have made: in processes with limits (`clock.Processes`).
+
+Nothing is checked out: there are no hooks, no configuration, no submodules, no links and no files here, only bytes.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from io import BytesIO
+
+from dulwich.object_format import SHA1
+from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
+from dulwich.pack import PackData, PackInflater
+
+from services.knowledge.choosing import NOT_CHOSEN, NOT_DOCUMENTATION
+from services.knowledge.repositories import RepositoryFiles, Taken
+from services.knowledge.web_answers import FetchFailed
+
+_DEEPEST = 64
+"""Folders within folders."""
+_IN_SHORT = {NOT_DOCUMENTATION: "no documents, by their names", NOT_CHOSEN: "left out by kb.include or kb.exclude"}
+_LINKS = 5
+"""Tags of tags."""
+
+
+def read_pack(pack: bytes, commit: str, taken: Taken) -> RepositoryFiles:
+    """The files of `commit` that are `taken`, and the contents of those of them that are in the pack; blocking.
+
+    Raises:
+        FetchFailed: it is no pack, it is damaged, or the commit is not in it.
+    """
+    objects = _objects(pack)
+    files = RepositoryFiles(commit)
+    try:
+        for path, mode, sha in _walk(objects, _folder(objects, _root(objects, commit), taken.folder), taken.folder, 0):
+            reason = _refusal(path, mode, taken)
+            if reason is None and len(files.blobs) >= taken.most:
+                reason = "beyond kb.max_pages_per_site"
+            if reason is not None:
+                files.left_out[reason] = files.left_out.get(reason, 0) + 1
+                continue
+            files.blobs[path] = sha
+            blob = objects.get(sha)
+            if isinstance(blob, Blob):
+                files.texts[sha] = blob.data
+    except (KeyError, ValueError) as error:
+        raise FetchFailed("what the server sent lacks a part of the commit, or is damaged") from error
+    return files
+
+
+def read_blobs(pack: bytes, wanted: Collection[str]) -> Mapping[str, bytes]:
+    """The contents with these hashes, as far as the pack has them; blocking. Raises FetchFailed: it is damaged."""
+    objects = _objects(pack)
+    return {sha: found.data for sha in wanted if isinstance(found := objects.get(sha), Blob)}
+
+
+def _objects(pack: bytes) -> dict[str, ShaFile]:
+    try:
+        with PackData.from_file(BytesIO(pack), SHA1, len(pack)) as data:
+            data.check()
+            # The name of an object follows from its content, so nothing can pass for another.
+            return {found.id.decode(): found for found in PackInflater.for_pack_data(data)}
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged packs break readers in more ways than those document
+        raise FetchFailed(f"what the server sent is no pack, or is damaged ({type(error).__name__})") from error
+
+
+def _root(objects: Mapping[str, ShaFile], name: str) -> str:
+    """The tree of a commit, or of the one that a tag names. Raises KeyError."""
+    for _ in range(_LINKS):
+        found = objects[name]
+        match found:
+            case Commit():
+                return found.tree.decode()
+            case Tag():
+                name = found.object[1].decode()
+            case _:
+                break
+    raise KeyError(name)
+
+
+def _folder(objects: Mapping[str, ShaFile], tree: str, folder: str) -> str:
+    """Raises FetchFailed: there is no such folder. Raises KeyError: a part is missing."""
+    for step in filter(None, folder.split("/")):
+        entries = {entry: (mode, sha) for entry, mode, sha in _entries(objects, tree)}
+        mode, tree = entries.get(step, (0, ""))
+        if not stat.S_ISDIR(mode):
+            raise FetchFailed(f"there is no folder {folder!r} in it")
+    return tree
+
+
+def _walk(objects: Mapping[str, ShaFile], tree: str, above: str, depth: int) -> Iterator[tuple[str, int, str]]:
+    """Files (also links and submodules) with their mode and hash, in git's order."""
+    for name, mode, sha in _entries(objects, tree):
+        path = f"{above}/{name}" if above else name
+        if not stat.S_ISDIR(mode):
+            yield path, mode, sha
+        elif depth < _DEEPEST and not name.startswith("."):
+            yield from _walk(objects, sha, path, depth + 1)
+
+
+def _entries(objects: Mapping[str, ShaFile], tree: str) -> Iterator[tuple[str, int, str]]:
+    found = objects[tree]
+    if not isinstance(found, Tree):
+        raise KeyError(tree)
+    for entry in found.iteritems():
+        yield entry.path.decode("utf-8", "replace"), entry.mode, ObjectID(entry.sha).decode()
+
+
+def _refusal(path: str, mode: int, taken: Taken) -> str | None:
+    own = path.rpartition("/")[2]
+    if not stat.S_ISREG(mode):
+        return "links or submodules"
+    if any(step in {"", "..", "."} or step.startswith(".") for step in path.split("/")):
+        return "hidden"
+    if own[-1] == " " or "\\" in path or not path.isprintable() or "\ufffd" in path:
+        return "with names that cannot stand in an index"
+    below = path.removeprefix(f"{taken.folder}/") if taken.folder else path
+    return _IN_SHORT.get(taken.choice.refusal(below) or "")

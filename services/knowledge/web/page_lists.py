@@ -1,0 +1,202 @@
+"""Reads sitemaps, llms.txt and robots.txt, which anybody may have written: in processes (`clock.Processes`)."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Literal
+from urllib.parse import urljoin, urlsplit, urlunsplit
+from xml.parsers import expat
+
+from services.knowledge.choosing import NOT_DOCUMENTATION, Choice
+from services.knowledge.links_file import SiteLine, site_host, unfit
+from services.knowledge.sites import BEYOND, PageList
+from services.knowledge.web.contents import decode
+from services.knowledge.web_answers import FetchFailed
+
+MOST_BYTES = 50 * 1024 * 1024
+"""Of a sitemap, packed or not (sitemaps.org)."""
+LONGEST_PAUSE = 30.0
+"""Seconds between two requests that a robots.txt may ask for. With more, a site of any size would take weeks."""
+AGENT = "Millrace"
+"""The name by which a robots.txt knows this program."""
+
+_GZIP = b"\x1f\x8b"
+_AUTO = 32 + zlib.MAX_WBITS
+_LONGEST_URL, _LONGEST_TIME = 2048, 40
+
+
+def pause_in(robots: str) -> float:
+    """The seconds between two requests that a robots.txt asks this program for, within reason; 0: it does not say."""
+    from protego import Protego  # noqa: PLC0415 (needed in these processes only)
+
+    asked = Protego.parse(robots).crawl_delay(AGENT) or 0.0
+    return min(max(0.0, float(asked)), LONGEST_PAUSE)
+
+
+def read_list(body: bytes, at: str, line: SiteLine, robots: str, most: int) -> PageList:
+    """The pages or lists in a document that was found at the address `at`; blocking.
+
+    Only those on the host of `line`, or on that of `at`, to which it may have been moved; that the globs of the line
+    and `robots` (a robots.txt) let in, and that may be documents by their name. No more than `most` of each.
+
+    Raises:
+        FetchFailed: it is no such document, or too large.
+    """
+    from protego import Protego  # noqa: PLC0415 (as above)
+
+    found = _llms(body) if line.kind == "llms" else _sitemap(body)
+    rules = Protego.parse(robots)
+    hosts = {line.host, site_host(at)}
+    choices = Choice(line.include, line.exclude), Choice()
+    listed = PageList()
+    for kind, raw, lastmod in found:
+        url, into = _absolute(at, raw), listed.lists if kind == "list" else listed.pages
+        if url in into or (line.kind == "llms" and url == at):
+            continue
+        if not url or unfit(url) or len(url) > _LONGEST_URL:
+            reason = "no addresses of web pages"
+        elif site_host(url) not in hosts:
+            reason = "on other hosts"
+        elif kind == "page" and (refusal := _refusal(url, choices)) is not None:
+            reason = refusal
+        elif kind == "page" and not rules.can_fetch(url, AGENT):
+            reason = "kept out by robots.txt"
+        elif len(into) >= most:
+            reason = BEYOND
+        else:
+            into[url] = lastmod[:_LONGEST_TIME]
+            continue
+        listed.left_out[reason] = listed.left_out.get(reason, 0) + 1
+    return listed
+
+
+def _refusal(url: str, choices: tuple[Choice, Choice]) -> str | None:
+    """`choices`: the globs of a line, and what may be a document by its name, which holds beside them (pitfall 58)."""
+    path = urlsplit(url).path.lstrip("/")
+    by_globs, by_name = choices
+    if by_globs.refusal(path) not in {None, NOT_DOCUMENTATION}:
+        return "left out by the line's globs"
+    # PDFs are read as pages, with an extra.
+    refused = by_name.refusal(path) is not None and not path.lower().endswith(".pdf")
+    return "no documents, by their names" if refused else None
+
+
+def _absolute(at: str, raw: str) -> str:
+    """The address that `raw` means on the page `at`, without a fragment; empty: it is none. Of a site that is read over
+    https, so are the pages: many such sites do not know it, and list them as http.
+    """
+    try:
+        parts = urlsplit(urljoin(at, raw.strip()))
+        base = urlsplit(at)
+        same = parts.netloc == base.netloc and base.scheme == "https" and parts.scheme == "http"
+    except ValueError:
+        return ""
+    return urlunsplit(("https" if same else parts.scheme, parts.netloc, parts.path or "/", parts.query, ""))
+
+
+_Found = tuple[Literal["page", "list"], str, str]
+
+
+def _llms(body: bytes) -> Iterator[_Found]:
+    from markdown_it import MarkdownIt  # noqa: PLC0415 (as above)
+
+    if len(body) > MOST_BYTES:
+        raise FetchFailed(_TOO_LARGE)
+    text = decode(body, None)
+    if "\0" in text or re.match(r"\s*<(!doctype|html)\b", text, re.IGNORECASE):
+        raise FetchFailed("it is no llms.txt, which is a text in Markdown")
+    found = False
+    for block in MarkdownIt().parse(text):
+        for token in block.children or ():
+            if token.type == "link_open":
+                found = True
+                yield "page", str(token.attrs.get("href", "")), ""
+    if not found:
+        raise FetchFailed("it is no llms.txt: there is no link in it")
+
+
+def _sitemap(body: bytes) -> Iterator[_Found]:
+    data = _unpacked(body)
+    if data.lstrip(b"\xef\xbb\xbf\xff\xfe\xfe\xff \t\r\n\0")[:1] == b"<":
+        yield from _Xml().read(data)
+        return
+    # A list of addresses, one a line, is a sitemap as well.
+    lines = [line.strip() for line in decode(data, None).splitlines() if line.strip()]
+    if not lines or not lines[0].startswith(("http://", "https://")):
+        raise FetchFailed("it is no sitemap")
+    for line in lines:
+        yield "page", line, ""
+
+
+_TOO_LARGE = f"it is larger than {MOST_BYTES // 1024**2} MiB"
+
+
+def _unpacked(body: bytes) -> bytes:
+    if not body.startswith(_GZIP):
+        return body
+    unpacking = zlib.decompressobj(_AUTO)
+    try:
+        data = unpacking.decompress(body, MOST_BYTES + 1)
+    except zlib.error:
+        raise FetchFailed("it is packed, and damaged") from None
+    if len(data) > MOST_BYTES:
+        raise FetchFailed(f"unpacked, {_TOO_LARGE}")
+    if not unpacking.eof:
+        raise FetchFailed("it is packed, and breaks off")
+    return data
+
+
+class _Xml:
+    """What a sitemap lists. Entities and document types, which no sitemap needs, end the reading."""
+
+    def __init__(self) -> None:
+        self._path: list[str] = []
+        self._text: dict[str, str] = {}
+        self._found: list[_Found] = []
+
+    def read(self, data: bytes) -> list[_Found]:
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        parser.StartDoctypeDeclHandler = _refuse
+        try:
+            parser.Parse(data, True)
+        except expat.ExpatError as error:
+            raise FetchFailed(f"it is no sitemap: its XML breaks off or is wrong in line {error.lineno}") from None
+        return self._found
+
+    def _start(self, name: str, _: object) -> None:
+        if not self._path and _local(name) not in {"urlset", "sitemapindex"}:
+            raise FetchFailed("it is no sitemap, but other XML or a page")
+        self._path.append(_local(name))
+        if len(self._path) == 2:  # noqa: PLR2004 (an entry)
+            self._text = {}
+
+    def _end(self, _: str) -> None:
+        match self._path:
+            case ["urlset", "url"]:
+                self._found.append(("page", self._text.get("loc", ""), self._text.get("lastmod", "").strip()))
+            case ["sitemapindex", "sitemap"]:
+                self._found.append(("list", self._text.get("loc", ""), self._text.get("lastmod", "").strip()))
+            case _:
+                pass
+        self._path.pop()
+
+    def _characters(self, text: str) -> None:
+        match self._path:
+            case [_, _, ("loc" | "lastmod") as name]:  # not deeper: pictures and films have a `loc` of their own
+                self._text[name] = self._text.get(name, "") + text[: 2 * _LONGEST_URL]
+            case _:
+                pass
+
+
+def _local(name: str) -> str:
+    return name.rpartition(" ")[2]
+
+
+def _refuse(*_: object) -> None:
+    raise FetchFailed("it is no sitemap: it declares a document type")

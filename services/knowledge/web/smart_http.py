@@ -1,0 +1,160 @@
+"""Asks servers of git for the newest files of a repository, in version 2 of its protocol (gitprotocol-v2).
+
+No git is run, so nothing of what it could be talked into can happen: other transports, hooks, submodules, helpers,
+configuration. Every request goes through the client that checks addresses (pitfall 17). Where the server can leave
+contents out (`filter`), only those that are wanted are sent; else the whole newest commit, within a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from clock import Run, WorkStopped
+from services.knowledge.repositories import RepositoryFiles, Taken
+from services.knowledge.web.client import CheckedClient
+from services.knowledge.web.exchange import PAGES
+from services.knowledge.web_answers import FetchFailed
+
+Read = TypeVar("Read")
+
+MOST_PACK_BYTES = 64 * 1024 * 1024
+"""What one answer may have: contents, packed."""
+PACK_SECONDS = 300.0
+"""How long one may take: servers pack what they send, and lines are slow."""
+
+_MOST_REFS_BYTES = 16 * 1024 * 1024
+_FLUSH, _DELIMITER = b"0000", b"0001"
+_HASH = re.compile(r"[0-9a-f]{40}")
+_VERSION = {"Git-Protocol": "version=2"}
+_ASKING = {
+    **_VERSION,
+    "Content-Type": "application/x-git-upload-pack-request",
+    "Accept": "application/x-git-upload-pack-result",
+}
+_DATA, _ERROR = 1, 3
+"""Bands of an answer; the second is for people."""
+
+
+class SmartHttp:
+    """`RepositoryWeb`; `run`: where packs are read."""
+
+    def __init__(self, client: CheckedClient, run: Run) -> None:
+        self._client, self._run = client, run
+
+    async def files(
+        self, url: str, branch: str, taken: Taken, known: str, wanted: Callable[[Mapping[str, str]], set[str]]
+    ) -> RepositoryFiles | None:
+        service, can_filter = await self._service(url)
+        commit = await self._commit(service, branch)
+        if commit == known:
+            return None
+        from services.knowledge.web.packs import read_blobs, read_pack  # noqa: PLC0415 (takes a while to import)
+
+        pack = await self._pack(service, [commit], can_filter=can_filter)
+        files = await self._read(read_pack, pack, commit, taken)
+        missing = wanted(files.blobs) - files.texts.keys()
+        if not missing:
+            return files
+        if not can_filter:
+            raise FetchFailed("what the server sent lacks files of the commit")
+        more = await self._pack(service, sorted(missing), can_filter=False)
+        return replace(files, texts={**files.texts, **await self._read(read_blobs, more, missing)})
+
+    async def _service(self, url: str) -> tuple[str, bool]:
+        """Where to ask, after redirects, and whether contents can be left out."""
+        answer = await self._client.get(f"{url}/info/refs?service=git-upload-pack", _VERSION)
+        if answer.status not in PAGES:
+            hint = "; a private repository cannot be read" if answer.status in {401, 403, 404} else ""
+            raise FetchFailed(f"the server answered HTTP {answer.status}{hint}")
+        found = str(answer.url.with_query(None))
+        lines = [line.rstrip(b"\n") for line in _packets(answer.body)]
+        if not found.endswith("/info/refs") or b"version 2" not in lines:
+            raise FetchFailed("there is no git repository, or its server does not speak version 2 of git's protocol")
+        if b"object-format=sha256" in lines:
+            raise FetchFailed("its objects are named by SHA-256, which is not understood")
+        offered = b" ".join(line.removeprefix(b"fetch=") for line in lines if line.startswith(b"fetch=")).split()
+        return f"{found.removesuffix('/info/refs')}/git-upload-pack", b"filter" in offered
+
+    async def _commit(self, service: str, branch: str) -> str:
+        names = [f"refs/heads/{branch}", f"refs/tags/{branch}"] if branch else ["HEAD"]
+        request = _request("ls-refs", [*(f"ref-prefix {name}" for name in names)])
+        answer = await self._ask(service, request, _MOST_REFS_BYTES)
+        refs: dict[str, str] = {}
+        for packet in _packets(answer):
+            sha, _, name = packet.decode("utf-8", "replace").rstrip("\n").partition(" ")
+            if _HASH.fullmatch(sha):
+                refs[name.partition(" ")[0]] = sha
+        commit = next((refs[name] for name in names if name in refs), None)
+        if commit is None:
+            raise FetchFailed(f"it has no branch or tag {branch!r}" if branch else "there is no commit in it")
+        return commit
+
+    async def _pack(self, service: str, wants: Iterable[str], *, can_filter: bool) -> bytes:
+        options = ["no-progress", "ofs-delta", "deepen 1", *(f"want {sha}" for sha in wants), "done"]
+        if can_filter:
+            options.insert(0, "filter blob:none")
+        answer = await self._ask(service, _request("fetch", options), MOST_PACK_BYTES)
+        pack, packets = bytearray(), _packets(answer)
+        for packet in packets:
+            if packet == b"packfile\n":
+                break
+        for packet in packets:
+            if packet[:1] == bytes([_DATA]):
+                pack += packet[1:]
+            elif packet[:1] == bytes([_ERROR]):
+                raise FetchFailed(f"its server refuses: {_said(packet[1:])}")
+        return bytes(pack)
+
+    async def _ask(self, service: str, request: bytes, most: int) -> bytes:
+        answer = await self._client.post(service, request, _ASKING, max_bytes=most, seconds=PACK_SECONDS)
+        if answer.status not in PAGES:
+            raise FetchFailed(f"the server answered HTTP {answer.status}")
+        return answer.body
+
+    async def _read(self, work: Callable[..., Read], *args: object) -> Read:
+        try:
+            return await self._run(work, *args)
+        except WorkStopped as error:
+            raise FetchFailed(f"what the server sent cannot be read: {error}") from None
+
+
+def _request(command: str, arguments: Iterable[str]) -> bytes:
+    head = b"".join(map(_packet, (f"command={command}", "agent=millrace")))
+    return head + _DELIMITER + b"".join(map(_packet, arguments)) + _FLUSH
+
+
+def _packet(line: str) -> bytes:
+    data = f"{line}\n".encode()
+    return f"{len(data) + 4:04x}".encode() + data
+
+
+def _packets(data: bytes) -> Iterator[bytes]:
+    """The contents of pkt-lines; what only separates them is left out.
+
+    Raises:
+        FetchFailed: it is something else, breaks off, or is an error of the server.
+    """
+    at = 0
+    while at < len(data):
+        head = data[at : at + 4]
+        try:
+            length = int(head, 16)
+        except ValueError:
+            raise FetchFailed("what the server sent is no answer of git") from None
+        if length < len(head):  # a flush, a delimiter, or the end of an answer
+            at += len(head)
+            continue
+        packet = data[at + 4 : at + length]
+        if len(packet) != length - 4:
+            raise FetchFailed("what the server sent breaks off")
+        if packet.startswith(b"ERR "):
+            raise FetchFailed(f"its server refuses: {_said(packet[4:])}")
+        yield packet
+        at += length
+
+
+def _said(data: bytes) -> str:
+    return ascii(" ".join(data.decode("utf-8", "replace").split())[:200])

@@ -1,0 +1,93 @@
+"""The grammar of the links file."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.knowledge.links_file import RepositoryLine, SiteLine, parse_links
+
+SITE = "https://docs.example/sitemap.xml"
+REPOSITORY = "https://github.com/mill/rye"
+
+
+def test_links_are_trimmed_and_each_counts_once() -> None:
+    links = parse_links(b"\xef\xbb\xbf# pages\n\n  https://a.example/x \r\nhttp://b.example\nhttps://a.example/x\n")
+    assert (links.pages, links.left_out) == (["https://a.example/x", "http://b.example"], {})
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"sitemap: {SITE}", SiteLine("", "sitemap", SITE)),
+        (
+            f"Sitemap:{SITE}  /guides/** !guides/old/** ",
+            SiteLine("", "sitemap", SITE, ("guides/**",), ("guides/old/**",)),
+        ),
+        ("llms: https://docs.example/llms.txt", SiteLine("", "llms", "https://docs.example/llms.txt")),
+    ],
+)
+def test_a_line_names_a_list_of_pages(line: str, expected: SiteLine) -> None:
+    assert parse_links(line.encode()).sites == [expected]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "prefix"),
+    [
+        (f"git: {REPOSITORY}", RepositoryLine("", REPOSITORY), "git:github.com/mill/rye//"),
+        (f"git: {REPOSITORY}.git@v2/next /docs/en/", RepositoryLine("", f"{REPOSITORY}.git", "v2/next", "docs/en"),
+         "git:github.com/mill/rye@v2/next//"),
+        ("git: http://git.example:80/~m/rye/ docs", RepositoryLine("", "http://git.example:80/~m/rye", "", "docs"),
+         "git:git.example:80/~m/rye//"),
+    ],
+)  # fmt: skip
+def test_a_line_names_a_repository(line: str, expected: RepositoryLine, prefix: str) -> None:
+    found = parse_links(line.encode()).repositories
+    assert [(each.url, each.branch, each.folder) for each in found] == [
+        (expected.url, expected.branch, expected.folder)
+    ]
+    assert [each.prefix for each in found] == [prefix]
+
+
+def test_a_line_that_is_there_twice_counts_once() -> None:
+    links = parse_links(f"sitemap: {SITE} a/**\nsitemap: {SITE} a/**\nsitemap: {SITE}\n".encode(), "links.txt")
+    assert [line.place for line in links.sites] == ["links.txt, line 1", "links.txt, line 3"]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("ftp://a.example", "no http or https URL"),
+        ("a.example", "no http or https URL"),
+        ("https://", "no http or https URL"),
+        ("https://u:p@a.example", "user name or password"),
+        ("https://a.example/x y", "blanks"),
+        ("https://[x", "no URL"),
+        ("https://a:b", "no URL"),
+        ("sitmap: https://a.example", "begins with none of `sitemap:`, `llms:`, `git:`"),
+        ("sitemap:", "no http or https URL"),
+        ("sitemap: https://u:p@a.example/sitemap.xml", "user name or password"),
+        ("sitemap: https://a.example/sitemap.xml !", "a glob is empty"),
+        ("llms: https://a.example/llms.txt guides/**", "nothing follows"),
+        ("git:", "no http or https URL"),
+        ("git: https://a.example", "no address of a repository"),
+        ("git: https://a.example/x?y=1", "no address of a repository"),
+        ("git: https://u:p@a.example/x", "user name or password"),
+        ("git: https://a.example/x@--upload-pack=evil", "no name of a branch"),
+        ("git: https://a.example/x@a..b", "no name of a branch"),
+        ("git: https://a.example/x docs more", "one folder may follow"),
+        ("git: https://a.example/x ../docs", "no folder of a repository"),
+        ("git: ssh://git@a.example/x", "over http and https only"),
+        ("git: git@a.example:x/y.git", "over http and https only"),
+        ("git: file:///etc", "over http and https only"),
+        ("git: ext::sh -c true", "over http and https only"),
+        ("git: --upload-pack=evil", "over http and https only"),
+        ("git: /srv/git/x", "over http and https only"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named_and_says_why(line: str, reason: str) -> None:
+    links = parse_links(f"https://good.example\n{line}\n".encode(), "links.txt")
+    assert links.pages == ["https://good.example"]
+    assert (links.sites, links.repositories) == ([], [])
+    assert list(links.left_out) == ["links.txt, line 2"]
+    assert reason in links.left_out["links.txt, line 2"]
+    assert "p@" not in str(links.left_out)
