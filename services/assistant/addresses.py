@@ -13,7 +13,7 @@ from services.search import Kept
 _ENDING = re.compile(r"\.(?:mdx?|markdown|rst|rest|html?|txt)$", re.IGNORECASE)
 _FOLDER_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 _IN_REPOSITORY = ("/blob/", "/tree/", "/src/", "/raw/")
-_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?:[^()\s]++|\([^()\s]*+\)){0,100}+)\)")
+_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\[\]\n]*)\]\((?P<target>(?>(?:[^()\s]++|\([^()\s]*+\)){0,100}))\)")
 _ANGLE = re.compile("[<>]")
 _WEB = ("https://", "http://")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)

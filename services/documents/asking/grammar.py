@@ -154,7 +154,7 @@ _ONE_LEVEL = (
     rf"(?P<entry>(?=[- ](?:(?:or|and)\s++{_WORSE}\s++)?{_ENTRY}\b))?"
     rf"(?:(?P<above>(?:\s++{_ENTRY})?\s++(?:or|and)\s++{_WORSE})|(?P<below>(?:\s++{_ENTRY})?\s++(?:or|and)\s++{_LESS}))?"
 )
-_JOINED = rf"(?:(?:\s*+(?:[,/|&+]|\b(?:or|and|nor)\b))++\s*+(?:(?:an?|the)\s++)?|\s++{_ENTRY}\s++(?:or|and)\s++)"
+_JOINED = rf"(?:(?>(?:\s*+(?:[,/|&+]|\b(?:or|and|nor)\b))+)\s*+(?:(?:an?|the)\s++)?|\s++{_ENTRY}\s++(?:or|and)\s++)"
 _QUOTES = r"\"[^\"\n]{2,200}\"|“[^”\n]{2,200}”|`[^`\n]{2,200}`|(?<!\w)'[^'\n]{2,200}'(?!\w)"
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)"
 FILE_NAME = (
