@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from reactivex import Observable
 
@@ -13,7 +14,7 @@ from clock import now
 from model.batches import Part
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators.map_async import map_async
+from operators.map_async import Watch, map_async
 from operators.selecting import pass_through
 from services.assistant import Inquiry, Unanswered, end
 from services.conversations import CalledOff
@@ -25,6 +26,23 @@ T = TypeVar("T", bound=Inquiry | Unanswered)
 
 Gauge = Callable[[str, int], object]
 """Called with the name of an operator and how many items it is working on."""
+
+
+@runtime_checkable
+class Meter(Protocol):
+    """A `Gauge` that hears of each item as well; must not fail."""
+
+    def __call__(self, operator: str, count: int) -> object: ...
+
+    def waits(self, operator: str, count: int) -> object:
+        """So many items wait for the operator."""
+        ...
+
+    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+        """As `Watch.begins`."""
+        ...
+
+
 Item = Inquiry | Unanswered | Outcome
 Step = Callable[[Observable[Item]], Observable[Item]]
 
@@ -69,6 +87,7 @@ def step(
             max_concurrent=max_concurrent,
             token=lambda inquiry: inquiry.token,
             gauge=named(gauge, name),
+            watch=watched(gauge, name),
         ),
     )
     return cast("Step", through)
@@ -82,6 +101,25 @@ def messages_of(inquiry: Inquiry | Unanswered) -> Iterable[Message]:
 def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
     """The gauge of one operator; None where nothing is measured."""
     return None if gauge is None else lambda count: gauge(name, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfOne:
+    """A meter's `Watch` of one operator."""
+
+    meter: Meter
+    name: str
+
+    def waits(self, count: int) -> object:
+        return self.meter.waits(self.name, count)
+
+    def begins(self) -> Callable[[Exception | None], object]:
+        return self.meter.begins(self.name)
+
+
+def watched(gauge: Gauge | None, name: str) -> Watch | None:
+    """What hears of each item of one operator; None where the gauge only counts them."""
+    return _OfOne(gauge, name) if isinstance(gauge, Meter) else None
 
 
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
@@ -109,11 +147,18 @@ def expected(error: Exception) -> bool:
 @contextmanager
 def in_flight(gauge: Gauge | None, name: str) -> Generator[None]:
     """Report one item in flight at the operator `name` while the block runs; one at a time."""
-    report = named(gauge, name)
+    report, watch = named(gauge, name), watched(gauge, name)
+    ended = None if watch is None else watch.begins()
+    failed: Exception | None = None
     if report is not None:
         report(1)
     try:
         yield
+    except Exception as error:
+        failed = error
+        raise
     finally:
         if report is not None:
             report(0)
+        if ended is not None:
+            ended(failed)
