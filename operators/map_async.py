@@ -63,8 +63,8 @@ def map_async(
     when more than `max_waiting` wait (None: no limit), at once even with `ordered`. So does the error of an item's
     cancel `token`: a waiting item is then not started, a running one is cancelled. Completion waits for running calls,
     dispose cancels them. Each call, and the emission of its result, runs in the context of its item. `gauge` gets the
-    number of running calls whenever it has changed, `watch` hears of each. (`flat_map` of futures has no limit, no order
-    and no context.)
+    number of running calls whenever it has changed, `watch` hears of each. (`flat_map` of futures has no limit, no
+    order and no context.)
     """
 
     def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:

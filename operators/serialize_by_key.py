@@ -34,8 +34,8 @@ def serialize_by_key(
 
     `pipeline` gives exactly one result for each item, in any order; `key_of_result` gives its key. At most `max_active`
     items are in the pipeline and `max_waiting` wait for it: beyond that the oldest waiting one comes out as
-    `on_overflow(item)`. Completion waits for all that wait; dispose drops them. `waits` gets the number of waiting items
-    whenever it may have changed. (`group_by` with `concat_map` would keep a subject for each key ever seen.)
+    `on_overflow(item)`. Completion waits for all that wait; dispose drops them. `waits` gets the number of waiting
+    items whenever it may have changed. (`group_by` with `concat_map` would keep a subject for each key ever seen.)
     """
 
     def operator(source: Observable[T]) -> Observable[R]:

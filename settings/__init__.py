@@ -14,6 +14,7 @@ from settings.loading import load, usable_token
 from settings.sections import (
     AnswerSettings,
     ChannelSettings,
+    DashboardSettings,
     DiscordSettings,
     DocumentSettings,
     EmbeddingSettings,

@@ -14,6 +14,7 @@ from settings.kinds import (
     ApiKey,
     Count,
     CountOrNone,
+    DashboardToken,
     Flag,
     FollowsData,
     Globs,
@@ -170,6 +171,14 @@ class MetricsSettings(SettingsSection):
     host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
 
 
+class DashboardSettings(SettingsSection):
+    """Pages that show what the bot does, at `metrics.port`."""
+
+    enabled: Flag = setting(False, "Serve the dashboard at metrics.port, to this machine only unless there is a token.")
+    token: DashboardToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
+    show_texts: Flag = setting(False, "Show what people wrote and were answered; else only what became of it.")
+
+
 class ReportSettings(SettingsSection):
     """What is told to who runs the bot."""
 
@@ -184,6 +193,13 @@ class ModelSettings(SettingsSection):
     model: Word = Field(description="The model's name at the endpoint.")
 
 
+class PriceSettings(SettingsSection):
+    """What a million tokens cost, in any currency."""
+
+    prompt: Weight = Field(description="Of a million tokens that are sent.")
+    completion: Weight = Field(description="Of a million tokens that come back.")
+
+
 class LLMSettings(ModelSettings):
     """A language model, and how it is called."""
 
@@ -194,6 +210,9 @@ class LLMSettings(ModelSettings):
     timeout_seconds: Seconds = setting(60, "How long one call may take.")
     max_retries: CountOrNone = setting(2, "How often a call is repeated after a temporary failure.")
     retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
+    price_per_million: PriceSettings | None = setting(
+        None, "What a million tokens cost, to show what was spent; null: only tokens are shown."
+    )
 
 
 class AnswerSettings(SettingsSection):
@@ -387,6 +406,7 @@ class Settings(SettingsSection):
     search: SearchSettings = section(SearchSettings)
     documents: DocumentSettings = section(DocumentSettings)
     metrics: MetricsSettings = section(MetricsSettings)
+    dashboard: DashboardSettings = section(DashboardSettings)
     report: ReportSettings = section(ReportSettings)
 
     @property

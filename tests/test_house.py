@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("assembly", "clock", "commands", "model", "operators", "services", "settings", "sinks", "streams")
+PRODUCT = (
+    "assembly",
+    "clock",
+    "commands",
+    "dashboard",
+    "model",
+    "operators",
+    "services",
+    "settings",
+    "sinks",
+    "streams",
+)
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for package in PRODUCT

@@ -36,6 +36,6 @@ from services.llm.prompting import Field, Prompt, clean, conversation_rules, id_
 from services.llm.recording import RecordingEndpoint, ReplayEndpoint, UnreadableExchanges
 from services.llm.resilience import import_client, open_endpoint, unreachable_because, vectors_client
 from services.llm.structured import Asker, NotFound, StructuredLLM, first_that_fits
-from services.llm.token_days import TokenDays, read_token_days, render_token_days
+from services.llm.token_days import StepTokens, TokenDays, read_token_days, render_token_days
 from services.llm.tools import Told, Tool, ToolLimits
 from services.llm.usage import Budget, BudgetLimits, ObserveTokens, Spending, Usage, read_spent, render_spent
