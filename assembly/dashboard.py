@@ -16,7 +16,8 @@ from assembly.graph_parts import Parts
 from assembly.sources import SourceSetup, source_kinds
 from assembly.team import team_places
 from clock import from_rfc3339, now, rfc3339, run_blocking
-from dashboard import DashboardAccess, FlowMeter, Held, Showing, Sources, add_pages
+from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from services.conversations import History
 from services.knowledge import AnyKind, FileRecord, Library, Record, Search, UrlRecord, cache, page_name
 from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
@@ -40,7 +41,7 @@ def dashboard_pages(
     """
     state, history = parts.state, parts.services.history
     curation = parts.services.curation
-    kept = Kept(state.record, state.folder.outcomes)
+    kept = KeptEnds(state.record, state.folder.outcomes)
     key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
     llm = settings.ai_response.llm
     price = None if llm is None else llm.price_per_million
@@ -56,10 +57,20 @@ def dashboard_pages(
         may_correct=curation is not None,
         now=now,
     )
-    showing = Showing(settings.dashboard.show_texts, partial(pseudonym, key), history.name_of)
+    texts = settings.dashboard.show_texts
+    showing = Showing(texts, partial(pseudonym, key), partial(place_name, history, texts=texts))
     token, names = settings.dashboard.token.get_secret_value(), frozenset({settings.metrics.host.lower()})
-    access = DashboardAccess(token, names, time.monotonic)
+    access = Visitors(token, names, time.monotonic)
     return partial(add_pages, sources=sources, showing=showing, access=access, pace=pace)
+
+
+def place_name(history: History, place_id: int, *, texts: bool) -> str:
+    """The name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
+    place = history.place(place_id)
+    if not place.is_thread:
+        return f"#{history.name_of(place_id)}"
+    parent = "" if place.parent_id is None else f"#{history.name_of(place.parent_id)}, "
+    return f"{parent}{history.name_of(place_id)}" if texts else f"{parent}a {place.kind}"
 
 
 def _passing_key(folder: DataFolder) -> bytes:
@@ -68,7 +79,7 @@ def _passing_key(folder: DataFolder) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptEnds:
     """The record of how parts ended, in memory and in the files of `folder`."""
 
     record: OutcomeRecord

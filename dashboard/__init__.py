@@ -12,7 +12,7 @@ jinja2: import it only where the dashboard is on.
 """
 
 # pyright: reportUnusedImport=false
-from dashboard.access import Access as DashboardAccess
+from dashboard.access import Visitors
 from dashboard.knowledge import Held
 from dashboard.meter import FlowMeter
 from dashboard.serving import add_pages

@@ -31,7 +31,7 @@ class _Tries:
 
 
 @dataclass(slots=True)
-class Access:
+class Visitors:
     """Decides about requests; knows nothing of HTTP but headers.
 
     Attributes:

@@ -160,7 +160,7 @@ def _step(name: str, entry: Ended, spent: float | None, showing: Showing) -> Ste
             ranked = _ranked(known, showing)
         facts = [Fact(key, _said(name, key, value, showing)) for key, value in known.items() if key != "ranked"]
     elif isinstance(decided, (list, tuple)):
-        facts = [Fact(name, _said(name, name, decided, showing))]
+        facts = [Fact(name, _said(name, name, cast("Sequence[object]", decided), showing))]
     prompt, completion = entry.tokens.get(name, (0, 0))
     tokens = f"{prompt:,} + {completion:,}" if prompt or completion else ""
     return StepView(name, tuple(facts), ranked, "" if spent is None else seconds(spent), tokens)

@@ -17,7 +17,9 @@ from model.messages import AuthorType
 BOX_WIDTH, BOX_HEIGHT = 190, 44
 _ACROSS, _DOWN, _MARGIN = 206, 56, 10
 _END_WIDTH, _END_ACROSS = 94, 101
-_END_ROW = 16.4
+_END_ROW = 16.9
+_LANES_FROM, _LANE_GAP = 3, 0.45
+"""From this row on there is room above for the names of lanes."""
 
 
 class Operator(NamedTuple):
@@ -52,8 +54,8 @@ OPERATORS = (
     Operator("classify", "classify", 1, 6, "which topic does it belong to?"),
     Operator("integrate", "integrate", 1, 7, "what it replaces there"),
     Operator("describe", "describe", 1, 8, "the topics that changed"),
-    Operator("chunk", "read files", 2, 10, "what people attach, cut up for searching"),
-    Operator("embed", "embed files", 2, 11, "their vectors"),
+    Operator("chunk", "read files", 2, 10.3, "what people attach, cut up for searching"),
+    Operator("embed", "embed files", 2, 11.3, "their vectors"),
     Operator("discover", "discover", 2, 4, "which sources there are"),
     Operator("examine", "examine files", 2, 5, "those that have changed"),
     Operator("fetch", "fetch pages", 2, 6, "those that are due"),
@@ -63,7 +65,7 @@ OPERATORS = (
 _FIXED = (
     Operator("discord", "Discord, or a recording", 0.5, 0, ""),
     Operator("updates", "start, timer, file change", 2, 3, ""),
-    Operator("attachments", "attached files", 2, 9, ""),
+    Operator("attachments", "attached files", 2, 9.3, ""),
 )
 ENDS = ("replied", "captured", "skipped", "cancelled", "failed", "ignored")
 
@@ -75,7 +77,8 @@ _CHAINS = (
     ("attachments", "chunk", "embed"),
     ("chunk", "retrieve"),
 )
-LANES = (("answers", 0, 2.62), ("what the team teaches", 1, 2.62), ("knowledge base", 2, 2.62), ("files", 2, 8.62))
+LANES = (("answers", 0, 3), ("what the team teaches", 1, 3), ("knowledge base", 2, 3), ("files", 2, 9.3))
+_ABOVE = 7
 
 
 class Box(NamedTuple):
@@ -98,7 +101,7 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FlowPicture:
     width: float
     height: float
     operators: Sequence[Box]
@@ -141,7 +144,7 @@ class Now:
     at: str
 
 
-def picture() -> Picture:
+def picture() -> FlowPicture:
     """Everything that does not change."""
     operators = [_box(each) for each in OPERATORS]
     fixed = [_box(each) for each in _FIXED]
@@ -155,7 +158,7 @@ def picture() -> Picture:
         (title, _MARGIN + column * _ACROSS, _MARGIN + row * _DOWN + BOX_HEIGHT / 2) for title, column, row in LANES
     ]
     height = _MARGIN * 2 + _END_ROW * _DOWN + BOX_HEIGHT
-    return Picture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, lanes)
+    return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, lanes)
 
 
 def now_view(meter: FlowMeter, showing: Showing, at: float) -> Now:
@@ -197,8 +200,12 @@ def _row(each: InHand, showing: Showing) -> InHandRow:
 
 
 def _box(each: Operator) -> Box:
-    x, y = _MARGIN + each.column * _ACROSS, _MARGIN + each.row * _DOWN
+    x, y = _MARGIN + each.column * _ACROSS, _MARGIN + _down(each.row)
     return Box(each.name, each.title, each.says, x, y, BOX_WIDTH, BOX_HEIGHT)
+
+
+def _down(row: float) -> float:
+    return (row + (_LANE_GAP if row >= _LANES_FROM else 0)) * _DOWN
 
 
 def _path(start: Box, into: Box) -> str:

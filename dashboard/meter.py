@@ -36,6 +36,8 @@ OF_PARTS = frozenset(
     | {"extract", "summarise_images", "archive"}
 )
 """Operators whose items are parts; what others work on may have begun with one, and outlives it."""
+UNTIMED = frozenset({"quiet_window"})
+"""Operators that tell only how many items they hold: one that is gone is done."""
 IN_HAND = 200
 """Parts in flight that are followed; the oldest is given up first."""
 
@@ -97,7 +99,10 @@ class FlowMeter:
         self._ended: OrderedDict[tuple[int, ...], tuple[Took, ...]] = OrderedDict()
 
     def __call__(self, operator: str, count: int) -> None:
-        self._of(operator).in_flight = count
+        known = self._of(operator)
+        if operator in UNTIMED and count < known.in_flight:
+            known.done += known.in_flight - count
+        known.in_flight = count
         if self._also is not None:
             self._also(operator, count)
         self._tell()

@@ -35,20 +35,23 @@ def static() -> Mapping[str, bytes]:
 
 @cache
 def templates() -> Environment:
-    made = Environment(
+    return Environment(
         loader=PackageLoader("dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # The address of a file changes with its content, so browsers may keep it.
-    made.globals["version"] = hashlib.sha256(b"".join(static().values())).hexdigest()[:12]
-    return made
+
+
+@cache
+def version() -> str:
+    """Of the files: their addresses change with their content, so browsers may keep them."""
+    return hashlib.sha256(b"".join(static().values())).hexdigest()[:12]
 
 
 def page(template: str, status: int = 200, **values: object) -> web.Response:
-    text = templates().get_template(template).render(**values)
+    text = templates().get_template(template).render(version=version(), **values)
     return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers=HEADERS)
 
 

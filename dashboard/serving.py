@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from dashboard import rendering
-from dashboard.access import COOKIE, Access, own_page
+from dashboard.access import COOKIE, Visitors, own_page
 from dashboard.correcting import Correcting
 from dashboard.live import Live
 from dashboard.pages import Pages
@@ -20,7 +20,7 @@ BEARER = "Bearer "
 
 
 def add_pages(
-    application: web.Application, sources: Sources, showing: Showing, access: Access, *, pace: float = 1.0
+    application: web.Application, sources: Sources, showing: Showing, access: Visitors, *, pace: float = 1.0
 ) -> None:
     """Add the dashboard's routes. `pace`: how many seconds of the loop pass in a real one, as in a replay."""
     pages, correcting = Pages(sources, showing), Correcting(sources, showing)
@@ -63,7 +63,7 @@ def add_pages(
 
 
 def _at_home(
-    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: Access
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: Visitors
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """Answer only who asked for this server by its name."""
 
@@ -76,7 +76,7 @@ def _at_home(
     return asked
 
 
-def _guarded(handler: Handler, access: Access) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def guarded(request: web.Request) -> web.StreamResponse:
         if access.token and request.headers.get("Authorization", "").startswith(BEARER):
             return await _by_header(request, handler, access)
@@ -98,7 +98,7 @@ def _guarded(handler: Handler, access: Access) -> Callable[[web.Request], Awaita
     return _at_home(guarded, access)
 
 
-async def _by_header(request: web.Request, handler: Handler, access: Access) -> web.StreamResponse:
+async def _by_header(request: web.Request, handler: Handler, access: Visitors) -> web.StreamResponse:
     """For programs; no browser sends this header by itself, so forms need no key."""
     address = _address(request)
     if (wait := access.must_wait(address)) > 0:
@@ -111,7 +111,7 @@ async def _by_header(request: web.Request, handler: Handler, access: Access) -> 
 _STRANGE_FORM = "This form was not sent from a page of this dashboard, or that page is too old. Open it again."
 
 
-async def _log_in(request: web.Request, access: Access) -> web.StreamResponse:
+async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
     if not access.token:
         return web.HTTPSeeOther("/", headers=rendering.HEADERS)
     if request.method != "POST":

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import ipaddress
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +17,7 @@ from pydantic import ValidationError
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
 from settings.kinds import fits_header
 from settings.sections import Settings
+from settings.serving import unservable
 
 
 @dataclass(slots=True)
@@ -257,33 +257,11 @@ def load(path: Path, environ: Mapping[str, str] | None = None) -> Settings:
     except ValidationError as error:
         problems += complaints(error, draft.where)
     else:
-        problems += _unservable(settings, draft.where)
+        problems += unservable(settings, draft.where)
     # Raised out here, so that it does not carry Pydantic's error, which holds every value.
     if settings is None or problems:
         raise SettingsError(summary(problems))
     return settings.placed(path.absolute().parent)
-
-
-def _unservable(settings: Settings, where: Callable[[Sequence[object]], str]) -> Iterator[Problem]:
-    """A dashboard that nobody could open, or that everybody could."""
-    key, host = ("dashboard", "enabled"), settings.metrics.host
-    if not settings.dashboard.enabled:
-        return
-    if not settings.metrics.port:
-        text = "dashboard.enabled is true, but metrics.port is 0: set metrics.port, such as 9090, which serves both"
-        yield Problem(where(key), dotted(key), text)
-    elif not is_loopback(host) and not settings.dashboard.token.get_secret_value():
-        remedy = "set dashboard.token, or metrics.host to 127.0.0.1"
-        text = f"metrics.host is {host}, where others reach the dashboard: {remedy}"
-        yield Problem(where(("metrics", "host")), "dashboard.token", text)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 PLACEHOLDER = "REPLACE_ME"

@@ -210,15 +210,22 @@ class LLMSettings(ModelSettings):
     timeout_seconds: Seconds = setting(60, "How long one call may take.")
     max_retries: CountOrNone = setting(2, "How often a call is repeated after a temporary failure.")
     retry_timeouts: Flag = setting(False, "Repeat calls that timed out as well; the endpoint may bill them twice.")
+
+
+class AnsweringLLMSettings(LLMSettings):
+    """The language model that answers."""
+
     price_per_million: PriceSettings | None = setting(
-        None, "What a million tokens cost, to show what was spent; null: only tokens are shown."
+        None, "What a million tokens cost, such as {prompt: 0.5, completion: 1.5}; null: only tokens are shown."
     )
 
 
 class AnswerSettings(SettingsSection):
     """How questions are answered."""
 
-    llm: LLMSettings | None = setting(None, "The LLM that answers; null: no LLM, answers quote the best passage.")
+    llm: AnsweringLLMSettings | None = setting(
+        None, "The LLM that answers; null: no LLM, answers quote the best passage."
+    )
     llm_enable_image: Flag = setting(False, "Show images to the LLM.")
     llm_image_adapter: ImageAdapter = setting("OpenAIImageAdapter", "The form in which the endpoint takes images.")
     image_download_timeout_seconds: Seconds = setting(20, "How long the download of one image may take.")
