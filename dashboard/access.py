@@ -41,7 +41,7 @@ class Visitors:
         clock: seconds that only grow.
     """
 
-    token: str
+    token: str = field(repr=False)
     names: frozenset[str]
     clock: Callable[[], float]
     _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)

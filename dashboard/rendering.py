@@ -58,3 +58,8 @@ def page(template: str, status: int = 200, **values: object) -> web.Response:
 def file(name: str) -> web.Response:
     headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
     return web.Response(body=static()[name], content_type=TYPES[name], charset="utf-8", headers=headers)
+
+
+def see(path: str) -> web.Response:
+    """Sends on to another page."""
+    return web.Response(status=303, headers={**HEADERS, "Location": path})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -14,8 +15,11 @@ from dashboard.pages import Pages
 from dashboard.showing import Showing
 from dashboard.sources import Sources
 from dashboard.visits import Visit
+from services.team import LibraryUnusable
 
 Handler = Callable[[web.Request, Visit], Awaitable[web.StreamResponse]]
+log = logging.getLogger(__name__)
+
 BEARER = "Bearer "
 
 
@@ -31,7 +35,7 @@ def add_pages(
 
     async def log_out(_request: web.Request, visit: Visit) -> web.StreamResponse:
         access.end(visit.session)
-        answer = web.HTTPSeeOther("/login", headers=rendering.HEADERS)
+        answer = rendering.see("/login")
         answer.del_cookie(COOKIE, path="/")
         return answer
 
@@ -71,7 +75,13 @@ def _at_home(
         if not access.is_meant(request.headers.get("Host", "")):
             text = "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost.\n"
             return web.Response(text=text, status=421, headers=rendering.HEADERS)
-        return await handler(request)
+        try:
+            return await handler(request)
+        except ConnectionError:
+            raise  # whoever asked is gone
+        except (OSError, LibraryUnusable) as error:
+            log.error("dashboard: %s", error)  # noqa: TRY400 (one line for the operator)
+            return rendering.page("message.html", 500, title="Not read", text=str(error), back="/")
 
     return asked
 
@@ -85,7 +95,7 @@ def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awai
         if session is None:
             if request.method != "GET" or request.path == "/events":
                 return web.Response(text="Log in first.\n", status=401, headers=rendering.HEADERS)
-            return web.HTTPSeeOther("/login", headers=rendering.HEADERS)
+            return rendering.see("/login")
         if request.method == "POST":
             form = await request.post()
             if not own_page(request.headers) or not access.sent_by(session, str(form.get("key", ""))):
@@ -113,7 +123,7 @@ _STRANGE_FORM = "This form was not sent from a page of this dashboard, or that p
 
 async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
     if not access.token:
-        return web.HTTPSeeOther("/", headers=rendering.HEADERS)
+        return rendering.see("/")
     if request.method != "POST":
         return rendering.page("login.html", wrong=False)
     address = _address(request)
@@ -122,7 +132,7 @@ async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
     form = await request.post()
     if not own_page(request.headers) or not access.accepts(str(form.get("token", "")), address):
         return rendering.page("login.html", 401, wrong=True)
-    answer = web.HTTPSeeOther("/", headers=rendering.HEADERS)
+    answer = rendering.see("/")
     _set_cookie(request, answer, access.begin())
     return answer
 
