@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from aiohttp import web
+from yarl import URL
 
 from assembly.graph_parts import Parts
 from assembly.sources import SourceSetup, source_kinds
@@ -23,7 +24,7 @@ from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, in_thread
 from services.team import Overview, PairPlaces, TeamLibrary, corrections, overview
 from services.telemetry import Ended, parse_ended
-from settings import KnowledgeSettings, Settings
+from settings import KnowledgeSettings, MetricsSettings, Settings
 from sinks.record import RECENT, OutcomeRecord
 
 DAY = 86_400.0
@@ -71,6 +72,12 @@ def place_name(history: History, place_id: int, *, texts: bool) -> str:
         return f"#{history.name_of(place_id)}"
     parent = "" if place.parent_id is None else f"#{history.name_of(place.parent_id)}, "
     return f"{parent}{history.name_of(place_id)}" if texts else f"{parent}a {place.kind}"
+
+
+def address_of(settings: MetricsSettings) -> str:
+    """Where a browser on this machine finds the dashboard."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 (what others reach)
+    return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
 
 
 def _passing_key(folder: DataFolder) -> bytes:

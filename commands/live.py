@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import observable
 from streams.graph import graph
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +102,13 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
         add_pages = None
         if meters.flow is not None:
-            from assembly.dashboard import dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
+            from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
             add_pages = dashboard_pages(settings, parts, library, search, meters.flow)
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
+        if meters.flow is not None:
+            log.info("dashboard: %s", address_of(settings.metrics))
         arrivals = await enter(
             kept_tidy(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
         )
