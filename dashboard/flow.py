@@ -14,10 +14,9 @@ from dashboard.meter import Figures, FlowMeter, InHand
 from dashboard.showing import Showing, link_to, minute, seconds
 from model.messages import AuthorType
 
-BOX_WIDTH, BOX_HEIGHT = 190, 44
-_ACROSS, _DOWN, _MARGIN = 206, 56, 10
-_END_WIDTH, _END_ACROSS = 94, 101
-_END_ROW = 16.9
+BOX_WIDTH, BOX_HEIGHT = 190, 42
+_ACROSS, _DOWN, _MARGIN = 206, 51, 10
+_END_WIDTH, _END_ACROSS = 126, 135
 _LANES_FROM, _LANE_GAP = 3, 0.45
 """From this row on there is room above for the names of lanes."""
 
@@ -67,7 +66,15 @@ _FIXED = (
     Operator("updates", "start, timer, file change", 2, 3, ""),
     Operator("attachments", "attached files", 2, 9.3, ""),
 )
-ENDS = ("replied", "captured", "skipped", "cancelled", "failed", "ignored")
+ENDS = (
+    ("skipped", 0, 14),
+    ("cancelled", 1, 14),
+    ("failed", 2, 14),
+    ("replied", 0, 15),
+    ("captured", 1, 15),
+    ("ignored", 2, 15),
+)
+"""Kinds of results, with their places beside the end of the first lane."""
 
 _CHAINS = (
     ("discord", "quiet_window", "route", "queue", "gather", "permit", "announce", "gate", "select", "load", "retrieve"),
@@ -77,7 +84,7 @@ _CHAINS = (
     ("attachments", "chunk", "embed"),
     ("chunk", "retrieve"),
 )
-LANES = (("answers", 0, 3), ("what the team teaches", 1, 3), ("knowledge base", 2, 3), ("files", 2, 9.3))
+LANES = (("answers", 0, 3), ("the team", 1, 3), ("knowledge base", 2, 3), ("files", 2, 9.3), ("results", 1, 14))
 _ABOVE = 7
 
 
@@ -148,16 +155,17 @@ def picture() -> FlowPicture:
     """Everything that does not change."""
     operators = [_box(each) for each in OPERATORS]
     fixed = [_box(each) for each in _FIXED]
+    beside = _MARGIN + _ACROSS
     ends = [
-        Box(name, name, "", _MARGIN + at * _END_ACROSS, _MARGIN + _END_ROW * _DOWN, _END_WIDTH, BOX_HEIGHT)
-        for at, name in enumerate(ENDS)
+        Box(name, name, "", beside + place * _END_ACROSS, _MARGIN + _down(row), _END_WIDTH, BOX_HEIGHT)
+        for name, place, row in ENDS
     ]
     boxes = {box.name: box for box in (*operators, *fixed, *ends)}
     edges = [Edge(into, _path(boxes[start], boxes[into])) for chain in _CHAINS for start, into in pairwise(chain)]
     lanes = [
         (title, _MARGIN + column * _ACROSS, _MARGIN + row * _DOWN + BOX_HEIGHT / 2) for title, column, row in LANES
     ]
-    height = _MARGIN * 2 + _END_ROW * _DOWN + BOX_HEIGHT
+    height = 2 * _MARGIN + _down(max(each.row for each in OPERATORS)) + BOX_HEIGHT
     return FlowPicture(_MARGIN * 2 + 2 * _ACROSS + BOX_WIDTH, height, operators, fixed, ends, edges, lanes)
 
 
@@ -166,7 +174,7 @@ def now_view(meter: FlowMeter, showing: Showing, at: float) -> Now:
     figures = meter.figures()
     return Now(
         {each.name: cells(figures.get(each.name, Figures())) for each in OPERATORS},
-        {name: meter.results.get(name, 0) for name in ENDS},
+        {name: meter.results.get(name, 0) for name, _, _ in ENDS},
         [_row(each, showing) for each in meter.in_hand()[:SHOWN_IN_HAND]],
         minute(at),
     )
@@ -209,13 +217,10 @@ def _down(row: float) -> float:
 
 
 def _path(start: Box, into: Box) -> str:
-    """Down from the middle of one box to the middle of another; to one that lies to the left, out of its side."""
-    if start.y >= into.y or into.x + into.width < start.x:
-        middle, turn = start.y + start.height / 2, (start.x + into.x + into.width) / 2
-        return f"M{start.x:g} {middle:g} H{turn:g} V{_middle(into):g} H{into.x + into.width:g}"
+    """Down from the middle of one box to the middle of another; straight to one that stands beside it."""
+    top, bottom = max(start.y, into.y), min(start.y, into.y) + BOX_HEIGHT
+    if top < bottom:
+        leaves, comes = (start.x + start.width, into.x) if start.x < into.x else (start.x, into.x + into.width)
+        return f"M{leaves:g} {(top + bottom) / 2:g} H{comes:g}"
     x, y, to_x = start.x + start.width / 2, start.y + start.height, into.x + into.width / 2
     return f"M{x:g} {y:g} V{(y + into.y) / 2:g} H{to_x:g} V{into.y:g}"
-
-
-def _middle(box: Box) -> float:
-    return box.y + box.height / 2

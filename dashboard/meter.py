@@ -155,11 +155,6 @@ class FlowMeter:
         """How long each step took of a part that has ended; empty where it is not known any more."""
         return self._ended.get(message_ids, ())
 
-    def forget(self, user_id: int) -> None:
-        """Drop what is known of a person's parts on their way."""
-        for ids in [ids for ids, (part, _) in self._steps.items() if part.author.id == user_id]:
-            del self._steps[ids]
-
     def _of(self, operator: str) -> _Operator:
         known = self._operators.get(operator)
         if known is None:

@@ -93,9 +93,7 @@ def test_a_result_without_steps_and_ignored_messages_count(meter: FlowMeter) -> 
     assert meter.results == {"replied": 1, "ignored": 2}
 
 
-def test_what_is_remembered_is_bounded_and_forgotten_for_a_person(
-    meter: FlowMeter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_remembered_is_bounded(meter: FlowMeter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metering, "IN_HAND", 2)
     monkeypatch.setattr(metering, "FOLLOWED", 1)
     parts = [part_of(number, author_id=number) for number in (10, 11, 12)]
@@ -104,9 +102,6 @@ def test_what_is_remembered_is_bounded_and_forgotten_for_a_person(
         meter.begins("gate")(None)
     assert [one.part for one in meter.in_hand()] == [parts[2], parts[1]]
     meter.add(ended(parts[1]))
-    meter.forget(12)
+    meter.add(ended(parts[2]))
     assert meter.in_hand() == []
-    about.set(parts[0])
-    meter.begins("gate")(None)
-    meter.add(ended(parts[0]))
-    assert (meter.steps_of((11,)), len(meter.steps_of((10,)))) == ((), 1)
+    assert (meter.steps_of((11,)), len(meter.steps_of((12,)))) == ((), 1)
