@@ -20,7 +20,7 @@ PICTURE = ROOT / "docs" / "dashboard.png"
 SPEED = 2400
 """The day takes 36 seconds."""
 WAITED_MS = 120_000
-WIDTH, HEIGHT = 680, 1000
+WIDTH, HEIGHT = 680, 1060
 PATHS = ("sources_dir", "links_file_path", "web_fetch_cache_dir")
 
 
