@@ -105,10 +105,9 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
 
             add_pages = dashboard_pages(settings, parts, library, search, meters.flow)
+            log.info("the dashboard is at %s", address_of(settings.metrics))
         ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
         await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
-        if meters.flow is not None:
-            log.info("dashboard: %s", address_of(settings.metrics))
         arrivals = await enter(
             kept_tidy(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
         )

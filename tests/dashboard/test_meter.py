@@ -42,7 +42,7 @@ def nothing_about() -> Generator[None]:
 
 
 def test_counts_and_durations_of_an_operator_add_up(meter: FlowMeter, at: list[float]) -> None:
-    for seconds, error in ((1.0, None), (2.0, None), (4.0, ValueError("no")), (8.0, CalledOff("deleted"))):
+    for seconds, error in ((1.0, None), (2.0, None), (4.0, ValueError("no")), (8.0, CalledOff(Reason.DELETED))):
         end = meter.begins("gate")
         at[0] += seconds
         end(error)
