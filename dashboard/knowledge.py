@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dashboard.showing import Showing, ago, minute, plain, size
+from dashboard.showing import Showing, ago, plain, size
 from services.search import Found
 from services.team import Overview, Pair, spoken
 from services.telemetry import Ended, number_of
@@ -220,7 +220,3 @@ def pair_view(pair: Pair, held: Overview, address: Callable[[str], str | None], 
 
 def said(pair: Pair) -> str:
     return pair.said_at[:_MINUTE].replace("T", " ")
-
-
-def when(at: float | None) -> str:
-    return "–" if at is None else minute(at)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from settings import MetricsSettings, Settings, SettingsError, load
 from sinks.record import OutcomeRecord
 from tests.dashboard.made import AT, REPLIED, UNANSWERED
 
+ROOT = Path(__file__).parents[2]
 DAY = 86_400.0
 
 
@@ -193,3 +196,9 @@ def test_elsewhere_with_a_token(tmp_path: Path) -> None:
     keys = "dashboard: {enabled: true, token: a-token-of-some-length}\nmetrics: {port: 9090, host: bot.example}"
     (tmp_path / "config.yaml").write_text(keys)
     assert load(tmp_path / "config.yaml", {}).metrics.host == "bot.example"
+
+
+def test_where_it_is_off_nothing_of_it_is_imported() -> None:
+    code = "import sys, commands.live, commands.replay; print({'dashboard', 'jinja2'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
