@@ -37,6 +37,14 @@ def configuration(folder: Path) -> Path:
     return path
 
 
+def told_in(lines: list[str]) -> str:
+    """The address that the replay prints. Raises ValueError: it does not."""
+    found = re.search(r"dashboard at (http://\S+/)", "".join(lines))
+    if found is None:
+        raise ValueError(f"no address in {lines}")
+    return found[1]
+
+
 def take(address: str) -> None:
     """Look until the afternoon, when every lane has had something to do."""
     sys.path.insert(0, str(ROOT))
@@ -57,12 +65,12 @@ def main() -> int:
         arguments = ("--config", configuration(Path(folder)), "--replay", ROOT / "examples" / "demo.jsonl")
         command = [sys.executable, "-u", ROOT / "app.py", *arguments, "--speed", str(SPEED)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as replay:  # noqa: S603 (our own program)
-            found = re.search(r"dashboard at (http://\S+/)", "".join(replay.stdout.readline() for _ in range(2)))
+            said = replay.stdout
             try:
-                take(found[1])
+                take(told_in([] if said is None else [said.readline(), said.readline()]))
             finally:
                 replay.terminate()
-                replay.stdout.read()
+                replay.communicate()
     return 0
 
 
