@@ -23,4 +23,5 @@ def secrets_of(settings: Settings) -> list[str]:
         None if isinstance(searching, str) else searching,
     )
     keys = [endpoint.api_key.get_secret_value() for endpoint in endpoints if endpoint is not None]
-    return [settings.discord.token.get_secret_value(), *keys]
+    tokens = (settings.discord.token, settings.dashboard.token)
+    return [*(token.get_secret_value() for token in tokens), *keys]

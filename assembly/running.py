@@ -8,12 +8,13 @@ import gc
 import logging
 import signal
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reactivex import Observable
 from reactivex import operators as ops
@@ -30,47 +31,87 @@ from services.conversations import InFlight
 from services.discord import Dispatch
 from services.llm import ObserveTokens
 from services.telemetry import number_of
-from settings import MetricsSettings
+from settings import MetricsSettings, Settings
 from sinks.results import Tally
 from streams.recording import dispatches
+
+if TYPE_CHECKING:
+    from aiohttp.web import Application
+
+    from dashboard import FlowMeter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meters:
-    """Called with each result, count of items in flight, LLM call, its tokens, and fetched page; None: not measured."""
+    """Called with each result, count of items in flight, LLM call, its tokens, and fetched page; None: not measured.
+
+    Attributes:
+        flow: what the dashboard shows of the operators; it hears results and gauges as well.
+        exposed: the content of `/metrics`.
+    """
 
     result: Callable[[Result], object] | None = None
     gauge: Gauge | None = None
     observe: Observe | None = None
     tokens: ObserveTokens | None = None
     fetched: Callable[[str], object] | None = None
+    flow: FlowMeter | None = None
+    exposed: Callable[[], bytes] | None = None
+
+    @property
+    def results(self) -> list[Callable[[Result], object]]:
+        """Whom results are told."""
+        return [each for each in (self.result, None if self.flow is None else self.flow.add) if each is not None]
+
+
+def meters_of(settings: Settings) -> Meters:
+    """Meters for one run; none where `metrics.port` is 0."""
+    if not settings.metrics.port:
+        return Meters()
+    # Only now: importing these takes longer than many a command.
+    from services.telemetry.exporter import Metrics  # noqa: PLC0415
+
+    metrics, flow = Metrics(), None
+    if settings.dashboard.enabled:
+        from dashboard import FlowMeter  # noqa: PLC0415 (as above)
+
+        flow = FlowMeter(time.perf_counter, metrics.gauge)
+    return Meters(
+        result=metrics.end,
+        gauge=flow or metrics.gauge,
+        observe=metrics.observe,
+        tokens=metrics.tokens,
+        fetched=metrics.fetched,
+        flow=flow,
+        exposed=metrics.render,
+    )
 
 
 @asynccontextmanager
-async def measuring(settings: MetricsSettings, health: Callable[[], str | None]) -> AsyncGenerator[Meters]:
-    """Meters for one run, served while the block runs; without any where `metrics.port` is 0.
+async def serving(
+    settings: MetricsSettings,
+    meters: Meters,
+    health: Callable[[], str | None],
+    *,
+    ready: Callable[[], str | None] | None = None,
+    add_pages: Callable[[Application], object] | None = None,
+) -> AsyncGenerator[None]:
+    """Serve what meters tell, for as long as the block runs; nothing where they measure nothing.
 
-    `health` says what is wrong with the run in a few words, or None.
+    `health` and `ready` say what is wrong with the run, and what it waits for, in a few words, or None.
 
     Raises:
         Unusable: the port cannot be listened on.
     """
-    if not settings.port:
-        yield Meters()
+    if meters.exposed is None:
+        yield
         return
-    # Only now: importing these takes longer than many a command.
-    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, Metrics, serve_metrics  # noqa: PLC0415
+    from services.telemetry.exporter import CONTENT_TYPE, CannotListen, serve_metrics  # noqa: PLC0415 (as above)
 
-    metrics = Metrics()
+    host, port = settings.host, settings.port
     try:
-        async with serve_metrics(settings.host, settings.port, health, metrics.render, CONTENT_TYPE):
-            yield Meters(
-                result=metrics.end,
-                gauge=metrics.gauge,
-                observe=metrics.observe,
-                tokens=metrics.tokens,
-                fetched=metrics.fetched,
-            )
+        async with serve_metrics(host, port, health, meters.exposed, CONTENT_TYPE, ready=ready, add_pages=add_pages):
+            yield
     except CannotListen as error:
         raise Unusable(str(error)) from None
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from assembly import Unusable
 from assembly.documents import EMBEDDED
 from assembly.llm import endpoint_settings, open_llm
-from assembly.running import measuring
+from assembly.running import meters_of, serving
 from assembly.sources import web_for
 from commands.findings import Finding, Verdict, judged, unwritable_because
 from services.documents.store import SUFFIX, chroma_unreachable_because
@@ -67,7 +67,7 @@ async def metrics(settings: Settings) -> list[Finding]:
     if not settings.metrics.port:
         return []
     try:
-        async with measuring(settings.metrics, lambda: None):
+        async with serving(settings.metrics, meters_of(settings), lambda: None):
             pass
     except Unusable as error:
         trouble = str(error).removeprefix(f"{about}: ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,16 @@ from assembly.indexing import kept_searchable
 from assembly.knowledge import kept_up_to_date
 from assembly.llm import assistant_of, open_llms
 from assembly.reports import reporting_weekly
-from assembly.running import GraphRun, collect_rarely, in_background, measuring, run_async, stop_signal, yield_often
+from assembly.running import (
+    GraphRun,
+    collect_rarely,
+    in_background,
+    meters_of,
+    run_async,
+    serving,
+    stop_signal,
+    yield_often,
+)
 from assembly.searching import open_embedder, open_search
 from assembly.slash_commands import slash_commands
 from assembly.state import autosave, read_state
@@ -31,6 +41,8 @@ from settings import Settings, usable_token
 from sinks.results import journal
 from streams.gateway import observable
 from streams.graph import graph
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,7 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         stopped = stack.enter_context(stop_signal())
-        meters = await enter(measuring(settings.metrics, lambda: health.problem(now())))
+        meters = meters_of(settings)
         answering, knowledge = await enter(open_llms(settings, record=record, replay=replay, observe=meters.observe))
         embedder = await enter(open_embedder(settings.search.embeddings))
         discord = await enter(open_discord(settings, rehearsal=rehearsal))
@@ -91,13 +103,21 @@ async def run_bot(settings: Settings, options: LiveOptions, token: str) -> int:
             images=images,
             documents=documents,
             gauge=meters.gauge,
-            results=[each for each in (meters.result, journal, state.record.add) if each is not None],
+            results=[*meters.results, journal, state.record.add],
         )
         slash = None
         if not rehearsal:
             await enter(autosave(state))
             await enter(reporting_weekly(settings, discord.poster, discord.fetcher.place))
             slash = await enter(slash_commands(discord.client, settings, parts, answering, documents))
+        add_pages = None
+        if meters.flow is not None:
+            from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
+
+            add_pages = dashboard_pages(settings, parts, library, search, meters.flow)
+            log.info("the dashboard is at %s", address_of(settings.metrics))
+        ready, problem = (lambda: None if health.connected else "not connected yet"), lambda: health.problem(now())
+        await enter(serving(settings.metrics, meters, problem, ready=ready, add_pages=add_pages))
         arrivals = await enter(
             kept_tidy(settings.documents, documents, discord.client, discord.fetcher, state.withheld)
         )

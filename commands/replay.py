@@ -20,7 +20,7 @@ from assembly.graph_parts import assemble, capture_parts
 from assembly.indexing import IndexWhenAsked
 from assembly.knowledge import temporary_index
 from assembly.llm import assistant_of, open_llms
-from assembly.running import collect_rarely, play, terminated_as_interrupted
+from assembly.running import Meters, collect_rarely, meters_of, play, serving, terminated_as_interrupted
 from assembly.searching import open_embedder, open_search
 from assembly.state import read_state
 from assembly.team import CurationCount, curation_parts
@@ -102,8 +102,10 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             )
         )
         search = await stack.enter_async_context(open_search(settings, library, embedder))
-        state = read_state(settings, durable=False, recorded=options.data is not None)
-        curation = curation_parts(settings, knowledge, state.usage)
+        # Somebody can look on only where time passes.
+        meters = meters_of(settings) if options.speed and settings.dashboard.enabled else Meters()
+        state = read_state(settings, durable=False, recorded=options.data is not None, on_tokens=meters.tokens)
+        curation = curation_parts(settings, knowledge, state.usage, meters.gauge)
         parts = assemble(
             settings,
             state=state,
@@ -114,15 +116,21 @@ async def _replay(settings: Settings, options: ReplayOptions, console: Console) 
             captures=capture_parts(settings, state, curation=curation, images=images, to_the_end=True),
             images=images,
             documents=documents,
+            gauge=meters.gauge,
         )
+        answers_by = backend(settings, recorded)
+        if meters.flow is not None:
+            from assembly.dashboard import address_of, dashboard_pages  # noqa: PLC0415 (templates, which nothing else needs)
+
+            add_pages = dashboard_pages(settings, parts, library, search, meters.flow, pace=options.speed or 1)
+            await stack.enter_async_context(serving(settings.metrics, meters, lambda: None, add_pages=add_pages))
+            answers_by = f"dashboard at {address_of(settings.metrics)}; {answers_by}"
         headline, name_of = f"Replaying {options.file.name}", parts.services.history.name_of
-        out = (
-            JsonLines(sys.stdout)
-            if options.as_json
-            else Terminal(console, name_of, headline, backend(settings, recorded))
-        )
+        out = JsonLines(sys.stdout) if options.as_json else Terminal(console, name_of, headline, answers_by)
         in_order = InOrder(out.write)
-        sinks = replace(parts.sinks, results=[tally.add, in_order.add, state.record.add], decided=count.add)
+        sinks = replace(
+            parts.sinks, results=[tally.add, in_order.add, *meters.results, state.record.add], decided=count.add
+        )
         finished = await play(
             options.file,
             through=lambda events: graph(events, parts.services, sinks, parts.rules),

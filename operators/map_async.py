@@ -7,7 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from reactivex import Observable, abc
 
@@ -26,6 +26,18 @@ class CancelledWithin(Exception):
     """The function was cancelled, but neither by its token nor by the subscriber."""
 
 
+class Watch(Protocol):
+    """Hears of the items of one operator; must not fail, and costs each item its calls."""
+
+    def waits(self, count: int) -> object:
+        """So many items wait now."""
+        ...
+
+    def begins(self) -> Callable[[Exception | None], object]:
+        """An item is begun. What this gives is called as it ends, in its context, with what it failed of."""
+        ...
+
+
 def map_async(
     fn: Callable[[T], Coroutine[Any, Any, R]],
     *,
@@ -35,6 +47,7 @@ def map_async(
     ordered: bool = False,
     token: Callable[[T], CancelToken | None] | None = None,
     gauge: Callable[[int], object] | None = None,
+    watch: Watch | None = None,
 ) -> Callable[[Observable[T]], Observable[R]]:
     """Await `fn` for each item, at most `max_concurrent` at a time.
 
@@ -50,7 +63,8 @@ def map_async(
     when more than `max_waiting` wait (None: no limit), at once even with `ordered`. So does the error of an item's
     cancel `token`: a waiting item is then not started, a running one is cancelled. Completion waits for running calls,
     dispose cancels them. Each call, and the emission of its result, runs in the context of its item. `gauge` gets the
-    number of running calls whenever it has changed. (`flat_map` of futures has no limit, no order and no context.)
+    number of running calls whenever it has changed, `watch` hears of each. (`flat_map` of futures has no limit, no
+    order and no context.)
     """
 
     def subscribed(observer: abc.ObserverBase[R]) -> Handlers[T]:
@@ -68,6 +82,7 @@ def map_async(
                 oldest, context = waiting.popleft()
                 error = Overflow(f"more than {max_waiting} were waiting")
                 observer.on_next(context.run(on_failure, oldest, error))
+            report_waiting()
 
         def start_waiting() -> None:
             while waiting and len(running) < max_concurrent:
@@ -89,12 +104,15 @@ def map_async(
                 loop.call_exception_handler({"message": "a subscriber of map_async raised", "exception": error})
             start_waiting()
             report()
+            report_waiting()
             if ordered:
                 give_turn()
             complete_when_idle()
 
         async def result_of(number: int, item: T) -> R:
             fate = None if token is None else token(item)
+            ended = None if watch is None else watch.begins()
+            failure: Exception | None = None
             try:
                 if fate is not None:
                     fate.attach(running[number].cancel)
@@ -102,14 +120,16 @@ def map_async(
             except asyncio.CancelledError:
                 if number not in running:  # the subscriber has left
                     raise
-                called_off = None if fate is None else fate.error
-                return on_failure(item, called_off or CancelledWithin("cancelled from within"))
+                failure = (None if fate is None else fate.error) or CancelledWithin("cancelled from within")
+                return on_failure(item, failure)
             except Exception as error:  # noqa: BLE001 (whatever it is, it is this item's)
-                called_off = None if fate is None else fate.error
-                return on_failure(item, called_off or error)
+                failure = (None if fate is None else fate.error) or error
+                return on_failure(item, failure)
             finally:
                 if fate is not None:
                     fate.detach()
+                if ended is not None:
+                    ended(failure)
 
         async def turn_of(number: int) -> None:
             if number != next(iter(running), None):
@@ -124,6 +144,10 @@ def map_async(
         def report() -> None:
             if gauge is not None:
                 gauge(len(running))
+
+        def report_waiting() -> None:
+            if watch is not None:
+                watch.waits(len(waiting))
 
         def on_completed() -> None:
             nonlocal source_done
@@ -142,6 +166,7 @@ def map_async(
                 task.cancel()
             if tasks:
                 report()
+            report_waiting()
 
         return Handlers(on_next, on_completed, cancel)
 

@@ -15,7 +15,7 @@ from model.outcomes import Ignored, Outcome, Reason
 from operators.map_async import map_async
 from operators.selecting import concat_map_iterable
 from operators.serialize_by_key import serialize_by_key
-from operators.step import Gauge, failure_of, named
+from operators.step import Gauge, failure_of, named, watched
 from services.assistant import CaptureJob, Inquiry, skipped
 from services.conversations import Follower, History, InFlight, People, Router, Routing
 from services.llm import Usage
@@ -87,7 +87,13 @@ def route(
     def operator(parts: Observable[Part]) -> Observable[Routed]:
         in_order = serialize_by_key(
             lambda part: part.key,
-            map_async(routed, on_failure=failed, max_concurrent=ROUTED_AT_ONCE, gauge=named(gauge, "route")),
+            map_async(
+                routed,
+                on_failure=failed,
+                max_concurrent=ROUTED_AT_ONCE,
+                gauge=named(gauge, "route"),
+                watch=watched(gauge, "route"),
+            ),
             key_of_result=lambda result: result[0],
             max_active=ROUTED_AT_ONCE,
             max_waiting=ALL,

@@ -24,6 +24,7 @@ def serialize_by_key(
     max_active: int,
     max_waiting: int,
     on_overflow: Callable[[T], R],
+    waits: Callable[[int], object] | None = None,
 ) -> Callable[[Observable[T]], Observable[R]]:
     """Run items through `pipeline`: items of one key one after another, different keys concurrently.
 
@@ -33,8 +34,8 @@ def serialize_by_key(
 
     `pipeline` gives exactly one result for each item, in any order; `key_of_result` gives its key. At most `max_active`
     items are in the pipeline and `max_waiting` wait for it: beyond that the oldest waiting one comes out as
-    `on_overflow(item)`. Completion waits for all that wait; dispose drops them. (`group_by` with `concat_map` would
-    keep a subject for each key ever seen.)
+    `on_overflow(item)`. Completion waits for all that wait; dispose drops them. `waits` gets the number of waiting
+    items whenever it may have changed. (`group_by` with `concat_map` would keep a subject for each key ever seen.)
     """
 
     def operator(source: Observable[T]) -> Observable[R]:
@@ -81,6 +82,8 @@ def serialize_by_key(
                 admitting = False
                 while len(waiting) > max_waiting:
                     drop_oldest()
+                if waits is not None:
+                    waits(len(waiting))
                 if raised is not None:
                     raise raised
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from reactivex import Observable
 
@@ -16,7 +16,7 @@ from clock import now
 from model.batches import Part
 from model.messages import Message
 from model.outcomes import Outcome, OutcomeKind
-from operators.map_async import CancelledWithin, map_async
+from operators.map_async import CancelledWithin, Watch, map_async
 from operators.selecting import pass_through
 from services.assistant import Inquiry, Unanswered, end
 from services.conversations import CalledOff
@@ -28,6 +28,23 @@ T = TypeVar("T", bound=Inquiry | Unanswered)
 
 Gauge = Callable[[str, int], object]
 """Called with the name of an operator and how many items it is working on."""
+
+
+@runtime_checkable
+class Meter(Protocol):
+    """A `Gauge` that hears of each item as well; must not fail."""
+
+    def __call__(self, operator: str, count: int) -> object: ...
+
+    def waits(self, operator: str, count: int) -> object:
+        """So many items wait for the operator."""
+        ...
+
+    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+        """As `Watch.begins`."""
+        ...
+
+
 Item = Inquiry | Unanswered | Outcome
 
 
@@ -100,6 +117,7 @@ def in_turn(*steps: Step) -> Step:
 def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Item]]:
     """What awaits each of `works` for an item, until it has ended."""
     at_work = Counter[str]()
+    watches = [watched(work.gauge, work.name) for work in works]
 
     def report(gauge: Gauge, name: str, change: int) -> None:
         at_work[name] += change
@@ -108,7 +126,7 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
     async def taken(item: Item) -> Item:
         about.set(item.part)
         known: tuple[Message, ...] | None = None
-        for work in works:
+        for work, watch in zip(works, watches, strict=True):
             if isinstance(item, work.passing):
                 continue
             inquiry = item.inquiry if isinstance(item, Unanswered) else cast("Inquiry", item)
@@ -120,7 +138,8 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
                 continue
             report(work.gauge, work.name, +1)
             try:
-                item = await _result(work, cast("Inquiry | Unanswered", item))
+                ends = None if watch is None else watch.begins()
+                item = await _result(work, cast("Inquiry | Unanswered", item), ends)
             finally:
                 report(work.gauge, work.name, -1)
         return item
@@ -128,23 +147,28 @@ def _taking(works: tuple[_Work, ...]) -> Callable[[Any], Coroutine[Any, Any, Ite
     return taken
 
 
-async def _result(work: _Work, item: Inquiry | Unanswered) -> Item:
-    """What `work` makes of an item, its failure included."""
+async def _result(
+    work: _Work, item: Inquiry | Unanswered, ends: Callable[[Exception | None], object] | None = None
+) -> Item:
+    """What `work` makes of an item, its failure included; `ends`: told of that."""
     began = now() if log.isEnabledFor(logging.DEBUG) else None
+    failed = item.token.error
     try:
-        if item.token.error is not None:
-            return failure(item, work.name, item.token.error)
-        return await work.fn(item)
+        if failed is None:
+            return await work.fn(item)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if item.token.error is None and task is not None and task.cancelling():
             raise  # the subscriber has left
-        return failure(item, work.name, item.token.error or CancelledWithin("cancelled from within"))
+        failed = item.token.error or CancelledWithin("cancelled from within")
     except Exception as error:  # noqa: BLE001 (whatever it is, it is this item's)
-        return failure(item, work.name, item.token.error or error)
+        failed = item.token.error or error
     finally:
         if began is not None:
             log.debug("%s took %.0f ms", work.name, (now() - began) * 1000)
+        if ends is not None:
+            ends(failed)
+    return failure(item, work.name, cast("Exception", failed))
 
 
 def _first(works: tuple[_Work, ...], item: Item) -> _Work:
@@ -155,6 +179,25 @@ def _first(works: tuple[_Work, ...], item: Item) -> _Work:
 def named(gauge: Gauge | None, name: str) -> Callable[[int], object] | None:
     """The gauge of one operator; None where nothing is measured."""
     return None if gauge is None else lambda count: gauge(name, count)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfOne:
+    """A meter's `Watch` of one operator."""
+
+    meter: Meter
+    name: str
+
+    def waits(self, count: int) -> object:
+        return self.meter.waits(self.name, count)
+
+    def begins(self) -> Callable[[Exception | None], object]:
+        return self.meter.begins(self.name)
+
+
+def watched(gauge: Gauge | None, name: str) -> Watch | None:
+    """What hears of each item of one operator; None where the gauge only counts them."""
+    return _OfOne(gauge, name) if isinstance(gauge, Meter) else None
 
 
 def failure(inquiry: Inquiry | Unanswered, name: str, error: Exception) -> Outcome:
@@ -182,11 +225,18 @@ def expected(error: Exception) -> bool:
 @contextmanager
 def in_flight(gauge: Gauge | None, name: str) -> Generator[None]:
     """Report one item in flight at the operator `name` while the block runs; one at a time."""
-    report = named(gauge, name)
+    report, watch = named(gauge, name), watched(gauge, name)
+    ended = None if watch is None else watch.begins()
+    failed: Exception | None = None
     if report is not None:
         report(1)
     try:
         yield
+    except Exception as error:
+        failed = error
+        raise
     finally:
         if report is not None:
             report(0)
+        if ended is not None:
+            ended(failed)

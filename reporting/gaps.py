@@ -74,7 +74,9 @@ def is_gap(entry: Ended) -> bool:
     """Whether somebody asked and got no answer; to be pointed to a page is none."""
     if not entry.question:
         return False
-    return entry.reason in GAPS or (entry.result is OutcomeKind.REPLIED and entry.level == "point")
+    if entry.result is OutcomeKind.REPLIED:
+        return entry.level == "point"
+    return entry.result is OutcomeKind.SKIPPED and entry.reason in GAPS
 
 
 async def gaps(entries: Sequence[Ended], embed: Embed | None) -> list[Gap]:

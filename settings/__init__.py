@@ -5,6 +5,7 @@ draft       what the two YAML files say, and on which line
 editing     keys put into config.local.yaml and .env, where the rest stays as it is
 errors      that line: which key is meant, and what to do
 sections    the sections, and how their paths are resolved
+serving     what several keys say together of what is served
 kinds       the types of values
 prompts     the default tasks for the LLM
 reference   docs/configuration.md, the short table in README.md, and the commented config.yaml
@@ -18,6 +19,7 @@ from settings.loading import from_dotenv, load, usable_token, variables_of
 from settings.sections import (
     AnswerSettings,
     ChannelSettings,
+    DashboardSettings,
     DiscordSettings,
     DocumentSettings,
     EmbeddingSettings,

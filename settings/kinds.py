@@ -161,6 +161,17 @@ def _header_word(secret: SecretStr) -> SecretStr:
     return secret
 
 
+SHORTEST_TOKEN = 16
+
+
+def _hard_to_guess(secret: SecretStr) -> SecretStr:
+    """A word of one's own that people log in with, sent in a header by programs."""
+    word = secret.get_secret_value()
+    if word and (len(word) < SHORTEST_TOKEN or not fits_header(word)):
+        raise ValueError("easy to guess")
+    return secret
+
+
 Flag = Annotated[bool, Strict(), Says("true or false")]
 
 Seconds = Annotated[float, Field(gt=0, strict=True), Says("a number of seconds above 0")]
@@ -211,6 +222,13 @@ ApiKey = Annotated[
     AfterValidator(_header_word),
     BeforeValidator(_no_bytes),
     Says("one word of plain letters, digits and signs, in quotes (a server without keys takes any)", as_text=True),
+]
+
+DashboardToken = Annotated[
+    SecretStr,
+    AfterValidator(_hard_to_guess),
+    BeforeValidator(_no_bytes),
+    Says("at least 16 plain letters, digits and signs, in quotes, or empty", as_text=True),
 ]
 
 _Id = Annotated[int, BeforeValidator(_snowflake)]

@@ -17,6 +17,7 @@ from settings.draft import Draft, drafted, read_text
 from settings.errors import Problem, SettingKey, SettingsError, complaints, dotted, find, summary, unknown, variable
 from settings.kinds import fits_header
 from settings.sections import Settings
+from settings.serving import unservable
 
 PREFIX = "app__"
 
@@ -129,6 +130,8 @@ def load(
         settings = Settings.model_validate(draft.values)
     except ValidationError as error:
         problems += complaints(error, draft.where)
+    else:
+        problems += unservable(settings, draft.where)
     # Raised out here, so that it does not carry Pydantic's error, which holds every value.
     if settings is None or problems:
         raise SettingsError(summary(problems))

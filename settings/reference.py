@@ -104,7 +104,7 @@ def render_config() -> str:
     """The text of a config.yaml that sets every key to its default, each below a comment."""
     lines = HEADER.splitlines()
     for key in all_keys():
-        if ANY in key.path or _below_null(key):
+        if ANY in key.path or _below_null(key) is not None:
             continue  # shown as an example, where a mapping can stand
         if len(key.path) == 1:
             lines.append("")
@@ -167,12 +167,12 @@ def _with_table(text: str) -> str:
     return f"{before}{BEGIN}\n{common_table()}{END}{after}"
 
 
-def _below_null(key: SettingKey) -> bool:
-    return any(
-        above.nullable
-        for above in all_keys()
-        if above.section is not None and len(above.path) < len(key.path) and key.path[: len(above.path)] == above.path
-    )
+def _below_null(key: SettingKey, within: SettingKey | None = None) -> SettingKey | None:
+    """The nearest section above it that is empty by default; `within`: one that lies below this one."""
+    depth = 0 if within is None else len(within.path)
+    above = (each for each in all_keys() if each.section is not None and each.nullable)
+    between = [each for each in above if depth < len(each.path) < len(key.path)]
+    return next((each for each in between if key.path[: len(each.path)] == each.path), None)
 
 
 def _setting(key: SettingKey) -> list[str]:
@@ -194,7 +194,12 @@ def _example(above: SettingKey) -> list[str]:
         depth = len(key.path) - len(above.path)
         if depth > 0 and key.path[: len(above.path)] == above.path:
             (line,) = [f"{CHANNEL}:"] if key.path[-1] == ANY else _setting(key)
-            lines.append(f"{'  ' * depth}{line}  # {key.description}")
+            within = _below_null(key, above)
+            outer = depth if within is None else len(within.path) - len(above.path)
+            mark = "" if within is None else f"# {'  ' * (depth - outer)}"
+            lines.append(f"{'  ' * outer}{mark}{line}  # {key.description}")
+            if key.nullable:
+                lines.append(f"{'  ' * outer}# {key.path[-1]}:")
     return lines
 
 

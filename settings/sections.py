@@ -14,6 +14,7 @@ from settings.kinds import (
     ApiKey,
     Count,
     CountOrNone,
+    DashboardToken,
     Flag,
     FollowsData,
     Globs,
@@ -168,6 +169,14 @@ class MetricsSettings(SettingsSection):
 
     port: Port = setting(0, "The port that serves /metrics and /healthz; 0: off.")
     host: Word = setting("127.0.0.1", "The address to listen on; the default is reachable from this machine only.")
+
+
+class DashboardSettings(SettingsSection):
+    """Pages that show what the bot does, at `metrics.port`."""
+
+    enabled: Flag = setting(False, "Serve the dashboard at metrics.port, to this machine only unless there is a token.")
+    token: DashboardToken = setting(SecretStr(""), "What people log in with; best kept in .env.")
+    show_texts: Flag = setting(False, "Show what people wrote and were answered; else only what became of it.")
 
 
 class ReportSettings(SettingsSection):
@@ -399,6 +408,7 @@ class Settings(SettingsSection):
     search: SearchSettings = section(SearchSettings)
     documents: DocumentSettings = section(DocumentSettings)
     metrics: MetricsSettings = section(MetricsSettings)
+    dashboard: DashboardSettings = section(DashboardSettings)
     report: ReportSettings = section(ReportSettings)
 
     @property

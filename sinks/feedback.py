@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import secrets
 from collections import OrderedDict
 
 from clock import rfc3339, run_blocking
@@ -13,7 +12,7 @@ from model.messages import Author, AuthorType
 from operators.inferred_votes import InferredVote
 from services.conversations import People, Post, Posts
 from services.discord import Poster, PostFailed
-from services.privacy import pseudonym
+from services.privacy import pseudonym, pseudonym_key
 from services.storage import DataFolder, files
 
 UP, DOWN, WITHDRAWN = "up", "down", "withdrawn"
@@ -127,14 +126,8 @@ class Feedback:
     async def _pseudonym(self, user_id: int) -> str:
         """The same for one voter on one installation, and meaningless elsewhere."""
         if self._key is None:
-            self._key = await run_blocking(self._read_key)
+            self._key = await run_blocking(pseudonym_key, self._folder.feedback_key)
         return pseudonym(self._key, user_id)
-
-    def _read_key(self) -> bytes:
-        path = self._folder.feedback_key
-        if not path.exists():
-            files.replace(path, secrets.token_hex(32).encode())
-        return path.read_bytes()
 
 
 def _remember(votes: OrderedDict[tuple[int, int], str], key: tuple[int, int], vote: str) -> None:

@@ -23,7 +23,7 @@ from operators.gathering import gather
 from operators.holding import hold
 from operators.permitting import permit
 from operators.pointing import linked, point, remembered
-from operators.step import Gauge, Step, in_turn, step
+from operators.step import Gauge, Step, in_turn, step, watched
 from services.assistant import Assistant, Inquiry, Repeats, Unanswered, end, links_block, skipped
 from services.knowledge import Library, Search
 from services.llm import Budget, BudgetLimits, Spending, Usage
@@ -69,6 +69,7 @@ def answers(
         step("hold", hold(s.typists), rules.max_concurrent, s.gauge),
         step("reply", remembered(reply, repeats), rules.max_concurrent, s.gauge),
     )
+    queue = watched(s.gauge, "queue")
     return inquiries.pipe(
         serialize_by_key(
             lambda inquiry: inquiry.part.key,
@@ -77,6 +78,7 @@ def answers(
             max_active=rules.max_concurrent,
             max_waiting=rules.max_waiting,
             on_overflow=lambda inquiry: skipped(inquiry, Reason.OVERLOADED),
+            waits=None if queue is None else queue.waits,
         ),
         ops.do_action(on_completed=in_context.on_completed),
     )

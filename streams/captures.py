@@ -17,7 +17,7 @@ from clock.backoff import Backoff
 from model.outcomes import Outcome
 from operators import map_async, pass_through, unfold
 from operators.capturing import Extracted, extract, retry_pending
-from operators.step import Gauge, failure_of, named
+from operators.step import Gauge, failure_of, named, watched
 from operators.triggering import coalesce
 from services.assistant import CaptureJob
 from services.conversations import Context
@@ -145,5 +145,6 @@ def capture_step(
             ordered=max_concurrent > 1,
             token=lambda each: job_of(each).token,
             gauge=named(gauge, name),
+            watch=watched(gauge, name),
         ),
     )

@@ -17,7 +17,7 @@ from model.outcomes import Outcome, OutcomeKind
 from operators import concat_map_iterable, delay_unless_replaced, fork, map_async, only, serialize_by_key
 from operators.discarding import Closing, Discarding, Dropping, discard
 from operators.evidence import IngestResult, chunk, embed
-from operators.step import named
+from operators.step import named, watched
 from services.assistant import Inquiry
 from services.conversations import History
 from services.documents import Candidate, Cases, IngestJob, candidates_in, is_closed
@@ -234,6 +234,7 @@ def in_their_order(parts: EvidenceParts) -> Callable[[Observable[Work]], Observa
         max_concurrent=THREADS_AT_ONCE,
         token=token_of,
         gauge=named(parts.gauge, "chunk"),
+        watch=watched(parts.gauge, "chunk"),
     )
 
     def operator(source: Observable[Work]) -> Observable[IngestResult]:
@@ -271,6 +272,7 @@ def embedding(
         max_concurrent=rules.embed_at_once,
         token=lambda result: result.job.token,
         gauge=named(parts.gauge, "embed"),
+        watch=watched(parts.gauge, "embed"),
     )
 
 

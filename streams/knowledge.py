@@ -24,7 +24,7 @@ from reactivex import Observable
 from reactivex import operators as ops
 
 from operators import concat_map_iterable, map_async, only
-from operators.step import Gauge, expected, named
+from operators.step import Gauge, expected, named, watched
 from operators.triggering import checkpoint, coalesce
 from operators.updating import begin, discover, fetch, summarise
 from services.assistant import Describer
@@ -154,7 +154,13 @@ def step(
             log.error("%s failed: a bug", name, exc_info=error)
         return on_failure(name, item, error)
 
-    return map_async(fn, on_failure=failed, max_concurrent=max_concurrent, gauge=named(gauge, name))
+    return map_async(
+        fn,
+        on_failure=failed,
+        max_concurrent=max_concurrent,
+        gauge=named(gauge, name),
+        watch=watched(gauge, name),
+    )
 
 
 def fails_at_once(name: str, _item: object, error: Exception) -> Trouble:

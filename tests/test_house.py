@@ -13,6 +13,7 @@ PRODUCT = (
     "assembly",
     "clock",
     "commands",
+    "dashboard",
     "model",
     "operators",
     "reporting",

@@ -31,7 +31,7 @@ from services.knowledge.source_kinds import (
     UpdateReport,
     kind_of,
 )
-from services.knowledge.source_pages import FetchStatus, WebPages
+from services.knowledge.source_pages import FetchStatus, UrlRecord, WebPages, page_name
 from services.knowledge.source_repositories import Repositories
 from services.knowledge.topic_names import belongs_to, files_of, first_of, is_topic_name, next_file, topic_name
 from services.knowledge.topic_texts import answered_in, as_shown, pair_ids

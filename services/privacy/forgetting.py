@@ -7,8 +7,6 @@ the person wrote and was answered; then archive, topics and posts. After a crash
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from services.conversations import forget_started, read_posts
 from services.llm import Budget, BudgetLimits, read_spent, render_spent
 from services.privacy import ends
 from services.privacy.exchanges import drop_exchanges
+from services.privacy.pseudonyms import pseudonym
 from services.privacy.recorded import Recorded, attachments_of, clear, look_through
 from services.privacy.strangers import Kind, Surroundings, kind_of, logs_among, named, strangers
 from services.privacy.text_match import TextMatch, words_of
@@ -62,11 +61,6 @@ class Forgotten:
     @property
     def anything(self) -> bool:
         return any(value for name, value in asdict(self).items() if name != "left")
-
-
-def pseudonym(key: bytes, user_id: int) -> str:
-    """The same for one person on one installation; only the owner of its `key` can tell whose it is."""
-    return hmac.new(key, str(user_id).encode(), hashlib.sha256).hexdigest()[:16]
 
 
 def note_documents(done: Forgotten, folder: DataFolder, files: int, runbooks: int) -> None:

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from assembly import Unusable
-from assembly.running import Meters, measuring
-from settings import MetricsSettings
+from assembly.running import Meters, meters_of, serving
+from settings import MetricsSettings, Settings
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -23,9 +23,12 @@ def free_port() -> int:
 
 
 async def test_without_a_port_nothing_is_measured() -> None:
-    async with measuring(MetricsSettings(), lambda: None) as meters:
-        assert meters == Meters()
-        assert (meters.result, meters.gauge, meters.observe, meters.tokens, meters.fetched) == (None,) * 5
+    meters = meters_of(Settings())
+    assert meters == Meters()
+    assert (meters.result, meters.gauge, meters.observe, meters.tokens, meters.fetched, meters.flow) == (None,) * 6
+    assert meters.results == []
+    async with serving(MetricsSettings(), meters, lambda: None):
+        pass
 
 
 def test_without_a_port_nothing_is_imported_for_it() -> None:
@@ -38,8 +41,10 @@ def test_without_a_port_nothing_is_imported_for_it() -> None:
 async def test_what_was_told_to_the_meters_is_served() -> None:
     port = free_port()
     trouble: str | None = None
+    settings = Settings(metrics=MetricsSettings(port=port))
+    meters, waits = meters_of(settings), "not connected yet"
     async with (
-        measuring(MetricsSettings(port=port), lambda: trouble) as meters,
+        serving(settings.metrics, meters, lambda: trouble, ready=lambda: waits or None),
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
     ):
         assert meters.gauge is not None
@@ -50,8 +55,15 @@ async def test_what_was_told_to_the_meters_is_served() -> None:
             assert "open_batches 3.0" in await response.text()
         async with session.get("/healthz") as response:
             assert (response.status, await response.text()) == (200, "ok\n")
+        async with session.get("/readyz") as response:
+            assert (response.status, await response.text()) == (503, "not connected yet\n")
+        waits = ""
+        async with session.get("/readyz") as response:
+            assert (response.status, await response.text()) == (200, "ok\n")
         trouble = "the gateway has been silent for 181 s"
         async with session.get("/healthz") as response:
+            assert (response.status, await response.text()) == (503, f"{trouble}\n")
+        async with session.get("/readyz") as response:
             assert (response.status, await response.text()) == (503, f"{trouble}\n")
 
 
@@ -62,9 +74,10 @@ async def test_a_port_that_cannot_be_had_is_one_line_that_names_the_key(host: st
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
+        settings = Settings(metrics=MetricsSettings(port=port, host=host))
+        served = serving(settings.metrics, meters_of(settings), lambda: None)
         with pytest.raises(Unusable, match=rf"^metrics\.port: cannot listen on {host}:{port} \([^()]+\); choose") as it:
-            async with measuring(MetricsSettings(port=port, host=host), lambda: None):
-                pass
+            await served.__aenter__()
         assert "\n" not in str(it.value)
 
 
@@ -76,6 +89,7 @@ async def test_an_address_that_this_machine_does_not_have_is_said_to_be_so(monke
         raise OSError("could not bind on any address out of [('192.0.2.1', 9464)]")
 
     monkeypatch.setattr(web.TCPSite, "start", start)
+    settings = Settings(metrics=MetricsSettings(port=9464, host="192.0.2.1"))
     with pytest.raises(Unusable, match=r"192\.0\.2\.1:9464 \(this machine has no such address\); choose"):
-        async with measuring(MetricsSettings(port=9464, host="192.0.2.1"), lambda: None):
+        async with serving(settings.metrics, meters_of(settings), lambda: None):
             pass

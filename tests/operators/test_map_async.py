@@ -394,6 +394,51 @@ async def test_the_gauge_follows_the_number_at_work() -> None:
     assert counts[-1] == 0
 
 
+class Watched:
+    def __init__(self) -> None:
+        self.waiting: list[int] = []
+        self.ends: list[str | None] = []
+        self.begun = 0
+
+    def waits(self, count: int) -> None:
+        self.waiting.append(count)
+
+    def begins(self) -> Callable[[Exception | None], object]:
+        self.begun += 1
+        return lambda error: self.ends.append(None if error is None else type(error).__name__)
+
+
+async def test_a_watch_hears_of_each_item_what_it_failed_of_and_how_many_wait() -> None:
+    heard = Watched()
+
+    async def work(item: str) -> str:
+        await asyncio.sleep(1)
+        if item == "b":
+            raise ValueError(item)
+        if item == "c":
+            raise asyncio.CancelledError
+        return item
+
+    told = await play("(abcd)----|", map_async(work, on_failure=named, max_concurrent=1, watch=heard))
+    assert told.endswith("|")
+    assert max(heard.waiting) == 3
+    assert heard.waiting[-1] == 0
+    assert heard.begun == 4
+    assert heard.ends == [None, "ValueError", "CancelledWithin", None]
+
+
+async def test_a_watch_hears_that_nothing_waits_once_the_subscriber_has_left() -> None:
+    heard, source = Watched(), Subject[str]()
+    subscription = source.pipe(map_async(takes(5), on_failure=lost, max_concurrent=1, watch=heard)).subscribe()
+    source.on_next("a")
+    source.on_next("b")
+    await asyncio.sleep(1)
+    subscription.dispose()
+    await asyncio.sleep(1)
+    assert heard.waiting == [0, 1, 0]
+    assert heard.ends == [None]
+
+
 # Whatever comes
 
 

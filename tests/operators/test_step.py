@@ -15,7 +15,7 @@ from clock import now
 from model.batches import Part
 from model.messages import Author, AuthorType, Message, Place, PlaceKind
 from model.outcomes import Outcome, Reason
-from operators.step import Item, Step, in_turn, step
+from operators.step import Item, Step, in_flight, in_turn, step, watched
 from services.assistant import Inquiry, Unanswered, skipped
 from services.conversations import CalledOff
 from services.llm import Usage
@@ -198,3 +198,57 @@ async def test_whose_words_a_step_works_with_follows_the_conversation() -> None:
     chain = in_turn(step("gather", gathered, 1), step("gate", looked, 1), step("load", looked, 1))
     assert await play("q|", chain, values={"q": inquiry()}, show=shown) == "q|"
     assert seen == [{1}, {1, 2}, {1, 2}]
+
+
+class Heard:
+    """A meter that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, operator: str, count: int) -> None:
+        self.lines.append(f"{operator} works on {count}")
+
+    def waits(self, operator: str, count: int) -> None:
+        self.lines.append(f"{operator} lets {count} wait")
+
+    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+        self.lines.append(f"{operator} begins")
+        return lambda error: self.lines.append(f"{operator} ends with {error}")
+
+
+async def test_a_meter_hears_of_each_item_of_a_step() -> None:
+    heard = Heard()
+
+    async def gate(inquiry: Inquiry) -> Inquiry:
+        return inquiry
+
+    message = Message(10, 11, Author(1, "ada"), "How?", 1.0)
+    part = Part(1, (message,), AuthorType.COMMUNITY_USER, Place(11, PlaceKind.CHANNEL), 1.0)
+    inquiry = Inquiry(part, addressed=True, usage=Usage(), decisions={})
+    await play("q---|", step("gate", gate, 1, heard), values={"q": inquiry}, show=lambda _: "q")
+    assert heard.lines == ["gate works on 1", "gate begins", "gate ends with None", "gate works on 0"]
+
+
+def test_a_meter_hears_of_work_in_a_block_and_what_it_failed_of() -> None:
+    heard = Heard()
+    with in_flight(heard, "classify"):
+        pass
+    with pytest.raises(ValueError, match="no"), in_flight(heard, "classify"):
+        raise ValueError("no")
+    one = ["classify begins", "classify works on 1", "classify works on 0"]
+    assert heard.lines == [*one, "classify ends with None", *one, "classify ends with no"]
+
+
+def test_a_gauge_that_only_counts_is_not_asked_for_more() -> None:
+    counts: list[tuple[str, int]] = []
+
+    def gauge(operator: str, count: int) -> None:
+        counts.append((operator, count))
+
+    assert watched(gauge, "gate") is None
+    assert watched(None, "gate") is None
+    with in_flight(gauge, "classify"):
+        assert counts == [("classify", 1)]
+    with in_flight(None, "classify"):
+        pass

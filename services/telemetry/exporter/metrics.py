@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, served with `/healthz` for supervisors that restart what hangs.
+"""Metrics for Prometheus, served with `/healthz` and `/readyz` for supervisors.
 
 Imported only where `metrics.port` is set: the rest of the program only calls functions that it is given.
 """
@@ -111,12 +111,20 @@ class CannotListen(Exception):
 
 @asynccontextmanager
 async def serve_metrics(
-    host: str, port: int, health: Callable[[], str | None], render: Callable[[], bytes], content_type: str
+    host: str,
+    port: int,
+    health: Callable[[], str | None],
+    render: Callable[[], bytes],
+    content_type: str,
+    *,
+    ready: Callable[[], str | None] | None = None,
+    add_pages: Callable[[web.Application], object] | None = None,
 ) -> AsyncGenerator[int]:
     """Serve while the block runs; gives the port, which is a free one where `port` is 0.
 
     `health` says in a few words what is wrong, or None: then `/healthz` answers 200 and `ok`, else 503 and the words.
-    `render` makes the content of `/metrics`.
+    `ready` says for `/readyz` in the same way what it waits for; None: it is ready as soon as it is healthy. `render`
+    makes the content of `/metrics`; `add_pages` adds what else is served.
 
     Raises:
         CannotListen: the port is taken, or the address is not one of this machine.
@@ -126,11 +134,15 @@ async def serve_metrics(
         return web.Response(body=render(), headers={"Content-Type": content_type})
 
     async def healthz(_request: web.Request) -> web.Response:
-        trouble = health()
-        return web.Response(text=f"{trouble or 'ok'}\n", status=200 if trouble is None else 503)
+        return _told(health())
+
+    async def readyz(_request: web.Request) -> web.Response:
+        return _told(health() or (None if ready is None else ready()))
 
     application = web.Application()
-    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz)])
+    application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
+    if add_pages is not None:
+        add_pages(application)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=GRACE_SECONDS)
     await runner.setup()
     try:
@@ -144,6 +156,10 @@ async def serve_metrics(
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+def _told(trouble: str | None) -> web.Response:
+    return web.Response(text=f"{trouble or 'ok'}\n", status=200 if trouble is None else 503)
 
 
 def _reason(error: OSError) -> str:

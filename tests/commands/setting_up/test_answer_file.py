@@ -26,7 +26,7 @@ def page(text: str, content_type: str = "text/html") -> Any:
 
 
 ARTICLE = f"<html><head><title>Backups</title></head><body><article><p>{'Restore it with lantern. ' * 20}</p></article>"
-SITEMAP = "<urlset><url><loc>https://x/a</loc></url><url><loc>https://x/b</loc></url></urlset>"
+SITEMAP = "<urlset><url><loc>{0}/a</loc></url><url><loc>{0}/b</loc></url></urlset>"
 KEY_SHAPED = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -45,7 +45,7 @@ def test_everything_at_once_is_checked_and_written_where_it_belongs(
     clone: Clone, discord_there: DiscordServer, model_there: LLMServer, site: WebServer
 ) -> None:
     """Pitfalls 22 and 68: secrets stand in .env, for its owner alone, and nowhere else."""
-    site.paths |= {"/backups": page(ARTICLE), "/sitemap.xml": page(SITEMAP, "application/xml")}
+    site.paths |= {"/backups": page(ARTICLE), "/sitemap.xml": page(SITEMAP.format(site.origin), "application/xml")}
     staff, ada = discord_there.add_role("Staff"), discord_there.add_member("ada")
     code, out, err = clone.init(
         discord_token=SECRET_TOKEN,
@@ -62,7 +62,7 @@ def test_everything_at_once_is_checked_and_written_where_it_belongs(
         f"Discord knows the bot as millrace ({discord_there.bot.id})",
         "1 role, 1 person: Staff, ada",
         "1 page, “Backups”",
-        "sitemap.xml: 2 pages",
+        "sitemap.xml: 2 documents",
         "LLM m at 127.0.0.1",
     ):
         assert words in out
@@ -239,27 +239,25 @@ def test_a_model_that_refuses_is_told_apart(clone: Clone, model_there: LLMServer
 @pytest.mark.parametrize(
     ("line", "body", "says"),
     [
-        ("llms: {}/list", "# X\n- [a](https://x/a.md)\n- [b](https://x/b.md): b\n", "2 pages"),
-        ("sitemap: {}/list", "<sitemapindex><sitemap><loc>https://x/1.xml</loc></sitemap></sitemapindex>", "1 sitemap"),
-        ("SITEMAP :{}/list", SITEMAP, "2 pages"),
-        ("git: {} docs", "001e# service=git-upload-pack\n", "it is there; its pages are counted when they are fetched"),
+        ("llms: {}/list", "# X\n- [a]({0}/a.md)\n- [b]({0}/b.md): b\n", "2 documents"),
+        ("sitemap: {}/list", SITEMAP, "2 documents"),
+        ("SITEMAP:  {}/list", SITEMAP, "2 documents"),
     ],
 )
 def test_a_line_for_many_pages_is_checked_and_taken_as_it_is(
     clone: Clone, site: WebServer, line: str, body: str, says: str
 ) -> None:
-    site.paths |= {"/list": page(body, "text/plain"), "/info/refs": page(body, "text/plain")}
+    site.paths["/list"] = page(body.format(site.origin), "text/plain")
     code, out, _ = clone.init(documentation=[line.format(site.origin)])
     assert code == 0
     assert says in out
-    kind, _, rest = line.format(site.origin).partition(":")
-    assert clone.written["data/knowledge-base/links.txt"] == f"{kind.strip().lower()}: {rest.strip()}\n"
+    assert clone.written["data/knowledge-base/links.txt"] == f"{line.format(site.origin)}\n"
     assert (clone.folder / "data/knowledge-base/sources").is_dir(), "else the pages could not be indexed"
 
 
 def test_a_list_of_nothing_is_refused(clone: Clone, site: WebServer) -> None:
     site.paths["/list"] = page("<html>hello</html>")
-    assert "it lists no pages" in clone.refused(documentation=f"sitemap: {site.origin}/list")
+    assert "it is no sitemap" in clone.refused(documentation=f"sitemap: {site.origin}/list")
     assert "HTTP 404" in clone.refused(documentation=f"git: {site.origin}")
 
 

@@ -18,7 +18,8 @@ from services.conversations.records import Post, read_posts, render_post
 from services.llm.endpoint import Reply, Request
 from services.llm.recording import read, render
 from services.llm.usage import Spent, read_spent, render_spent
-from services.privacy.forgetting import Forgotten, forget, has_written, note_documents, pseudonym
+from services.privacy.forgetting import Forgotten, forget, has_written, note_documents
+from services.privacy.pseudonyms import pseudonym
 from services.privacy.text_match import TextMatch
 from services.storage import files
 from services.storage.data_folder import DataFolder

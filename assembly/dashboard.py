@@ -1,0 +1,193 @@
+"""What the dashboard shows, taken from the parts of a run."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from aiohttp import web
+from yarl import URL
+
+from assembly.graph_parts import Parts
+from assembly.reports import prices_of
+from assembly.sources import SourceSetup, source_kinds
+from assembly.team import team_places
+from clock import from_rfc3339, now, rfc3339, run_blocking
+from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from services.conversations import History
+from services.knowledge import AnyKind, FileRecord, Library, Record, Search, UrlRecord, cache, page_name
+from services.privacy import pseudonym, pseudonym_key
+from services.storage import DataFolder, in_thread
+from services.team import Overview, PairPlaces, TeamLibrary, corrections, overview
+from services.telemetry import Ended, parse_ended
+from settings import KnowledgeSettings, MetricsSettings, Settings
+from sinks.record import RECENT, OutcomeRecord
+
+DAY = 86_400.0
+
+log = logging.getLogger(__name__)
+
+
+def dashboard_pages(
+    settings: Settings, parts: Parts, library: Library, search: Search, meter: FlowMeter, *, pace: float = 1.0
+) -> Callable[[web.Application], None]:
+    """What adds the pages to an application. `pace`: how many seconds of the loop pass in a real one. Blocking.
+
+    Raises:
+        OSError: the key of pseudonyms cannot be read or made.
+    """
+    state, history = parts.state, parts.services.history
+    curation = parts.services.curation
+    kept = KeptEnds(state.record, state.folder.outcomes)
+    key = pseudonym_key(state.folder.feedback_key) if state.durable else _passing_key(state.folder)
+    price = prices_of(settings).answering
+    sources = Sources(
+        meter=meter,
+        entries=kept.last,
+        spent=kept.spent,
+        token_days=lambda: state.token_days.days,
+        price=None if price is None else (price.prompt, price.completion),
+        held=partial(held_sources, settings.kb, library),
+        search=search,
+        team=LookedAt(settings, None if curation is None else curation.library, PairPlaces(state.folder.places)),
+        may_correct=curation is not None,
+        now=now,
+    )
+    texts = settings.dashboard.show_texts
+    showing = Showing(texts, partial(pseudonym, key), partial(place_name, history, texts=texts))
+    token, names = settings.dashboard.token.get_secret_value(), frozenset({settings.metrics.host.lower()})
+    access = Visitors(token, names, time.monotonic)
+    return partial(add_pages, sources=sources, showing=showing, access=access, pace=pace)
+
+
+def place_name(history: History, place_id: int, *, texts: bool) -> str:
+    """The name of a channel; a thread's is what somebody wrote, so it is shown only with `texts`."""
+    place = history.place(place_id)
+    if not place.is_thread:
+        return f"#{history.name_of(place_id)}"
+    parent = "" if place.parent_id is None else f"#{history.name_of(place.parent_id)}, "
+    return f"{parent}{history.name_of(place_id)}" if texts else f"{parent}a {place.kind}"
+
+
+def address_of(settings: MetricsSettings) -> str:
+    """Where a browser on this machine finds the dashboard."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 (what others reach)
+    return str(URL.build(scheme="http", host=host, port=settings.port, path="/"))
+
+
+def _passing_key(folder: DataFolder) -> bytes:
+    """For who writes nothing: where there is no key, pseudonyms last as long as the run."""
+    return folder.feedback_key.read_bytes() if folder.feedback_key.exists() else secrets.token_bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEnds:
+    """The record of how parts ended, in memory and in the files of `folder`."""
+
+    record: OutcomeRecord
+    folder: Path
+
+    async def last(self) -> Sequence[Ended]:
+        """The newest `RECENT`, oldest first. What is in memory as well is taken from there: it has the replies."""
+        written = await in_thread(newest_in, self.folder, RECENT)
+        recent = tuple(self.record.recent)
+        known = set(map(_identity, recent))
+        older = [entry for entry in written if _identity(entry) not in known]
+        return sorted((*older, *recent), key=lambda entry: entry.at)[-RECENT:]
+
+    async def spent(self, days: int) -> Sequence[Ended]:
+        """Those of the last days for which a model was asked."""
+        since = rfc3339(now() - days * DAY)[:10]
+        return await in_thread(newest_in, self.folder, None, since) or tuple(self.record.recent)
+
+
+def _identity(entry: Ended) -> tuple[str, tuple[int, ...]]:
+    """What is the same of an entry in memory and of its line, whose time is cut."""
+    return rfc3339(entry.at), entry.message_ids
+
+
+def newest_in(folder: Path, most: int | None, since: str = "") -> list[Ended]:
+    """The entries of the newest files, oldest first; `most`: so many at least, if there are; `since`: a day."""
+    found: list[list[Ended]] = []
+    count = 0
+    for path in sorted(folder.glob("????-??-??.jsonl"), reverse=True):
+        if path.stem < since or (most is not None and count >= most):
+            break
+        lines = path.read_bytes().splitlines()
+        entries = [entry for line in lines[-most if most else 0 :] if (entry := parse_ended(line)) is not None]
+        found.append(entries)
+        count += len(entries)
+    return [entry for entries in reversed(found) for entry in entries]
+
+
+async def held_sources(kb: KnowledgeSettings, library: Library) -> list[Held]:
+    """The sources of the knowledge base, as index and cache know them, in the order of the index."""
+    described = {entry.id: entry.description for entry in await library.index() if entry.id.startswith("kb:")}
+    records = await in_thread(_records, kb)
+    found = [
+        _held(kb, source_id, records.get(source_id.removeprefix("kb:")), text) for source_id, text in described.items()
+    ]
+    rest = [(f"kb:{bare}", record) for bare, record in records.items() if f"kb:{bare}" not in described]
+    return found + [_held(kb, source_id, record, None) for source_id, record in sorted(rest)]
+
+
+def _records(kb: KnowledgeSettings) -> Mapping[str, Record]:
+    """By id without namespace; none where there is no cache."""
+    kinds: Sequence[AnyKind] = source_kinds(SourceSetup(kb))
+    try:
+        data = kb.index_cache_path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    return cache.parse(data, [kind.record for kind in kinds], str(kb.index_cache_path))
+
+
+def _held(kb: KnowledgeSettings, source_id: str, record: Record | None, description: str | None) -> Held:
+    """`description`: None where it is not in the index."""
+    state, trouble = ("indexed", False) if description is not None else ("not in the index", True)
+    size: int | None = None
+    changed_at: float | None = None
+    if record is not None:
+        if record.gone_at is not None:
+            state, trouble = f"gone since {record.gone_at[:16].replace('T', ' ')}", True
+        elif isinstance(record, UrlRecord) and record.url.fetch_status in {"timeout", "error"}:
+            state, trouble = (
+                f"not fetched ({record.url.fetch_status})" + ("" if description is None else "; earlier text"),
+                True,
+            )
+        elif record.summary_pending:
+            state, trouble = "to be described", False
+    if isinstance(record, FileRecord):
+        size, changed_at = record.file.size_bytes, record.file.mtime_ns / 1e9
+    elif isinstance(record, UrlRecord):
+        kept, fetched = kb.web_fetch_cache_dir / page_name(record.url.url), record.url.last_fetched_at
+        size = kept.stat().st_size if kept.exists() else None
+        changed_at = None if fetched is None else from_rfc3339(fetched)
+    kind = "file" if record is None else record.source_type
+    return Held(source_id, kind, state, trouble, size, changed_at, description or "")
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """The team's library for the dashboard; `library` None: it is only shown."""
+
+    settings: Settings
+    library: TeamLibrary | None
+    places: PairPlaces
+
+    async def overview(self) -> Overview:
+        cursor = self.settings.kb.qa_raw_last_processed_id
+        return await in_thread(overview, team_places(self.settings), cursor, now())
+
+    def address(self, qa_id: str) -> str | None:
+        return self.places.address(qa_id)
+
+    async def correct(self, action: str, qa_id: str) -> str:
+        if self.library is None:
+            raise corrections.CorrectionRefused("the library is only shown here")
+        act = corrections.remove if action == "remove" else corrections.restore
+        return await run_blocking(act, self.library, qa_id, rfc3339(now()))

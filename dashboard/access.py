@@ -1,0 +1,118 @@
+"""Who may look, and from where: the token, sessions, names of this server, and forms that only its pages can send."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from yarl import URL
+
+COOKIE = "millrace"
+SESSION_SECONDS = 12 * 3600.0
+SESSIONS = 200
+"""Kept at most; the oldest ends first."""
+FREE_TRIES = 5
+"""Wrong tokens of one address before it has to wait, each time twice as long."""
+LONGEST_WAIT = 300.0
+ADDRESSES = 2_000
+"""Whose wrong tokens are remembered."""
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(slots=True)
+class _Tries:
+    wrong: int = 0
+    not_before: float = 0.0
+
+
+@dataclass(slots=True)
+class Visitors:
+    """Decides about requests; knows nothing of HTTP but headers.
+
+    Attributes:
+        token: empty: everybody who reaches the server may look, which the assembly allows on loopback only.
+        names: the `Host`s that are meant, in lower case. With a token every name is: a page of another name has no
+            cookie of this one, and what it could ask for is the form to log in.
+        clock: seconds that only grow.
+    """
+
+    token: str = field(repr=False)
+    names: frozenset[str]
+    clock: Callable[[], float]
+    _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    _sessions: OrderedDict[str, float] = field(default_factory=OrderedDict[str, float], repr=False)
+    _tries: OrderedDict[str, _Tries] = field(default_factory=OrderedDict[str, _Tries], repr=False)
+
+    def is_meant(self, host: str) -> bool:
+        """Whether a `Host` header names this server, and not one whose name leads here by DNS rebinding."""
+        name = _name_of(host)
+        return bool(name) and (bool(self.token) or name in LOOPBACK or name in self.names)
+
+    def session(self, cookie: str | None) -> str | None:
+        """The session of a cookie. Without a token, a new one where there is none; else None."""
+        ends = self._sessions.get(cookie) if cookie else None
+        if cookie and ends is not None and ends > self.clock():
+            return cookie
+        return None if self.token else self.begin()
+
+    def begin(self) -> str:
+        session = secrets.token_urlsafe(32)
+        self._sessions[session] = self.clock() + SESSION_SECONDS
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+    def end(self, session: str) -> None:
+        self._sessions.pop(session, None)
+
+    def must_wait(self, address: str) -> float:
+        """For how many seconds no token of this address is looked at."""
+        tries = self._tries.get(address)
+        return 0.0 if tries is None else max(0.0, tries.not_before - self.clock())
+
+    def accepts(self, given: str, address: str) -> bool:
+        """Whether this is the token. A wrong one counts against the address; one that has to wait is not looked at."""
+        if self.must_wait(address):
+            return False
+        if self.token and hmac.compare_digest(_digest(given), _digest(self.token)):
+            self._tries.pop(address, None)
+            return True
+        tries = self._tries.setdefault(address, _Tries())
+        self._tries.move_to_end(address)
+        tries.wrong += 1
+        if tries.wrong >= FREE_TRIES:
+            tries.not_before = self.clock() + min(LONGEST_WAIT, 2.0 ** (tries.wrong - FREE_TRIES))
+        while len(self._tries) > ADDRESSES:
+            self._tries.popitem(last=False)
+        return False
+
+    def form_key(self, session: str) -> str:
+        """What a form of this session has to send along."""
+        return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
+
+    def sent_by(self, session: str, form_key: str) -> bool:
+        return hmac.compare_digest(_digest(form_key), _digest(self.form_key(session)))
+
+
+def own_page(headers: Mapping[str, str]) -> bool:
+    """Whether a browser sent a form from a page of this server, as far as it tells."""
+    origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
+    if site is not None and site not in {"same-origin", "none"}:
+        return False
+    return origin is None or urlsplit(origin).netloc.lower() == headers.get("Host", "").lower()
+
+
+def _name_of(host: str) -> str:
+    try:
+        return (URL(f"http://{host}").host or "").lower()
+    except ValueError:
+        return ""
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()

@@ -1,0 +1,193 @@
+"""What the operators tell of their items, added up: counts, and how long the last ones took."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from model.batches import Part
+from model.outcomes import Ignored, Outcome, Result
+from operators.step import Gauge
+from services.conversations import CalledOff
+from services.telemetry import about
+
+TIMED = 256
+"""The last so many durations of an operator tell its median and 95th percentile."""
+FOLLOWED = 1_000
+"""Parts whose steps are remembered: those in flight, and as many as the record shows."""
+OF_PARTS = frozenset(
+    {
+        "gather",
+        "permit",
+        "announce",
+        "gate",
+        "select",
+        "load",
+        "retrieve",
+        "generate",
+        "point",
+        "verify",
+        "hold",
+        "reply",
+    }
+    | {"extract", "summarise_images", "archive"}
+)
+"""Operators whose items are parts; what others work on may have begun with one, and outlives it."""
+UNTIMED = frozenset({"quiet_window"})
+"""Operators that tell only how many items they hold: one that is gone is done."""
+IN_HAND = 200
+"""Parts in flight that are followed; the oldest is given up first."""
+
+
+class Figures(NamedTuple):
+    """Of one operator, since the start.
+
+    Attributes:
+        median, p95: of the seconds that its last items took; None: there was none.
+    """
+
+    in_flight: int = 0
+    waiting: int = 0
+    done: int = 0
+    failed: int = 0
+    median: float | None = None
+    p95: float | None = None
+
+
+class Took(NamedTuple):
+    """A step of one part, and how many seconds it took."""
+
+    step: str
+    seconds: float
+
+
+class InHand(NamedTuple):
+    """A part that is on its way, with the steps that it has behind it."""
+
+    part: Part
+    steps: tuple[Took, ...]
+
+
+@dataclass(slots=True)
+class _Operator:
+    in_flight: int = 0
+    waiting: int = 0
+    done: int = 0
+    failed: int = 0
+    seconds: deque[float] = field(default_factory=lambda: deque[float](maxlen=TIMED))
+
+
+class FlowMeter:
+    """Hears gauges, items and results of one run (`operators.step.Meter`).
+
+    Attributes:
+        changed: called after each change; must not fail.
+        results: how many results there were of each kind; ignored messages as `ignored`.
+    """
+
+    def __init__(self, clock: Callable[[], float], also: Gauge | None = None) -> None:
+        """`clock`: gives seconds that pass while work is done, in a replay too. `also`: is told what gauges tell."""
+        self.changed: list[Callable[[], object]] = []
+        self.results: Counter[str] = Counter()
+        self._clock = clock
+        self._also = also
+        self._operators: dict[str, _Operator] = {}
+        self._steps: OrderedDict[tuple[int, ...], tuple[Part, list[Took]]] = OrderedDict()
+        self._ended: OrderedDict[tuple[int, ...], tuple[Took, ...]] = OrderedDict()
+
+    def __call__(self, operator: str, count: int) -> None:
+        known = self._of(operator)
+        if operator in UNTIMED and count < known.in_flight:
+            known.done += known.in_flight - count
+        known.in_flight = count
+        if self._also is not None:
+            self._also(operator, count)
+        self._tell()
+
+    def waits(self, operator: str, count: int) -> None:
+        known = self._of(operator)
+        if known.waiting != count:
+            known.waiting = count
+            self._tell()
+
+    def begins(self, operator: str) -> Callable[[Exception | None], object]:
+        began = self._clock()
+
+        def ended(error: Exception | None) -> None:
+            seconds, known = self._clock() - began, self._of(operator)
+            known.seconds.append(seconds)
+            if error is None:
+                known.done += 1
+            elif not isinstance(error, CalledOff):  # that is nobody's failure
+                known.failed += 1
+            part = about.get() if operator in OF_PARTS else None
+            if part is not None:
+                self._follow(part, Took(operator, seconds))
+            self._tell()
+
+        return ended
+
+    def add(self, result: Result) -> None:
+        """Count a result (`streams.wiring.Sinks.results`)."""
+        if isinstance(result, Outcome):
+            self.results[result.result] += 1
+            ids = result.part.message_ids
+            part_and_steps = self._steps.pop(ids, None)
+            if part_and_steps is not None:
+                self._ended[ids] = tuple(part_and_steps[1])
+                _bound(self._ended, FOLLOWED)
+        elif isinstance(result, Ignored):
+            self.results["ignored"] += len(result.message_ids)
+        self._tell()
+
+    def figures(self) -> Mapping[str, Figures]:
+        """By operator, of those that were heard of."""
+        return {name: _figures(known) for name, known in self._operators.items()}
+
+    def in_hand(self) -> list[InHand]:
+        """The parts on their way that have a step behind them, newest first."""
+        return [InHand(part, tuple(steps)) for part, steps in reversed(self._steps.values())]
+
+    def steps_of(self, message_ids: tuple[int, ...]) -> tuple[Took, ...]:
+        """How long each step took of a part that has ended; empty where it is not known any more."""
+        return self._ended.get(message_ids, ())
+
+    def _of(self, operator: str) -> _Operator:
+        known = self._operators.get(operator)
+        if known is None:
+            known = self._operators[operator] = _Operator()
+        return known
+
+    def _follow(self, part: Part, took: Took) -> None:
+        ids = part.message_ids
+        self._steps.setdefault(ids, (part, []))[1].append(took)
+        _bound(self._steps, IN_HAND)
+
+    def _tell(self) -> None:
+        for tell in self.changed:
+            tell()
+
+
+def _figures(known: _Operator) -> Figures:
+    ordered = sorted(known.seconds)
+    return Figures(
+        known.in_flight,
+        known.waiting,
+        known.done,
+        known.failed,
+        percentile(ordered, 0.5),
+        percentile(ordered, 0.95),
+    )
+
+
+def percentile(ordered: list[float], share: float) -> float | None:
+    """The smallest value that at least this share of all is not above; None of nothing."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+def _bound(kept: OrderedDict[tuple[int, ...], Any], most: int) -> None:
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -1,0 +1,159 @@
+"""The pages on an aiohttp application, and the guard before each of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from dashboard import rendering
+from dashboard.access import COOKIE, Visitors, own_page
+from dashboard.correcting import Correcting
+from dashboard.live import Live
+from dashboard.pages import Pages
+from dashboard.showing import Showing
+from dashboard.sources import Sources
+from dashboard.visits import Visit
+from services.team import LibraryUnusable
+
+Handler = Callable[[web.Request, Visit], Awaitable[web.StreamResponse]]
+log = logging.getLogger(__name__)
+
+BEARER = "Bearer "
+
+
+def add_pages(
+    application: web.Application, sources: Sources, showing: Showing, access: Visitors, *, pace: float = 1.0
+) -> None:
+    """Add the dashboard's routes. `pace`: how many seconds of the loop pass in a real one, as in a replay."""
+    pages, correcting = Pages(sources, showing), Correcting(sources, showing)
+    live = Live(sources.meter, pages.now_json, pace)
+
+    async def log_in(request: web.Request) -> web.StreamResponse:
+        return await _log_in(request, access)
+
+    async def log_out(_request: web.Request, visit: Visit) -> web.StreamResponse:
+        access.end(visit.session)
+        answer = rendering.see("/login")
+        answer.del_cookie(COOKIE, path="/")
+        return answer
+
+    def get(path: str, handler: Handler) -> web.RouteDef:
+        return web.get(path, _guarded(handler, access), allow_head=False)
+
+    def post(path: str, handler: Handler) -> web.RouteDef:
+        return web.post(path, _guarded(handler, access))
+
+    application.add_routes(
+        [
+            get("/", pages.now),
+            get("/events", live.events),
+            get("/answers", pages.answers),
+            get("/answers/{id}", pages.answer),
+            get("/gaps", pages.gaps),
+            get("/knowledge", pages.knowledge),
+            get("/knowledge/topics/{name}", pages.topic),
+            get("/knowledge/pairs/{id}/{action:remove|restore}", correcting.ask),
+            post("/knowledge/pairs/{id}/{action:remove|restore}", correcting.correct),
+            get("/cost", pages.cost),
+            web.get("/login", _at_home(log_in, access), allow_head=False),
+            web.post("/login", _at_home(log_in, access)),
+            post("/logout", log_out),
+            web.get("/static/{name}", _at_home(_static, access), allow_head=False),
+        ]
+    )
+    application.on_shutdown.append(live.close)
+
+
+def _at_home(
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], access: Visitors
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """Answer only who asked for this server by its name."""
+
+    async def asked(request: web.Request) -> web.StreamResponse:
+        if not access.is_meant(request.headers.get("Host", "")):
+            text = "This is not the name of this server. Open it as http://127.0.0.1 or http://localhost.\n"
+            return web.Response(text=text, status=421, headers=rendering.HEADERS)
+        try:
+            return await handler(request)
+        except ConnectionError:
+            raise  # whoever asked is gone
+        except (OSError, LibraryUnusable) as error:
+            log.error("dashboard: %s", error)  # noqa: TRY400 (one line for the operator)
+            return rendering.page("message.html", 500, title="Not read", text=str(error), back="/")
+
+    return asked
+
+
+def _guarded(handler: Handler, access: Visitors) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        if access.token and request.headers.get("Authorization", "").startswith(BEARER):
+            return await _by_header(request, handler, access)
+        cookie = request.cookies.get(COOKIE)
+        session = access.session(cookie)
+        if session is None:
+            if request.method != "GET" or request.path == "/events":
+                return web.Response(text="Log in first.\n", status=401, headers=rendering.HEADERS)
+            return rendering.see("/login")
+        if request.method == "POST":
+            form = await request.post()
+            if not own_page(request.headers) or not access.sent_by(session, str(form.get("key", ""))):
+                return rendering.page("message.html", 403, title="Not sent", text=_STRANGE_FORM, back="/")
+        answer = await handler(request, Visit(session, access.form_key(session), logged_in=bool(access.token)))
+        if session != cookie and not answer.prepared:
+            _set_cookie(request, answer, session)
+        return answer
+
+    return _at_home(guarded, access)
+
+
+async def _by_header(request: web.Request, handler: Handler, access: Visitors) -> web.StreamResponse:
+    """For programs; no browser sends this header by itself, so forms need no key."""
+    address = _address(request)
+    if (wait := access.must_wait(address)) > 0:
+        return _slower(wait)
+    if not access.accepts(request.headers["Authorization"].removeprefix(BEARER).strip(), address):
+        return web.Response(text="This is not the token.\n", status=401, headers=rendering.HEADERS)
+    return await handler(request, Visit("", "", logged_in=False))
+
+
+_STRANGE_FORM = "This form was not sent from a page of this dashboard, or that page is too old. Open it again."
+
+
+async def _log_in(request: web.Request, access: Visitors) -> web.StreamResponse:
+    if not access.token:
+        return rendering.see("/")
+    if request.method != "POST":
+        return rendering.page("login.html", wrong=False)
+    address = _address(request)
+    if (wait := access.must_wait(address)) > 0:
+        return _slower(wait)
+    form = await request.post()
+    if not own_page(request.headers) or not access.accepts(str(form.get("token", "")), address):
+        return rendering.page("login.html", 401, wrong=True)
+    answer = rendering.see("/")
+    _set_cookie(request, answer, access.begin())
+    return answer
+
+
+async def _static(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    if name not in rendering.TYPES:
+        return web.Response(text="There is no such file.\n", status=404, headers=rendering.HEADERS)
+    return rendering.file(name)
+
+
+def _slower(wait: float) -> web.Response:
+    headers = {**rendering.HEADERS, "Retry-After": str(round(wait + 0.5))}
+    return web.Response(text="Too many wrong tokens: try again later.\n", status=429, headers=headers)
+
+
+def _set_cookie(request: web.Request, answer: web.StreamResponse, session: str) -> None:
+    # What a proxy says of itself can only be wrong to the harm of who sends it.
+    secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
+    answer.set_cookie(COOKIE, session, path="/", httponly=True, samesite="Strict", secure=secure)
+
+
+def _address(request: web.Request) -> str:
+    return request.remote or ""

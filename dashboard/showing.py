@@ -1,0 +1,85 @@
+"""What may be shown: texts of people only where the operator says so, people as pseudonyms, all in a few words."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from clock import rfc3339
+
+HIDDEN_FILE = "a file of the thread"
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+KIB = 1024
+_MINUTE = 16
+"""Characters of a time stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How pages name people and places, and whether they show what people have written.
+
+    Attributes:
+        texts: `dashboard.show_texts`.
+        pseudonym: of a person, by their id.
+        place: the name of a channel or thread, by its id; the id where it has none that is known.
+    """
+
+    texts: bool
+    pseudonym: Callable[[int], str]
+    place: Callable[[int], str]
+
+    def person(self, user_id: int) -> str:
+        return self.pseudonym(user_id)[:8]
+
+    def text(self, written: str) -> str:
+        """What a person has written, or a text that may quote it; empty where it is not to be shown."""
+        return plain(written) if self.texts else ""
+
+    def source(self, source_id: str) -> str:
+        """The id of a source; people's files, which are cited by their names, count as what they have written."""
+        known = source_id.startswith(("kb:", "team:"))
+        return plain(source_id) if known or self.texts else HIDDEN_FILE
+
+
+def plain(text: str) -> str:
+    """`text` without control characters, and without those that turn the direction of writing."""
+    return "".join(each for each in text if each in "\n\t" or not unicodedata.category(each).startswith("C"))
+
+
+def link_to(guild_id: int | None, place_id: int, message_id: int | None = None) -> str:
+    """The address of a message, or of a channel or thread; empty where the server is not known."""
+    if guild_id is None:
+        return ""
+    ends = "" if message_id is None else f"/{message_id}"
+    return f"https://discord.com/channels/{guild_id}/{place_id}{ends}"
+
+
+def minute(at: float) -> str:
+    return rfc3339(at)[:_MINUTE].replace("T", " ")
+
+
+def seconds(value: float | None) -> str:
+    """A duration in a few characters; a dash where there is none."""
+    if value is None:
+        return "–"
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    return f"{value:.1f} s" if value < MINUTE else f"{value / MINUTE:.1f} min"
+
+
+def ago(then: float, now: float) -> str:
+    """How long ago that was, in one unit."""
+    past = max(0.0, now - then)
+    for unit, length in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
+        if past >= length:
+            return f"{past / length:.0f} {unit} ago"
+    return "just now"
+
+
+def size(count: int | None) -> str:
+    if count is None:
+        return "–"
+    if count < KIB:
+        return f"{count} B"
+    return f"{count / KIB:.0f} KiB" if count < KIB * KIB else f"{count / KIB / KIB:.1f} MiB"

@@ -1,0 +1,222 @@
+"""Ends of parts, and a dashboard over sources that a test fills."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from dashboard import FlowMeter, Held, Showing, Sources, Visitors, add_pages
+from model.messages import AuthorType
+from model.outcomes import OutcomeKind, Reason
+from services.llm import StepTokens
+from services.search import Found, Kept, Level
+from services.search.confidence import Signals
+from services.search.finding import Hit
+from services.team import Overview, Pair, PairTurn, Speaker, corrections
+from services.team.topics import Topic
+from services.telemetry import Ended
+
+AT = 1_770_000_000.0
+GUILD, HELP, ANNA, BOB = 1, 20, 301, 302
+NASTY = '<script>document.title="broken"</script><img src=x onerror=alert(1)>'
+TOKEN = "a-token-of-some-length"
+
+REPLIED = Ended(
+    at=AT,
+    result=OutcomeKind.REPLIED,
+    channel_id=HELP,
+    place_id=HELP,
+    message_ids=(0xA1, 0xA2),
+    author_id=ANNA,
+    author_type=AuthorType.COMMUNITY_USER,
+    guild_id=GUILD,
+    reply_place_id=0xA2,
+    question=f"How do I restore? {NASTY}",
+    reply=f"Run restore. {NASTY}",
+    level="answer",
+    sources=("kb:restore.md", "anna-private.log:7"),
+    llm_calls=2,
+    seconds=1.5,
+    tokens={"gate": (100, 10), "generate": (2000, 200)},
+    path={
+        "gate": {"question": True, "answerable": True, "reason": "it is about restoring"},
+        "select": {
+            "offered": 2,
+            "ranked": [["kb:restore.md", 0.91], ["kb:faq.md", 0.4]],
+            "selected": ["kb:restore.md"],
+        },
+        "load": {"loaded": ["kb:restore.md"]},
+        "tools": ["search"],
+        "generate": {"answer": True, "characters": 12, "citations": ["kb:restore.md", "anna-private.log:7"]},
+        "verify": {"good_enough": True, "issues": ["it says restore twice"]},
+    },
+)
+UNANSWERED = replace(
+    REPLIED,
+    at=AT + 60,
+    result=OutcomeKind.SKIPPED,
+    reason=Reason.NO_ANSWER_IN_SOURCES,
+    message_ids=(0xB1,),
+    author_id=BOB,
+    reply_place_id=None,
+    question="Does the quota count deleted snapshots?",
+    reply="",
+    level=None,
+    sources=("kb:restore.md",),
+)
+CAPTURED = replace(
+    UNANSWERED,
+    at=AT + 120,
+    result=OutcomeKind.CAPTURED,
+    reason=None,
+    message_ids=(0xC1,),
+    author_type=AuthorType.TEAM_MEMBER,
+    question="",
+    qa_id="qa_20260201_031057.000000",
+    sources=(),
+    tokens={},
+    path={},
+)
+PAIR = Pair(
+    "qa_20260201_031057.000000",
+    "2026-02-01T03:10:57.000000Z",
+    "2026-02-01T03:09:41.120000Z",
+    "thread_77",
+    (1, 2),
+    (ANNA, 9),
+    (PairTurn(Speaker.USER, f"My quota is full {NASTY}"), PairTurn(Speaker.TEAM, "Prune old snapshots.")),
+)
+OTHER = replace(PAIR, id="qa_20260202_031057.000000", timestamp="2026-02-02T03:10:57.000000Z")
+
+
+def hit(source_id: str, text: str = "some text", score: float = 0.9) -> Hit:
+    return Hit(Kept(source_id, "Title", "", 0, ("Guide", "Quotas"), "", text), score, 0.5, 1.25)
+
+
+FOUND = Found(
+    (hit("kb:restore.md", f"Restore with care. {NASTY}"), hit("team:quota.txt", "My quota is full", 0.7)),
+    0.6,
+    Level.ANSWER,
+    Signals(0.5, 1.25, 0.1, 3, 0.8, 6.2),
+)
+
+
+@dataclass
+class FakeSearch:
+    asked: list[str] = field(default_factory=list[str])
+
+    async def find(self, query: str) -> Found:
+        self.asked.append(query)
+        return FOUND
+
+    async def section(self, kept: Kept) -> Sequence[Kept]:
+        return [kept]
+
+    async def passages_of(self, source_id: str, query: str) -> Sequence[str]:
+        return [source_id, query]
+
+
+@dataclass
+class FakeTeam:
+    """Two conversations in the topic `quota`; `refusal`: what becomes of each correction."""
+
+    removed: list[str] = field(default_factory=list[str])
+    refusal: Exception | None = None
+
+    async def overview(self) -> Overview:
+        pairs = tuple(pair for pair in (PAIR, OTHER) if pair.id not in self.removed)
+        return Overview(
+            {"quota": Topic("quota", pairs)} if pairs else {},
+            {"quota": "My quota is full: what people asked"},
+            tuple((each, "quota") for each in self.removed),
+            {PAIR.id: ("qa_20250101_000000.000000",)},
+            {PAIR.id: ((OTHER, "snapshots are pruned by themselves"),)},
+            (),
+            4,
+            1,
+            1,
+        )
+
+    def address(self, qa_id: str) -> str | None:
+        return "https://discord.com/channels/1/20/2" if qa_id == PAIR.id else None
+
+    async def correct(self, action: str, qa_id: str) -> str:
+        if self.refusal is not None:
+            raise self.refusal
+        (self.removed.append if action == "remove" else self.removed.remove)(qa_id)
+        return f"{qa_id}: {action}d."
+
+
+def showing(*, texts: bool = False) -> Showing:
+    return Showing(texts, lambda user_id: f"{user_id:x}" * 8, lambda place_id: f"#channel-{place_id}")
+
+
+@dataclass
+class Box:
+    """What a dashboard shows."""
+
+    entries: list[Ended] = field(default_factory=lambda: [REPLIED, UNANSWERED, CAPTURED])
+    held: list[Held] = field(
+        default_factory=lambda: [Held("kb:restore.md", "file", "indexed", False, 2048, AT, "About")]
+    )
+    days: Mapping[str, Mapping[str, StepTokens]] = field(
+        default_factory=lambda: {"2026-02-02": {"gate": StepTokens(2, 1_000_000, 100_000)}}
+    )
+    price: tuple[float, float] | None = (2.0, 10.0)
+    search: FakeSearch = field(default_factory=FakeSearch)
+    team: FakeTeam = field(default_factory=FakeTeam)
+    meter: FlowMeter = field(default_factory=lambda: FlowMeter(lambda: 0.0))
+    may_correct: bool = True
+    texts: bool = False
+    token: str = ""
+    clock: list[float] = field(default_factory=lambda: [0.0])
+
+    def add_to(self, application: web.Application) -> None:
+        async def entries() -> Sequence[Ended]:
+            return self.entries
+
+        async def spent(_days: int) -> Sequence[Ended]:
+            return self.entries
+
+        async def held() -> Sequence[Held]:
+            return self.held
+
+        sources = Sources(
+            meter=self.meter,
+            entries=entries,
+            spent=spent,
+            token_days=lambda: self.days,
+            price=self.price,
+            held=held,
+            search=self.search,
+            team=self.team,
+            may_correct=self.may_correct,
+            now=lambda: AT + 3600,
+        )
+        visitors = Visitors(self.token, frozenset({"bots.internal"}), lambda: self.clock[0])
+        add_pages(application, sources, showing(texts=self.texts), visitors)
+
+
+@asynccontextmanager
+async def served(box: Box) -> AsyncGenerator[TestClient[web.Request, web.Application]]:
+    application = web.Application()
+    box.add_to(application)
+    jar = partial(aiohttp.CookieJar, unsafe=True)
+    async with TestClient(TestServer(application), cookie_jar=jar()) as client:
+        yield client
+
+
+async def page(client: TestClient[Any, Any], path: str, **options: Any) -> str:
+    async with client.get(path, **options) as response:
+        assert response.status == 200, await response.text()
+        return await response.text()
+
+
+REFUSED = corrections.CorrectionRefused("it was removed already")

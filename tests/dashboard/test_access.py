@@ -1,0 +1,126 @@
+"""Who may look, and from where."""
+
+from __future__ import annotations
+
+import pytest
+
+from dashboard import access
+from dashboard.access import FREE_TRIES, LONGEST_WAIT, SESSION_SECONDS, Visitors, own_page
+from tests.dashboard.made import TOKEN
+
+
+@pytest.fixture
+def at() -> list[float]:
+    return [1000.0]
+
+
+@pytest.fixture
+def visitors(at: list[float]) -> Visitors:
+    return Visitors(TOKEN, frozenset(), lambda: at[0])
+
+
+@pytest.mark.parametrize(
+    ("host", "meant"),
+    [
+        ("localhost:9090", True),
+        ("LOCALHOST", True),
+        ("127.0.0.1:1", True),
+        ("[::1]:9090", True),
+        ("bots.internal:9090", True),
+        ("rebound.example:9090", False),
+        ("127.0.0.1.rebound.example", False),
+        ("localhost@rebound.example", False),
+        ("", False),
+        ("[", False),
+    ],
+)
+def test_without_a_token_only_its_own_names_are_meant(host: str, meant: bool) -> None:
+    assert Visitors("", frozenset({"bots.internal"}), lambda: 0.0).is_meant(host) is meant
+
+
+def test_with_a_token_every_name_is_but_there_must_be_one(visitors: Visitors) -> None:
+    assert visitors.is_meant("bot.example.org")
+    assert not visitors.is_meant("")
+
+
+def test_a_session_ends_when_it_is_left_and_by_itself(visitors: Visitors, at: list[float]) -> None:
+    one, other = visitors.begin(), visitors.begin()
+    assert visitors.session(one) == one
+    visitors.end(one)
+    assert visitors.session(one) is None
+    assert visitors.session("invented") is None
+    assert visitors.session(None) is None
+    at[0] += SESSION_SECONDS
+    assert visitors.session(other) is None
+
+
+def test_sessions_are_bounded(visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "SESSIONS", 2)
+    first, *others = (visitors.begin() for _ in range(3))
+    assert visitors.session(first) is None
+    assert [visitors.session(each) for each in others] == others
+
+
+def test_without_a_token_everybody_gets_a_session() -> None:
+    free = Visitors("", frozenset(), lambda: 0.0)
+    begun = free.session(None)
+    assert begun is not None
+    assert free.session(begun) == begun
+    assert not free.accepts("", "10.0.0.1")
+
+
+def test_guesses_have_to_wait_longer_and_longer(visitors: Visitors, at: list[float]) -> None:
+    waits: list[float] = []
+    for _ in range(FREE_TRIES + 12):
+        assert not visitors.accepts("a guess", "10.0.0.1")
+        waits.append(visitors.must_wait("10.0.0.1"))
+        at[0] += waits[-1]
+    assert waits[: FREE_TRIES - 1] == [0.0] * (FREE_TRIES - 1)
+    assert waits[FREE_TRIES - 1 : FREE_TRIES + 2] == [1.0, 2.0, 4.0]
+    assert waits[-1] == LONGEST_WAIT
+
+
+def test_who_has_to_wait_is_not_let_in_even_with_the_token_and_others_are(visitors: Visitors, at: list[float]) -> None:
+    for _ in range(FREE_TRIES):
+        visitors.accepts("a guess", "10.0.0.1")
+    assert not visitors.accepts(TOKEN, "10.0.0.1")
+    assert visitors.accepts(TOKEN, "10.0.0.2")
+    at[0] += visitors.must_wait("10.0.0.1")
+    assert visitors.accepts(TOKEN, "10.0.0.1")
+    assert visitors.must_wait("10.0.0.1") == 0.0
+
+
+def test_addresses_that_guess_are_bounded(visitors: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "ADDRESSES", 1)
+    for address in ("10.0.0.1", "10.0.0.2"):
+        for _ in range(FREE_TRIES):
+            visitors.accepts("a guess", address)
+    assert (visitors.must_wait("10.0.0.1"), visitors.must_wait("10.0.0.2")) == (0.0, 1.0)
+
+
+def test_a_form_is_taken_with_the_key_of_its_session_alone(visitors: Visitors) -> None:
+    mine, theirs = visitors.begin(), visitors.begin()
+    assert visitors.sent_by(mine, visitors.form_key(mine))
+    assert not visitors.sent_by(mine, visitors.form_key(theirs))
+    assert not visitors.sent_by(mine, "")
+
+
+def test_secrets_are_not_in_what_it_prints() -> None:
+    made = Visitors("", frozenset(), lambda: 0.0)
+    session = made.begin()
+    assert session not in repr(made)
+
+
+@pytest.mark.parametrize(
+    ("headers", "own"),
+    [
+        ({"Host": "localhost:1"}, True),
+        ({"Host": "localhost:1", "Origin": "http://localhost:1"}, True),
+        ({"Host": "localhost:1", "Origin": "http://localhost:2"}, False),
+        ({"Host": "localhost:1", "Origin": "null"}, False),
+        ({"Host": "localhost:1", "Sec-Fetch-Site": "cross-site"}, False),
+        ({"Host": "localhost:1", "Sec-Fetch-Site": "same-origin"}, True),
+    ],
+)
+def test_a_form_of_another_page_is_recognised(headers: dict[str, str], own: bool) -> None:
+    assert own_page(headers) is own

@@ -1,0 +1,74 @@
+"""The picture: every operator that is metered has its box, and the boxes say what the meter tells."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from dashboard import flow
+from dashboard.flow import cells, now_view, picture
+from dashboard.meter import OF_PARTS, Figures, FlowMeter
+from services.telemetry import about
+from tests.dashboard.made import AT, showing
+from tests.dashboard.test_meter import part_of
+
+ROOT = Path(__file__).parents[2]
+CALLED = re.compile(r'(?:\bstep|\brun|capture_step|in_flight|named|watched)\(\s*(?:\w+(?:\.\w+)*,\s*)?"(\w+)"')
+OF_KIND = re.compile(r'noun, step, \w+ = "\w+", "(\w+)"')
+
+
+def metered() -> set[str]:
+    """The names that the code gives to operators."""
+    files = [
+        path for folder in ("operators", "streams", "services/knowledge") for path in (ROOT / folder).rglob("*.py")
+    ]
+    texts = [path.read_text() for path in files]
+    return {name for text in texts for pattern in (CALLED, OF_KIND) for name in pattern.findall(text)}
+
+
+def test_every_metered_operator_has_a_box_and_every_box_an_operator() -> None:
+    unmetered = {"tell"}  # a step that takes no time
+    assert metered() - unmetered == {operator.name for operator in flow.OPERATORS}
+
+
+def test_steps_of_parts_are_operators() -> None:
+    assert {operator.name for operator in flow.OPERATORS} > OF_PARTS
+
+
+def test_boxes_do_not_overlap_and_stay_in_the_picture() -> None:
+    shown = picture()
+    boxes = [*shown.operators, *shown.fixed, *shown.ends]
+    for number, box in enumerate(boxes):
+        assert 0 <= box.x <= shown.width - box.width
+        assert 0 <= box.y <= shown.height - box.height
+        for other in boxes[:number]:
+            beside = box.x + box.width <= other.x or other.x + other.width <= box.x
+            assert beside or box.y + box.height <= other.y or other.y + other.height <= box.y
+    for title, x, y in shown.lanes:
+        assert not any(box.x <= x < box.x + box.width and box.y < y < box.y + box.height for box in boxes), title
+
+
+def test_every_edge_leads_into_a_box() -> None:
+    shown = picture()
+    assert {edge.into for edge in shown.edges} <= {box.name for box in (*shown.operators, *shown.ends)}
+    assert all(re.fullmatch(r"M[\d. ]+(?:[HV][\d.]+ ?)+", edge.path) for edge in shown.edges)
+
+
+def test_figures_are_written_in_few_words() -> None:
+    assert cells(Figures()).line == "–"
+    shown = cells(Figures(in_flight=1, waiting=2, done=3, failed=4, median=0.0123, p95=75.0))
+    assert shown.line == "3 done · 2 waiting · 4 failed · 12 ms / 1.2 min"
+    assert (shown.in_flight, shown.waiting, shown.done, shown.failed) == ("1", "2", "3", "4")
+
+
+def test_who_is_on_the_way_is_a_pseudonym_with_the_steps_so_far() -> None:
+    meter = FlowMeter(lambda: 0.0)
+    token = about.set(part_of(10, author_id=0xAB))
+    meter.begins("gate")(None)
+    about.reset(token)
+    view = now_view(meter, showing(), AT)
+    (row,) = view.in_hand
+    assert (row.kind, row.who, row.where, row.steps) == ("question", "abababab", "#channel-11", "gate 0 ms")
+    assert row.link == ""
+    assert view.ends == dict.fromkeys((name for name, _, _ in flow.ENDS), 0)
+    assert view.cells["gate"].done == "1"

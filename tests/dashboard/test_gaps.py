@@ -1,0 +1,33 @@
+"""Pitfall 74: everybody can see what was asked and not answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dashboard.gaps import view
+from model.outcomes import Reason
+from reporting.gaps import gaps
+from services.telemetry import Ended
+from tests.dashboard.made import REPLIED, UNANSWERED, showing
+
+
+def asked(number: int, question: str, author_id: int = 5) -> Ended:
+    return replace(UNANSWERED, at=float(number), message_ids=(number,), question=question, author_id=author_id)
+
+
+async def test_a_gap_tells_how_many_people_asked_why_there_was_no_answer_and_what_came_nearest() -> None:
+    entries = [asked(1, "quota?"), replace(asked(2, "quota?", 6), reason=Reason.UNSURE)]
+    (gap,) = await gaps(entries, None)
+    shown = view(gap, showing(texts=True))
+    assert (shown.id, shown.title, shown.count, shown.people) == ("2", "quota?", 2, 2)
+    assert shown.reasons == "unsure (1), no answer in sources (1)"
+    assert shown.nearest == "kb:restore.md"
+    assert shown.asked[0].link == "https://discord.com/channels/1/20/2"
+    assert "quota" not in str(view(gap, showing()))
+
+
+async def test_a_gap_whose_search_found_nothing_names_no_page() -> None:
+    (gap,) = await gaps([replace(REPLIED, level="point", path={"select": {}})], None)
+    assert (view(gap, showing()).nearest, view(gap, showing()).reasons) == ("", "pointed to a page")
+    (other,) = await gaps([replace(UNANSWERED, path={"select": 3})], None)
+    assert view(other, showing()).nearest == ""

@@ -1,0 +1,174 @@
+"""What pages show, made of values: answers, knowledge and cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dashboard import answers, cost, knowledge
+from dashboard.meter import Took
+from dashboard.showing import ago, link_to, plain, seconds, size
+from services.llm import StepTokens
+from services.search import NOTHING
+from tests.dashboard.made import AT, CAPTURED, FOUND, PAIR, REPLIED, UNANSWERED, FakeTeam, showing
+
+ENTRIES = [REPLIED, UNANSWERED, CAPTURED]
+
+
+def test_rows_are_newest_first_with_pseudonyms_and_what_became_of_each() -> None:
+    newest, _, oldest = answers.rows(ENTRIES, showing())
+    assert (newest.kind, newest.result, newest.who) == ("capture", "captured", "12e12e12")
+    assert (oldest.id, oldest.result, oldest.took, oldest.tokens) == ("a1", "replied", "1.5 s", 2310)
+    assert oldest.where == "#channel-20"
+    assert oldest.excerpt == ""
+
+
+def test_what_only_points_says_so() -> None:
+    assert answers.row_of(replace(REPLIED, level="point"), showing()).reason == "only points"
+
+
+@pytest.mark.parametrize(
+    ("query", "texts", "ids"),
+    [
+        ("captured", False, ["c1"]),
+        ("NO answer", False, ["b1"]),
+        ("channel-20 restore.md", False, ["b1", "a1"]),
+        ("quota", False, []),  # a word of a message must not be found where messages are not shown
+        ("quota", True, ["b1"]),
+        ("anna-private", False, []),
+        ("anna-private", True, ["a1"]),
+        ("qa_20260201", False, ["c1"]),
+    ],
+)
+def test_a_search_finds_what_is_shown(query: str, texts: bool, ids: list[str]) -> None:
+    assert [row.id for row in answers.rows(ENTRIES, showing(texts=texts), query)] == ids
+
+
+def test_a_result_can_be_asked_for() -> None:
+    assert [row.id for row in answers.rows(ENTRIES, showing(), "", "skipped")] == ["b1"]
+
+
+def test_a_path_names_each_step_with_its_decision_its_time_and_its_tokens() -> None:
+    took = (Took("gather", 0.002), Took("gate", 0.25), Took("generate", 1.0), Took("generate", 0.5))
+    view = answers.view(REPLIED, took, showing())
+    steps = {step.name: step for step in view.steps}
+    assert list(steps) == ["gather", "gate", "select", "load", "tools", "generate", "verify"]
+    assert (steps["gate"].took, steps["gate"].tokens) == ("250 ms", "100 + 10")
+    assert [fact.value for fact in steps["gate"].facts] == ["yes", "yes", "it is about restoring"]
+    assert [(each.source, each.score, each.chosen) for each in steps["select"].ranked] == [
+        ("kb:restore.md", "0.91", True),
+        ("kb:faq.md", "0.40", False),
+    ]
+    assert steps["generate"].took == "1.5 s"
+    assert steps["tools"].facts[0].value == "search"
+    assert view.asked_at == "https://discord.com/channels/1/20/162"
+    assert view.sent_to == "https://discord.com/channels/1/162"
+
+
+def test_texts_and_names_of_peoples_files_are_shown_only_where_that_is_asked_for() -> None:
+    hidden, shown = (answers.view(REPLIED, (), showing(texts=texts)) for texts in (False, True))
+    assert (hidden.question, hidden.reply) == (None, None)
+    assert shown.question == REPLIED.question
+    assert shown.reply == REPLIED.reply
+    for view, file, issues in (
+        (hidden, "a file of the thread", "1"),
+        (shown, "anna-private.log:7", "it says restore twice"),
+    ):
+        facts = {(step.name, fact.name): fact.value for step in view.steps for fact in step.facts}
+        assert facts["generate", "citations"] == f"kb:restore.md, {file}"
+        assert facts["verify", "issues"] == issues
+    assert "anna" not in str(hidden)
+
+
+def test_odd_paths_are_shown_as_far_as_they_go() -> None:
+    entry = replace(REPLIED, path={"select": {"ranked": [["kb:a", "x"], ["kb:b"]]}, "odd": 7, "load": {"loaded": []}})
+    steps = {step.name: step for step in answers.view(entry, (), showing()).steps}
+    assert steps["select"].ranked == ()
+    assert steps["odd"].facts == ()
+    assert steps["load"].facts[0].value == "none"
+
+
+def test_one_part_is_found_by_its_id() -> None:
+    assert answers.find(ENTRIES, "b1") is UNANSWERED
+    assert answers.find(ENTRIES, "ff") is None
+    assert answers.id_of(replace(REPLIED, message_ids=())) == "0"
+
+
+def test_sources_tell_state_size_age_and_use_and_troubled_ones_come_first() -> None:
+    good = knowledge.Held("kb:restore.md", "file", "indexed", False, 2048, AT - 7200, "About")
+    bad = knowledge.Held("kb:https://example.org/a", "url", "not fetched (error)", True, None, None, "")
+    first, second = knowledge.source_rows([good, bad], knowledge.uses(ENTRIES), AT)
+    assert (first.url, first.size, first.age, first.used) == ("https://example.org/a", "–", "–", 0)
+    assert (second.url, second.size, second.age, second.used) == ("", "2 KiB", "2 h ago", 2)
+
+
+def test_a_search_is_shown_as_it_is_with_its_signs() -> None:
+    view = knowledge.search_view(FOUND, showing())
+    assert (view.level, view.confidence, view.more) == ("answer", "60%", 0)
+    assert [(hit.source, hit.score, hit.meaning, hit.words) for hit in view.hits] == [
+        ("kb:restore.md", "0.90", "0.50", "1.25"),
+        ("team:quota.txt", "0.70", "0.50", "1.25"),
+    ]
+    assert view.hits[0].headings == "Guide › Quotas"
+    assert [hit.text[:7] for hit in view.hits] == ["Restore", ""]  # topics are made of messages
+    assert knowledge.search_view(FOUND, showing(texts=True)).hits[1].text == "My quota is full"
+    assert knowledge.search_view(NOTHING, showing()).why == []
+
+
+def test_long_passages_are_cut_and_words_alone_are_told() -> None:
+    signals = FOUND.signals
+    assert signals is not None
+    long = FOUND.hits[0]._replace(kept=FOUND.hits[0].kept._replace(text="x" * 5000), cosine=None)
+    view = knowledge.search_view(FOUND._replace(hits=(long,), signals=signals._replace(best_cosine=None)), showing())
+    assert len(view.hits[0].text) < 1000
+    assert view.hits[0].meaning == "–"
+    assert view.why[0][1] == "words only"
+
+
+async def test_topics_have_their_pairs_and_where_each_came_from() -> None:
+    team = FakeTeam()
+    held = await team.overview()
+    shown = knowledge.team_view(held, knowledge.uses(ENTRIES), showing())
+    assert shown.summary == "1 topic with 2 conversations; 4 captured in all; 1 to be filed; 1 could not be filed"
+    assert [(topic.name, topic.pairs, topic.description) for topic in shown.topics] == [("quota", 2, "")]
+    view = knowledge.topic_view(held, "quota", team.address, showing())
+    assert view is not None
+    assert [pair.link for pair in view.pairs] == ["https://discord.com/channels/1/20/2", ""]
+    assert view.pairs[0].notes == [
+        "replaces qa_20250101_000000.000000",
+        "superseded in part by qa_20260202_031057.000000",
+    ]
+    assert "quota is full" not in str(view)
+    told = knowledge.topic_view(held, "quota", team.address, showing(texts=True))
+    assert told is not None
+    assert told.pairs[0].turns[0].text == PAIR.turns[0].text
+    assert told.pairs[0].notes[1].endswith(": snapshots are pruned by themselves")
+    assert knowledge.topic_view(held, "none", team.address, showing()) is None
+
+
+def test_cost_adds_up_by_day_step_and_channel() -> None:
+    days = {
+        "2026-02-01": {"gate": StepTokens(1, 1000, 100)},
+        "2026-02-02": {"gate": StepTokens(2, 1_000_000, 0), "summarise": StepTokens(1, 500, 500)},
+    }
+    view = cost.view(days, ENTRIES, (2.0, 10.0), showing())
+    assert (view.total.calls, view.total.prompt, view.total.completion) == (4, 1_001_500, 600)
+    assert view.total.money == "2.01"
+    assert [(row.name, row.share) for row in view.by_day] == [("2026-02-02", 100), ("2026-02-01", 0)]
+    assert [(row.name, row.calls) for row in view.by_step] == [("gate", 3), ("summarise", 1)]
+    assert [(row.name, row.calls, row.prompt) for row in view.by_channel] == [("#channel-20", 4, 4200)]
+
+
+def test_without_a_price_there_is_no_money_and_of_nothing_there_is_nothing() -> None:
+    view = cost.view({}, [], None, showing())
+    assert (view.priced, view.total.money, view.by_day) == (False, "", [])
+    assert cost.money(StepTokens(1, 100, 0), (2.0, 10.0)) == "0.0002"
+
+
+def test_durations_sizes_and_ages_are_short() -> None:
+    assert [seconds(each) for each in (None, 0.0004, 1.25, 90)] == ["–", "0 ms", "1.2 s", "1.5 min"]
+    assert [size(each) for each in (None, 5, 2048, 3 * 1024 * 1024)] == ["–", "5 B", "2 KiB", "3.0 MiB"]
+    assert [ago(AT - past, AT) for past in (5, 120, 90_000, -5)] == ["just now", "2 min ago", "1 d ago", "just now"]
+    assert link_to(None, 5) == ""
+    assert plain("a\u202eb\x1b\n") == "ab\n"
