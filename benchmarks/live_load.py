@@ -14,7 +14,6 @@ import asyncio
 import json
 import logging
 import os
-import resource
 import statistics
 import sys
 import tempfile
@@ -126,12 +125,18 @@ async def watched(chosen: Settings, longest: Longest) -> None:
     beat = asyncio.create_task(heart.beat())
     await lines.get()
     seen = {"callback": longest.seconds, "what": longest.what, "late": heart.worst, "own": heart.own}
-    used = {"cpu": time.process_time() - before, "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    used = {"cpu": time.process_time() - before, "megabytes": most_megabytes()}
     loop.remove_reader(stdin)
     beat.cancel()
     bot.cancel()
     await asyncio.wait({bot})
     print(json.dumps(seen | used), flush=True)
+
+
+def most_megabytes() -> float:
+    """The most memory that this process has held; what `getrusage` tells may be its parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
 def settings(folder: Path, model: str, latency: float, at_once: int) -> Settings:
