@@ -81,10 +81,12 @@ def read_yaml(path: Path) -> Draft:
     text = read_text(path, missing="create it, or name another with --config FILE")
     draft = Draft(str(path))
     try:
-        node: yaml.Node | None = yaml.SafeLoader(text).get_single_node()
-        if node is not None:
-            _note(node, (), draft, set())
-        values: object = yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node: yaml.Node | None = loader.get_single_node()
+        if node is None:
+            return draft
+        _note(node, (), draft, set())
+        values: object = loader.construct_document(node)  # pyright: ignore[reportUnknownMemberType] (the stub leaves the node out)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         # What PyYAML says of `!!bool x`, `!!int ""` and `!!timestamp x` is none of its own errors.
         # Without the original, which quotes the line.
