@@ -130,6 +130,13 @@ def test_a_reply_whose_target_is_not_named_is_none(tmp_path: Path, reference: ob
     assert only(export(tmp_path / "a.json", said(1, type="Reply", reference=reference))).reply_to is None
 
 
+def test_a_reply_may_be_to_a_message_elsewhere(tmp_path: Path) -> None:
+    reference = {"messageId": "1", "channelId": "21", "guildId": "1"}
+    assert only(export(tmp_path / "a.json", said(2, type="Reply", reference=reference))).reply_to == Reference(1, 21)
+    nowhere = said(2, type="Reply", reference={"messageId": "1"})
+    assert only(export(tmp_path / "a.json", nowhere)).reply_to == Reference(1, 20)
+
+
 def test_a_forward_is_no_reply(tmp_path: Path) -> None:
     path = export(tmp_path / "a.json", said(2, reference={"messageId": "1"}, forwardedMessage={"content": "x"}))
     assert only(path).reply_to is None

@@ -133,6 +133,21 @@ def test_a_block_that_follows_what_was_read_need_not_be_read(tmp_path: Path) -> 
     assert reader.peek(lambda pair: pair != captured(1)) is None
 
 
+def test_damage_behind_blocks_that_were_told_is_reported_with_its_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store(tmp_path, captured(0))
+    reader = ArchiveReader(places_in(tmp_path).raw)
+    assert all_of(reader) == [captured(0)]
+    told = append(tmp_path, captured(1, "Over\nthree\nlines", "Yes."))
+    reader.stored(told)
+    week = places_in(tmp_path).raw / told.name
+    line = week.read_text().count("\n") + 1
+    files.append(week, b"--- QA ---\nnonsense\n\n")
+    assert all_of(reader) == [told.pair]
+    assert f"{week}:{line}: " in caplog.text
+
+
 def test_the_first_block_of_a_week_is_read_behind_what_is_left_of_the_week_before(tmp_path: Path) -> None:
     store(tmp_path, captured(0))
     reader = ArchiveReader(places_in(tmp_path).raw)

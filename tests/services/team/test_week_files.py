@@ -33,6 +33,15 @@ def test_the_newest_pairs_are_read_from_the_newest_files(tmp_path: Path) -> None
     assert archive_files.last_timestamp(tmp_path) == THIRD.timestamp
 
 
+def test_a_file_from_elsewhere_may_lack_its_last_empty_line_and_hold_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "from elsewhere.txt"
+    for end in ("", "\n", "\n\n", "\r\n\r\n\n"):
+        path.write_bytes((render(FIRST) + render(SECOND).rstrip("\n") + end).encode())
+        assert archive_files.pairs_of(path) == [FIRST, SECOND]
+    path.write_bytes(render(FIRST).encode().replace(b"Why?", b"Why\xff?"))
+    assert [each.turns[0].text for each in archive_files.pairs_of(path)] == ["Why\ufffd?"]
+
+
 def test_an_empty_archive_has_no_last_time_stamp(tmp_path: Path) -> None:
     assert archive_files.last_timestamp(tmp_path) is None
     (tmp_path / "2026-W05.txt").touch()
