@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -33,6 +33,9 @@ from services.documents.tools.toolset import build
 from services.storage import in_thread
 from tests.hashing import HashingEmbedder
 from tests.world import Uploads
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 CASE, GUILD = 7, 9
 
@@ -141,6 +144,19 @@ async def test_a_trouble_of_the_store_while_it_reads_is_not_taken_for_one_of_the
 
     monkeypatch.setattr(chunk_module, "ingested", broken)
     assert "few minutes" in (await taken(store, Uploads())).failure
+
+
+async def test_nothing_is_kept_of_a_file_whose_thread_was_closed_while_it_was_read(store: BrokenStore) -> None:
+    uploads = Uploads()
+    job = job_of(uploads)
+
+    async def closing_meanwhile(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        await store.delete_collection(naming.case(str(CASE)))
+        return await in_thread(work, *args, **kwargs)
+
+    result = await chunk(Intake(store=store, attachments=uploads, run=closing_meanwhile))(job)
+    assert (result.document, result.is_new, result.failure) == (None, False, "")
+    assert await store.list_collections(naming.CASE_PREFIX) == []
 
 
 async def test_the_same_file_again_is_known(store: BrokenStore) -> None:

@@ -41,6 +41,10 @@ async def slow(item: Inquiry) -> Inquiry:
     return item
 
 
+async def at_once(item: Inquiry) -> Inquiry:
+    return item
+
+
 async def broken(item: Inquiry) -> Inquiry:
     await asyncio.sleep(2)
     raise ValueError(item.query)
@@ -108,6 +112,14 @@ async def test_steps_in_turn_do_what_a_pipe_of_them_does(
 
         assert await play("q----|", *operators_, values={"q": inquiry()}, show=keep) == expected
         assert [getattr(item, "reason", None) for item in seen] == [reason]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(1, "--q-q-(q |)"), (2, "--(q q)-(q |)"), (3, "--(q q q |)")])
+async def test_a_step_takes_so_many_at_a_time_and_steps_in_turn_as_many_as_each_takes(
+    limit: int, expected: str
+) -> None:
+    for chain in (step("gate", slow, limit), in_turn(step("gate", slow, limit), step("load", at_once, 3))):
+        assert await play("(qqq)|", chain, values={"q": inquiry()}, show=shown) == expected
 
 
 async def test_steps_in_turn_are_one_task_for_each_item() -> None:
