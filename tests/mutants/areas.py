@@ -68,6 +68,7 @@ AREAS = {
             "tests/services/discord",
             "tests/services/storage",
             "tests/sinks/test_archive.py",
+            "tests/sinks/test_captures_together.py",
             "tests/sinks/test_feedback.py",
         ),
         without=("tests/services/discord/live",),

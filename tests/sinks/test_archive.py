@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -56,7 +57,10 @@ def at(moment: float, *captures: Capture, folder: Path) -> list[Outcome]:
         return runner.run(keep_all())
 
 
-def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path) -> None:
+def test_a_capture_is_written_as_one_block_and_its_id_given(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "sinks.archive")
     [outcome] = at(START + 60.5, capture(1), folder=tmp_path / "raw")
     assert (outcome.result, outcome.qa_id) == (OutcomeKind.CAPTURED, "qa_20260101_000100.500000")
     assert (outcome.part, outcome.at) == (PART, START + 60.5)
@@ -75,6 +79,7 @@ def test_a_capture_is_written_as_one_block_and_its_id_given(tmp_path: Path) -> N
         "  and more.\n"
         "\n"
     )
+    assert caplog.messages == [f"qa_pair_captured {outcome.qa_id}: reply_{first}, 2 messages"]
 
 
 def test_captures_of_one_instant_get_ids_of_their_own_in_order(tmp_path: Path) -> None:
